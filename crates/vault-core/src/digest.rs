@@ -37,6 +37,23 @@ pub enum DigestPurpose {
 }
 
 impl DigestPurpose {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::Address,
+        Self::AttemptBucket,
+        Self::Network,
+        Self::AccountGrant,
+        Self::InvitationGrant,
+        Self::EnrolmentCode,
+        Self::RecoveryCode,
+        Self::IntegrationGrant,
+        Self::IntegrationToken,
+        Self::IdempotentBody,
+        Self::Cursor,
+        Self::Label,
+        Self::VendRule,
+    ];
+
     /// The label that separates this purpose's key from every other.
     pub const fn label(self) -> &'static str {
         match self {

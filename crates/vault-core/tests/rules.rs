@@ -269,24 +269,8 @@ fn what_is_secret_is_not_shown() {
 
 #[test]
 fn digests_of_different_purposes_have_keys_of_their_own() {
-    use DigestPurpose::*;
-    let purposes = [
-        Address,
-        AttemptBucket,
-        Network,
-        AccountGrant,
-        InvitationGrant,
-        EnrolmentCode,
-        RecoveryCode,
-        IntegrationGrant,
-        IntegrationToken,
-        IdempotentBody,
-        Cursor,
-        Label,
-        VendRule,
-    ];
-    let labels: HashSet<_> = purposes.iter().map(|purpose| purpose.label()).collect();
-    assert_eq!(labels.len(), purposes.len());
+    let labels: HashSet<_> = DigestPurpose::ALL.iter().map(|purpose| purpose.label()).collect();
+    assert_eq!(labels.len(), DigestPurpose::ALL.len());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `UPDATE` statements that a connection prepares once.
 //!
 //! Diesel prepares each `UPDATE` anew, because its columns may differ from call to call. Those of the decisions do not, or
-//! take a few forms; to prepare one costs as much as to carry it out.
+//! take a few forms.
 
 use diesel::backend::Backend;
 use diesel::query_builder::{AsChangeset, AstPass, IntoUpdateTarget, QueryFragment, QueryId};

@@ -1,24 +1,10 @@
 use super::*;
 use crate::testing::{instance_keys, key};
 
-const PURPOSES: [DigestPurpose; 11] = [
-    DigestPurpose::Address,
-    DigestPurpose::AttemptBucket,
-    DigestPurpose::Network,
-    DigestPurpose::AccountGrant,
-    DigestPurpose::InvitationGrant,
-    DigestPurpose::EnrolmentCode,
-    DigestPurpose::RecoveryCode,
-    DigestPurpose::IntegrationGrant,
-    DigestPurpose::IntegrationToken,
-    DigestPurpose::IdempotentBody,
-    DigestPurpose::Cursor,
-];
-
 #[test]
 fn what_is_looked_up_outlives_the_instance_key() {
     let (before, after) = (HmacDigester::new(instance_keys(1), &key(2)), HmacDigester::new(instance_keys(9), &key(2)));
-    for purpose in PURPOSES {
+    for purpose in DigestPurpose::ALL {
         let made_again = matches!(
             purpose,
             DigestPurpose::AccountGrant

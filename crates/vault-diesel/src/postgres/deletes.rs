@@ -1,9 +1,9 @@
 //! Deletes that share a transaction.
 
-use super::decision::credential::count::{self, Count};
+use super::decision::credential::count;
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, judge_each, of_credentials};
+use super::together::{Fate, Fates, Judged, Together, hold_revisions, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -19,24 +19,28 @@ use vault_core::{Command, Refusal};
 
 type Outcome = Result<bool, Refusal>;
 
-impl Together for Command<DeleteCredential> {
+impl Together for DeleteCredential {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().deletes
     }
 
     fn organization(&self) -> OrganizationId {
-        self.act.organization
+        self.organization
     }
 
     async fn decide_all(
         connection: &mut AsyncPgConnection,
         organization: OrganizationId,
-        commands: &[Self],
+        commands: &[Command<Self>],
     ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;
-        let revisions = hold_revisions(connection, commands, organization).await?;
+        // If one of the commands names one.
+        let revisions = match commands.iter().any(|command| command.act.revision.is_some()) {
+            true => hold_revisions(connection, organization, commands.iter().map(|command| command.act.id)).await?,
+            false => HashMap::new(),
+        };
         let mut wanted = HashSet::new();
         let mut fates: Vec<Option<Fate<Outcome>>> = Vec::with_capacity(commands.len());
         for (command, judged) in commands.iter().zip(judged) {
@@ -57,35 +61,17 @@ impl Together for Command<DeleteCredential> {
             });
         }
         let deleted = delete(connection, &wanted, organization).await?;
-        let is_deleted = |command: &Self| deleted.contains(command.act.id.text().as_str());
+        let is_deleted = |command: &Command<Self>| deleted.contains(command.act.id.text().as_str());
         let made = || commands.iter().zip(&fates).filter(|(command, fate)| fate.is_none() && is_deleted(command));
         if !deleted.is_empty() {
             let entries = made().map(|(command, _)| NewEntry::of(&command.audit)).collect();
             forget(connection, &deleted, organization, entries).await?;
         }
-        let fate = |(fate, command): (Option<_>, &Self)| fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))));
+        let fate = |(fate, command): (Option<_>, &Command<Self>)| {
+            fate.unwrap_or_else(|| Fate::Decided(Ok(is_deleted(command))))
+        };
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
-}
-
-/// The revisions of the credentials, held, if one of the commands names one.
-async fn hold_revisions(
-    connection: &mut AsyncPgConnection,
-    commands: &[Command<DeleteCredential>],
-    organization: OrganizationId,
-) -> Result<HashMap<String, i64>, Failure> {
-    if commands.iter().all(|command| command.act.revision.is_none()) {
-        return Ok(HashMap::new());
-    }
-    let ids: Vec<IdText> = commands.iter().map(|command| command.act.id.text()).collect();
-    // By id, as all take them who take several.
-    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
-        .order(credentials::id)
-        .select((credentials::id, credentials::revision))
-        .for_update()
-        .load(connection)
-        .await?;
-    Ok(rows.into_iter().collect())
 }
 
 /// Deletes the rows that show them. The ids of those that were there.
@@ -114,7 +100,7 @@ async fn forget(
     entries: NewEntries<'_>,
 ) -> Result<(), Failure> {
     let ids = || deleted.iter().map(String::as_str).collect::<Vec<_>>();
-    let counted = Count::by(organization, i64::try_from(deleted.len()).map_or(i64::MIN, |count| -count));
+    let counted = count::add(organization, i64::try_from(deleted.len()).map_or(i64::MIN, |count| -count));
     let (mut c1, mut c2, mut c3, mut c4) = (connection, connection, connection, connection);
     let (mut c5, mut c6, mut c7) = (connection, connection, connection);
     let rows = try_join4(

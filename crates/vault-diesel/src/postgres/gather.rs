@@ -1,13 +1,15 @@
-//! Decisions of one kind in one organization that wait together and share a transaction: durable writes rise with load, where
-//! otherwise each would wait for the commit of the one before. Organizations take turns at the connections.
+//! Decisions of one kind in one organization that wait together and share a transaction: durable writes rise with load,
+//! where otherwise each would wait for the commit of the one before. Organizations take turns at the connections.
 
 use super::connections::{Connections, Failed, Haste, Taken};
+use super::decision::decide;
 use super::together::{AT_ONCE, Fate, Together, decide_together};
 use crate::failure::{NoSpace, fault, no_space, unavailable};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::oneshot;
+use vault_core::Command;
 use vault_core::id::OrganizationId;
 use vault_core::port::StoreError;
 
@@ -17,52 +19,52 @@ const LARGEST_SIZE: usize = 1024 * 1024;
 const LONGEST_QUEUE: usize = 4_096;
 
 /// Decisions of one kind, where they wait.
-pub(super) struct Gathered<C: Together> {
+pub(super) struct Gathered<A: Together> {
     connections: Arc<Connections>,
-    waiting: Mutex<Queues<C>>,
+    waiting: Mutex<Queues<A>>,
 }
 
-struct Queues<C: Together> {
+struct Queues<A: Together> {
     /// A queue for each organization that has a worker. The worker removes it when it ends.
-    of: HashMap<OrganizationId, VecDeque<Waiting<C>>>,
+    of: HashMap<OrganizationId, VecDeque<Waiting<A>>>,
     /// How many decisions there are in all of them.
     count: usize,
 }
 
-struct Waiting<C: Together> {
-    command: C,
-    caller: Caller<C>,
+struct Waiting<A: Together> {
+    command: Command<A>,
+    caller: Caller<A>,
 }
 
 /// Who waits for a decision.
-struct Caller<C: Together> {
-    reply: oneshot::Sender<Result<C::Outcome, StoreError>>,
+struct Caller<A: Together> {
+    reply: oneshot::Sender<Result<A::Outcome, StoreError>>,
     since: Instant,
 }
 
-impl<C: Together> Caller<C> {
-    fn tell(self, outcome: Result<C::Outcome, StoreError>) {
+impl<A: Together> Caller<A> {
+    fn tell(self, outcome: Result<A::Outcome, StoreError>) {
         // A caller that is gone misses its answer; the decision stands all the same.
         let _ = self.reply.send(outcome);
     }
 }
 
-impl<C: Together> Gathered<C> {
+impl<A: Together> Gathered<A> {
     pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
         let waiting = Mutex::new(Queues { of: HashMap::new(), count: 0 });
         Arc::new(Self { connections: Arc::clone(connections), waiting })
     }
 
     /// Makes a decision. Whoever goes away before its transaction begins withdraws it; later it is made all the same.
-    pub(super) async fn decide(self: &Arc<Self>, command: C) -> Result<C::Outcome, StoreError> {
+    pub(super) async fn decide(self: &Arc<Self>, command: Command<A>) -> Result<A::Outcome, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.queue(Waiting { command, caller: Caller { reply, since: Instant::now() } })?;
         let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the decision was not made"))) };
         self.connections.in_time(answer).await
     }
 
-    fn queue(self: &Arc<Self>, waiting: Waiting<C>) -> Result<(), StoreError> {
-        let organization = waiting.command.organization();
+    fn queue(self: &Arc<Self>, waiting: Waiting<A>) -> Result<(), StoreError> {
+        let organization = waiting.command.act.organization();
         let mut queues = self.queues();
         if queues.count >= LONGEST_QUEUE {
             return Err(unavailable("too many writes are queued"));
@@ -84,20 +86,20 @@ impl<C: Together> Gathered<C> {
         self.queues().count
     }
 
-    fn queues(&self) -> MutexGuard<'_, Queues<C>> {
+    fn queues(&self) -> MutexGuard<'_, Queues<A>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Makes the decisions of an organization until none waits.
-struct Worker<C: Together> {
-    gathered: Arc<Gathered<C>>,
+struct Worker<A: Together> {
+    gathered: Arc<Gathered<A>>,
     organization: OrganizationId,
     /// Whether its queue is gone. There may be another's by then.
     ended: bool,
 }
 
-impl<C: Together> Drop for Worker<C> {
+impl<A: Together> Drop for Worker<A> {
     /// Without a worker nobody may wait, however it ended.
     fn drop(&mut self) {
         if self.ended {
@@ -109,7 +111,7 @@ impl<C: Together> Drop for Worker<C> {
     }
 }
 
-impl<C: Together> Worker<C> {
+impl<A: Together> Worker<A> {
     async fn work(mut self) {
         while self.has_waiting() {
             let connections = &self.gathered.connections;
@@ -134,14 +136,14 @@ impl<C: Together> Worker<C> {
 
     /// Takes what waits, up to `most` decisions of the size that a transaction may have; without those whose callers
     /// are gone, and those that have waited so long that their callers might not see the answer.
-    fn take(&self, most: usize) -> Vec<Waiting<C>> {
+    fn take(&self, most: usize) -> Vec<Waiting<A>> {
         let longest = self.gathered.connections.longest_wait() * 5 / 7;
         let (mut taken, mut size) = (Vec::new(), 0);
         let mut queues = self.gathered.queues();
         let Queues { of, count } = &mut *queues;
         let Some(queue) = of.get_mut(&self.organization) else { return taken };
         while let Some(next) = queue.front() {
-            size += next.command.size();
+            size += next.command.act.size();
             if taken.len() >= most || (size > LARGEST_SIZE && !taken.is_empty()) {
                 break;
             }
@@ -160,7 +162,7 @@ impl<C: Together> Worker<C> {
     }
 
     /// Puts decisions back that are to be made next.
-    fn put_back(&self, again: Vec<Waiting<C>>) {
+    fn put_back(&self, again: Vec<Waiting<A>>) {
         let mut queues = self.gathered.queues();
         queues.count += again.len();
         let queue = queues.of.entry(self.organization).or_default();
@@ -179,18 +181,18 @@ impl<C: Together> Worker<C> {
         }
     }
 
-    async fn decide_alone(&self, taken: Option<Taken<'_>>, Waiting { command, caller }: Waiting<C>) {
+    async fn decide_alone(&self, taken: Option<Taken<'_>>, Waiting { command, caller }: Waiting<A>) {
         let connections = &self.gathered.connections;
         let decision = connections.write(
             taken,
             &command,
-            |connection, command| Box::pin(C::decide(connection, command)),
+            |connection, command| Box::pin(decide(connection, command)),
             Haste::Usual,
         );
         caller.tell(connections.in_time(decision).await.map_err(|failed: Failed| failed.error));
     }
 
-    async fn decide_all(&self, taken: Taken<'_>, batch: Vec<Waiting<C>>) {
+    async fn decide_all(&self, taken: Taken<'_>, batch: Vec<Waiting<A>>) {
         let (commands, callers): (Vec<_>, Vec<_>) =
             batch.into_iter().map(|Waiting { command, caller }| (command, caller)).unzip();
         let connections = &self.gathered.connections;
@@ -223,7 +225,7 @@ impl<C: Together> Worker<C> {
         }
     }
 
-    async fn decide_each(&self, all: Vec<Waiting<C>>) {
+    async fn decide_each(&self, all: Vec<Waiting<A>>) {
         for one in all {
             if !one.caller.reply.is_closed() {
                 self.decide_alone(None, one).await;
@@ -233,7 +235,7 @@ impl<C: Together> Worker<C> {
 }
 
 /// Tells all of an error. The first is told its cause, for the log.
-fn refuse<C: Together>(all: impl IntoIterator<Item = Waiting<C>>, error: StoreError) {
+fn refuse<A: Together>(all: impl IntoIterator<Item = Waiting<A>>, error: StoreError) {
     let mut all = all.into_iter();
     let first = all.next();
     all.for_each(|one| one.caller.tell(Err(alike(&error))));

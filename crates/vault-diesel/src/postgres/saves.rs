@@ -1,6 +1,6 @@
 //! Saves that share a transaction.
 
-use super::decision::credential::count::{self, Count};
+use super::decision::credential::count;
 use super::decision::credential::credentials::{Earlier, Room, repeated, under_one_key};
 use super::gather::Gathered;
 use super::store::PostgresStore;
@@ -24,17 +24,17 @@ use vault_core::port::{Idempotency, SaveCredential};
 
 type Outcome = Result<CredentialId, vault_core::Refusal>;
 
-impl Together for Command<SaveCredential> {
+impl Together for SaveCredential {
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>> {
         &store.gathered().saves
     }
 
     fn organization(&self) -> OrganizationId {
-        self.act.organization
+        self.organization
     }
 
     fn size(&self) -> usize {
-        let SaveCredential { sealed, description, .. } = &self.act;
+        let SaveCredential { sealed, description, .. } = self;
         let metadata = description.metadata.as_ref().map_or(0, |metadata| metadata.blob.as_bytes().len());
         sealed.data.as_bytes().len() + sealed.information.as_bytes().len() + metadata
     }
@@ -42,7 +42,7 @@ impl Together for Command<SaveCredential> {
     async fn decide_all(
         connection: &mut AsyncPgConnection,
         organization: OrganizationId,
-        commands: &[Self],
+        commands: &[Command<Self>],
     ) -> Fates<Outcome> {
         // The count first, for the reason given at a single save.
         let credentials = count::hold(connection, organization).await?;
@@ -169,7 +169,7 @@ impl<'a> Saves<'a> {
                 act.description.labels.iter().map(|label| NewLabel::of(act.organization, act.id, label))
             })
             .collect();
-        let counted = Count::by(organization, i64::try_from(made).unwrap_or(i64::MAX));
+        let counted = count::add(organization, i64::try_from(made).unwrap_or(i64::MAX));
         let labels = async {
             match labels.is_empty() {
                 true => Ok(0),

@@ -26,9 +26,9 @@ pub struct PostgresStore {
 
 /// The commands that wait for others of their kind.
 pub(super) struct AllGathered {
-    pub(super) saves: Arc<Gathered<Command<SaveCredential>>>,
-    pub(super) changes: Arc<Gathered<Command<ChangeCredential>>>,
-    pub(super) deletes: Arc<Gathered<Command<DeleteCredential>>>,
+    pub(super) saves: Arc<Gathered<SaveCredential>>,
+    pub(super) changes: Arc<Gathered<ChangeCredential>>,
+    pub(super) deletes: Arc<Gathered<DeleteCredential>>,
 }
 
 impl PostgresStore {
@@ -88,8 +88,8 @@ impl PostgresStore {
     }
 
     /// Makes a decision in one transaction with those of its kind that wait.
-    pub(super) async fn write_together<C: Together>(&self, command: C) -> Result<C::Outcome, StoreError> {
-        self.reports.seen(C::gathered(self).decide(command).instrument(writing::<C>()).await)
+    pub(super) async fn write_together<A: Together>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.reports.seen(A::gathered(self).decide(command).instrument(writing::<Command<A>>()).await)
     }
 
     /// Makes a decision that may take long.

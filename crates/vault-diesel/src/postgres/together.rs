@@ -1,44 +1,28 @@
-//! Many decisions of one kind in one transaction. What is refused is found before anything is written and drops out, so it
-//! undoes no other. Saves and deletes are read and written for all at once; the others one after the other, which saves
-//! their commits and the waiting for rows that all of them take.
+//! Many decisions of one kind in one organization in one transaction. What is refused is found before anything is written
+//! and drops out, so it undoes no other. Saves and deletes are read and written for all at once; changes are carried out
+//! one after the other, which saves their commits and the waiting for the rows that all of them take.
 
-use super::decision::{Decided, Decision, Verdict, authorize, carry_out, decide};
+use super::decision::{Decided, Decision, Verdict, authorize, carry_out};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
+use crate::schema::credentials;
+use crate::stored::{IdText, ToIdText as _};
 use diesel::result::Error as SqlError;
-use diesel_async::AsyncPgConnection;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::Command;
-use vault_core::id::{KeyId, OrganizationId};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
 /// The most decisions in one transaction that reads and writes for all of them at once.
 pub(super) const AT_ONCE: usize = 64;
 
-/// A command to decide.
-pub(super) trait Decidable: Send + Sync + Sized + 'static {
-    /// What its decision comes to.
-    type Outcome: Send + 'static;
-
-    /// Makes the decision.
-    fn decide(
-        connection: &mut AsyncPgConnection,
-        command: &Self,
-    ) -> impl Future<Output = Decided<Self::Outcome>> + Send;
-}
-
-impl<P: Send + Sync + 'static, A: Decision<P, Outcome: 'static> + Send + 'static> Decidable for Command<A, P> {
-    type Outcome = A::Outcome;
-
-    async fn decide(connection: &mut AsyncPgConnection, command: &Self) -> Decided<A::Outcome> {
-        decide(connection, command).await
-    }
-}
-
-/// The command of a decision that may share a transaction with others of its kind.
-pub(super) trait Together: Decidable {
+/// A decision that may share a transaction with others of its kind in its organization.
+pub(super) trait Together: Decision<Outcome: 'static> + Send + 'static {
     /// Where decisions of this kind wait.
     fn gathered(store: &PostgresStore) -> &Arc<Gathered<Self>>;
 
@@ -50,12 +34,12 @@ pub(super) trait Together: Decidable {
         0
     }
 
-    /// Makes decisions in one organization, in the order of locks, and records them. What each came to, in their order, and
-    /// whether anything was written.
+    /// Makes decisions in one organization, in the order of locks, and records them. What each came to, in their order,
+    /// and whether anything was written.
     fn decide_all(
         connection: &mut AsyncPgConnection,
         organization: OrganizationId,
-        commands: &[Self],
+        commands: &[Command<Self>],
     ) -> impl Future<Output = Fates<Self::Outcome>> + Send;
 }
 
@@ -76,20 +60,20 @@ pub(super) enum Fate<T> {
 pub(super) type Fates<T> = Result<(Vec<Fate<T>>, bool), Failure>;
 
 /// Makes the decisions in one transaction.
-pub(super) async fn decide_together<C: Together>(
+pub(super) async fn decide_together<A: Together>(
     connection: &mut AsyncPgConnection,
     organization: OrganizationId,
-    commands: &[C],
-) -> Decided<Vec<Fate<C::Outcome>>> {
-    let (fates, written) = C::decide_all(connection, organization, commands).await?;
+    commands: &[Command<A>],
+) -> Decided<Vec<Fate<A::Outcome>>> {
+    let (fates, written) = A::decide_all(connection, organization, commands).await?;
     Ok(if written { Verdict::Recorded(fates) } else { Verdict::Refused(fates) })
 }
 
 /// Carries decisions out one after the other; each finds what those before it left. `judged` has what each of them holds, or
 /// what it came to already.
-pub(super) async fn carry_out_in_turn<P: Sync, A: Decision<P>>(
+pub(super) async fn carry_out_in_turn<A: Together>(
     connection: &mut AsyncPgConnection,
-    commands: &[Command<A, P>],
+    commands: &[Command<A>],
     judged: Vec<Result<A::Held, Fate<A::Outcome>>>,
 ) -> Fates<A::Outcome> {
     let (mut fates, mut written) = (Vec::with_capacity(commands.len()), false);
@@ -123,6 +107,22 @@ macro_rules! of_credentials {
 }
 
 pub(super) use of_credentials;
+
+/// Takes the credentials, to change them, and reads their revisions. By id, as all take them who take several.
+pub(super) async fn hold_revisions(
+    connection: &mut AsyncPgConnection,
+    organization: OrganizationId,
+    ids: impl Iterator<Item = CredentialId>,
+) -> Result<HashMap<String, i64>, Failure> {
+    let ids: Vec<IdText> = ids.map(|id| id.text()).collect();
+    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
+        .order(credentials::id)
+        .select((credentials::id, credentials::revision))
+        .for_update()
+        .load(connection)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
 
 /// What judging a principal came to.
 #[derive(Clone, Copy)]

@@ -87,6 +87,17 @@ impl<S: ?Sized> World<'_, S> {
         Integration { version, ..rotated }
     }
 
+    /// Puts `integration` in the place of `stored`, as its next version.
+    fn replacing(
+        &self,
+        stored: &StoredIntegration,
+        integration: Integration,
+    ) -> (Integration, Command<ChangeIntegration>) {
+        let integration = Integration { version: stored.integration.next_version(), ..integration };
+        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
+        (integration, command)
+    }
+
     pub(super) fn deletion(&self, stored: &StoredIntegration) -> Command<ChangeIntegration> {
         self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete)
     }
@@ -197,8 +208,7 @@ impl<S: IntegrationRepository + ?Sized> World<'_, S> {
         stored: &StoredIntegration,
         integration: Integration,
     ) -> StoredIntegration {
-        let integration = Integration { version: stored.integration.next_version(), ..integration };
-        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
+        let (integration, command) = self.replacing(stored, integration);
         self.store.change_integration(command).await.unwrap();
         self.read_integration(&integration).await.expect("the integration is there")
     }
@@ -277,8 +287,7 @@ impl<'a> Activators<'a> {
         stored: &StoredIntegration,
         integration: Integration,
     ) -> StoredIntegration {
-        let integration = Integration { version: stored.integration.next_version(), ..integration };
-        let command = self.change_integration(&Principal::Operator, stored, replacement(&integration));
+        let (integration, command) = self.replacing(stored, integration);
         self.suite.change_integration(command).await;
         self.as_stored(&integration).await
     }

@@ -5,22 +5,6 @@ use std::collections::HashSet;
 use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::id::KeyId;
 
-const PURPOSES: [DigestPurpose; 13] = [
-    DigestPurpose::Address,
-    DigestPurpose::AttemptBucket,
-    DigestPurpose::Network,
-    DigestPurpose::AccountGrant,
-    DigestPurpose::InvitationGrant,
-    DigestPurpose::EnrolmentCode,
-    DigestPurpose::RecoveryCode,
-    DigestPurpose::IntegrationGrant,
-    DigestPurpose::IntegrationToken,
-    DigestPurpose::IdempotentBody,
-    DigestPurpose::Cursor,
-    DigestPurpose::Label,
-    DigestPurpose::VendRule,
-];
-
 /// What rows and cursors are signed for.
 pub(super) const SIGNED: [DigestPurpose; 4] = [
     DigestPurpose::AccountGrant,
@@ -32,7 +16,7 @@ pub(super) const SIGNED: [DigestPurpose; 4] = [
 /// What is looked up is found: equal parts have equal digests, whoever computes them in the deployment.
 pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
-    for purpose in PURPOSES {
+    for purpose in DigestPurpose::ALL {
         for parts in [&[b"one".as_slice(), b"two"][..], &[b""], &[]] {
             assert_eq!(subject.digester().digest(purpose, parts), subject.digester().digest(purpose, parts));
         }
@@ -43,8 +27,8 @@ pub async fn equal_parts_have_equal_digests<S: DigestSubject>(make: impl AsyncFn
 pub async fn digests_of_different_purposes_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let digester = make().await.digester();
     let digests: HashSet<_> =
-        PURPOSES.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
-    assert_eq!(digests.len(), PURPOSES.len());
+        DigestPurpose::ALL.iter().map(|purpose| *digester.digest(*purpose, &[b"same"]).as_bytes()).collect();
+    assert_eq!(digests.len(), DigestPurpose::ALL.len());
 }
 
 /// Digests of different parts differ, also if the parts' bytes are the same in a row: of one label in two organizations, of one
@@ -65,7 +49,7 @@ pub async fn parts_do_not_run_together<S: DigestSubject>(make: impl AsyncFn() ->
         &[b"", b""],
         &[],
     ];
-    for purpose in PURPOSES {
+    for purpose in DigestPurpose::ALL {
         let digests: HashSet<_> = all.iter().map(|parts| *digester.digest(purpose, parts).as_bytes()).collect();
         assert_eq!(digests.len(), all.len(), "{purpose:?}");
     }
@@ -98,7 +82,7 @@ pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn()
 /// Without the deployment's keys nobody computes a digest, of whatever may be guessed.
 pub async fn digests_of_different_deployments_never_agree<S: DigestSubject>(make: impl AsyncFn() -> S) {
     let (ours, strange) = (make().await.digester(), make().await.digester());
-    for purpose in PURPOSES {
+    for purpose in DigestPurpose::ALL {
         assert_ne!(ours.digest(purpose, &[b"same"]), strange.digest(purpose, &[b"same"]), "{purpose:?}");
     }
 }

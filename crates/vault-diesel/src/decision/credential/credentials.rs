@@ -3,7 +3,7 @@
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
 use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
-use super::count::{self, Count};
+use super::count;
 use super::row::{self, of_credential};
 use super::{labels, list, uses, versions};
 use crate::failure::Failure;
@@ -147,7 +147,7 @@ impl Decision for SaveCredential {
         }
         let credential = diesel::insert_into(credentials::table).values(NewCredential::of(save, now));
         let secrets = diesel::insert_into(credential_secrets::table).values(NewSecret::of(save));
-        let counted = Count::by(save.organization, 1);
+        let counted = count::add(save.organization, 1);
         execute_together!(connection, credential, secrets, counted, audit::entry(&command.audit))?;
         labels::insert(connection, save.organization, save.id, &save.description.labels).await?;
         Ok(Verdict::Recorded(Ok(save.id)))
@@ -181,7 +181,7 @@ impl Decision for DeleteCredential {
         let versions = diesel::delete(of_credential!(credential_versions, organization, id));
         labels::delete(connection, organization, id).await?;
         uses::delete(connection, organization, id).await?;
-        let counted = Count::by(organization, -1);
+        let counted = count::add(organization, -1);
         execute_together!(connection, secrets, versions, counted, audit::entry(&command.audit))?;
         Ok(Verdict::Recorded(Ok(true)))
     }

@@ -99,16 +99,14 @@ impl Decision for ChangeCredential {
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
         let Command { principal, now, act, .. } = command;
-        match sealing_key(act) {
-            Some(key) => {
-                let active = judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?;
-                Ok(active && under_one_key(key, new_metadata(act)))
-            }
+        let key_active = match sealing_key(act) {
+            Some(key) => judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?,
             None => {
                 judge_and_hold(connection, principal, *now).await??;
-                Ok(true)
+                true
             }
-        }
+        };
+        Ok(key_active && is_under_one_key(act))
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, key_active: bool) -> Decided<Answer<i64>> {
@@ -155,8 +153,13 @@ pub(crate) fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
     new_version(&act.change).map(|new| new.sealed.key).or(new_metadata(act).map(|said| said.key))
 }
 
+/// Whether everything new is sealed under one key: another one was replaced meanwhile.
+pub(crate) fn is_under_one_key(act: &ChangeCredential) -> bool {
+    sealing_key(act).is_none_or(|key| under_one_key(key, new_metadata(act)))
+}
+
 /// The metadata that is new: what was sealed for an earlier revision is stored again as it was.
-pub(crate) fn new_metadata(act: &ChangeCredential) -> Option<&SealedMetadata> {
+fn new_metadata(act: &ChangeCredential) -> Option<&SealedMetadata> {
     let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
     metadata.filter(|said| said.revision > act.revision)
 }
