@@ -227,6 +227,7 @@ async fn interrupted_after_every_step_everything_works() {
         // A process that is gone after one step.
         let rotation = deployment.start().await.keys.rotate_instance().await.unwrap();
         assert_eq!(rotation.is_new(), steps == 0);
+        assert_eq!((rotation.key(), rotation.rows()), (deployment.active().await, deployment.under(before).await));
         if rotation.step().await.unwrap().is_none()
             && let Some(end) = rotation.finish().await.unwrap()
         {

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
@@ -12,8 +12,8 @@ use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId}
 use vault_core::key_use::KeyUseLimits;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CreateInstance, Event, InstanceRewrapper, InstanceRow, KeyRepository as _, KeyRotation as _, NextInstanceKey,
-    ReplaceOrganizationKey, SealError, Sealer as _,
+    CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, InstanceRow, KeyRepository as _,
+    KeyRotation as _, NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
@@ -23,8 +23,10 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// Instance keys are rotated with real ones, in `vault-crypto`.
-struct NoInstanceKeys;
+/// Has no instance keys: they are rotated with real ones in `vault-crypto`. Before it says so it lets somebody else replace the
+/// instance key, if there is somebody.
+#[derive(Default)]
+struct NoInstanceKeys(Option<(Arc<MemoryStore>, ReplaceInstanceKey)>);
 
 fn none<T>() -> Result<T, SealError> {
     Err(SealError::Fault("there are no instance keys".into()))
@@ -37,6 +39,9 @@ impl InstanceRewrapper for NoInstanceKeys {
         _: &InstanceRecord,
         _: &[InstanceKeyRecord],
     ) -> Result<NextInstanceKey, SealError> {
+        if let Some((store, command)) = &self.0 {
+            assert!(store.replace_instance_key(command.clone()).await.unwrap());
+        }
         none()
     }
 
@@ -92,13 +97,36 @@ impl Setting {
 
     /// The keys' operations of one process, three rows to a transaction.
     fn keys(&self) -> Keys {
+        self.keys_with(NoInstanceKeys::default())
+    }
+
+    fn keys_with(&self, instance_rewrapper: NoInstanceKeys) -> Keys {
         let crypto = KeyCrypto {
             sealer: self.plain.clone(),
             rewrapper: self.plain.clone(),
-            instance_rewrapper: Arc::new(NoInstanceKeys),
+            instance_rewrapper: Arc::new(instance_rewrapper),
             digester: Arc::new(FakeDigester::default()),
         };
         Keys::new(self.ambient.clone(), self.store.clone(), crypto).batch(3)
+    }
+
+    fn audit(&self, action: AuditAction) -> SealedAuditRecord {
+        self.ambient.record(self.ambient.now(), None, Actor::Operator, action, Subject::Instance)
+    }
+
+    async fn instance(&self) -> InstanceRecord {
+        let instance = InstanceRecord {
+            id: InstanceId::from_bytes([1; 16]),
+            root_key: KeyId::from_bytes([2; 16]),
+            instance_key: KeyId::from_bytes([3; 16]),
+            wrapped: Blob::from_bytes(vec![0]),
+            canary: Blob::from_bytes(vec![0]),
+            created_at: self.ambient.now(),
+        };
+        let audit = self.audit(AuditAction::InstanceCreated);
+        let command = CreateInstance { instance: instance.clone(), keys: Vec::new(), audit };
+        assert!(self.store.create_instance(command).await.unwrap());
+        instance
     }
 
     fn editor(&self) -> Principal {
@@ -301,26 +329,7 @@ async fn moved_rows_are_uses_of_the_new_key() {
 #[tokio::test]
 async fn the_overview_tells_how_keys_stand() {
     let setting = Setting::new().await;
-    let instance = InstanceRecord {
-        id: InstanceId::from_bytes([1; 16]),
-        root_key: KeyId::from_bytes([2; 16]),
-        instance_key: KeyId::from_bytes([3; 16]),
-        wrapped: Blob::from_bytes(vec![0]),
-        canary: Blob::from_bytes(vec![0]),
-        created_at: setting.ambient.now(),
-    };
-    let audit = setting.ambient.record(
-        setting.ambient.now(),
-        None,
-        Actor::Operator,
-        AuditAction::InstanceCreated,
-        Subject::Instance,
-    );
-    setting
-        .store
-        .create_instance(CreateInstance { instance: instance.clone(), keys: Vec::new(), audit })
-        .await
-        .unwrap();
+    let instance = setting.instance().await;
     for number in 0..4 {
         setting.save(number).await;
     }
@@ -339,6 +348,39 @@ async fn the_overview_tells_how_keys_stand() {
     );
     complete(&rotation).await;
     assert_eq!(setting.keys().overview().await.unwrap().organizations[0].retiring, []);
+}
+
+#[tokio::test]
+async fn the_root_key_is_replaced_once() {
+    let setting = Setting::new().await;
+    let (instance, root, wrapped) = (setting.instance().await, KeyId::from_bytes([4; 16]), Blob::from_bytes(vec![1]));
+    let replace = || async { setting.keys().replace_root(instance.clone(), root, wrapped.clone()).await.unwrap() };
+    let replaced = || {
+        let is_replaced =
+            |event: &&Event| matches!(event, Event::Recorded(of) if of.action == AuditAction::RootKeyReplaced);
+        setting.events.events().iter().filter(is_replaced).count()
+    };
+    assert!(replace().await);
+    assert_eq!(
+        setting.store.instance().await.unwrap(),
+        Some(InstanceRecord { root_key: root, wrapped: wrapped.clone(), ..instance.clone() })
+    );
+    assert!(!replace().await, "it is not as it was read any more");
+    assert_eq!(replaced(), 1);
+}
+
+#[tokio::test]
+async fn an_instance_key_that_is_replaced_meanwhile_is_rotated_by_whoever_did() {
+    let setting = Setting::new().await;
+    let current = setting.instance().await;
+    let failed = setting.keys().rotate_instance().await.err();
+    assert!(matches!(failed, Some(Error::Seal(SealError::Fault(_)))), "{failed:?}");
+    let next = InstanceRecord { instance_key: KeyId::from_bytes([4; 16]), ..current.clone() };
+    let audit = setting.audit(AuditAction::InstanceKeyReplaced);
+    let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.ambient.now(), audit };
+    let somebody = NoInstanceKeys(Some((setting.store.clone(), command)));
+    let rotation = setting.keys_with(somebody).rotate_instance().await.unwrap();
+    assert!(!rotation.is_new());
 }
 
 #[tokio::test]

@@ -4,10 +4,12 @@ mod overview;
 mod replace_root;
 mod rotate_instance;
 mod rotate_organization;
+mod way;
 
 pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringInstance, RetiringKey};
 pub use rotate_instance::InstanceRotation;
-pub use rotate_organization::{OrganizationRotation, RotationEnd};
+pub use rotate_organization::OrganizationRotation;
+pub use way::RotationEnd;
 
 use super::{Ambient, CountedSealer};
 use crate::key_use::KeyUseLimits;

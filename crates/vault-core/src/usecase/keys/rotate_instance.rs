@@ -1,5 +1,6 @@
 //! Rotate the instance key: make a new one, make again under it what the old ones have wrapped, sealed and signed, destroy them.
 
+use super::way::{Search, Way};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::RowCode;
@@ -13,7 +14,6 @@ use crate::port::{
 };
 use crate::sealed::RetiringInstanceKey;
 use futures_util::lock::Mutex;
-use std::collections::HashSet;
 
 /// How often the start is tried again because another rotation starts or ends.
 const ATTEMPTS: usize = 16;
@@ -26,19 +26,7 @@ pub struct InstanceRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    way: Mutex<Way>,
-}
-
-/// How far this process has come.
-#[derive(Default)]
-struct Way {
-    /// What is to be moved, one after the other.
-    targets: Vec<(KeyId, InstancePart)>,
-    after: Option<InstancePlace>,
-    /// Whether anything was to be moved since the way through the first target began.
-    fresh: bool,
-    damaged: HashSet<(InstancePart, InstancePlace)>,
-    destroyed: Vec<KeyId>,
+    way: Mutex<Way<InstancePart, InstancePlace>>,
 }
 
 impl Keys {
@@ -87,7 +75,8 @@ impl Keys {
         for key in retiring {
             rows = rows.saturating_add(self.store.count_under_instance_key(key.id).await?);
         }
-        let way = Mutex::new(Way::through(retiring));
+        let keys: Vec<_> = retiring.iter().map(|key| key.id).collect();
+        let way = Mutex::new(Way::through(&keys, &InstancePart::ALL));
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, way })
     }
 }
@@ -121,9 +110,7 @@ impl InstanceRotation {
         let mut moved = Vec::with_capacity(rows.len());
         for row in rows {
             match self.make_again(&row) {
-                // Else the key was replaced while this row was made again. A later way through finds it.
-                Ok(made) if is_under(to, &row, &made) => moved.push((row, made)),
-                Ok(_) => {}
+                Ok(made) => moved.push((row, made)),
                 Err(error) => {
                     self.keys.ambient.report(&error);
                     self.way.lock().await.damaged.insert((row.part(), row.place()));
@@ -132,7 +119,7 @@ impl InstanceRotation {
         }
         match self.keys.store.move_to_instance_key(MoveToInstanceKey { to, rows: moved }).await? {
             Some(moved) => Ok(Some(moved)),
-            // It was replaced meanwhile; the rows are claimed again.
+            // The key was replaced while the rows were made again; they are claimed again.
             None => {
                 self.keys.digester.renew().await?;
                 Ok(Some(0))
@@ -147,10 +134,10 @@ impl InstanceRotation {
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let (store, ambient) = (&self.keys.store, &self.keys.ambient);
-        let retiring = store.retiring_instance_keys().await?;
+        let keys: Vec<_> = store.retiring_instance_keys().await?.iter().map(|row| row.id).collect();
         let mut way = self.way.lock().await;
         let mut kept = Vec::new();
-        for key in retiring.iter().map(|row| row.id) {
+        for key in keys.iter().copied() {
             let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
             let audit = ambient.record(ambient.now(), None, Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
@@ -164,39 +151,18 @@ impl InstanceRotation {
                 KeyDestruction::NotRetiring => {}
             }
         }
-        let damaged = i64::try_from(way.damaged.len()).unwrap_or(i64::MAX);
-        if kept.iter().map(|(_, rows)| rows).sum::<i64>() > damaged {
-            let Way { damaged, destroyed, .. } = std::mem::take(&mut *way);
-            *way = Way { damaged, destroyed, ..Way::through(&retiring) };
-            return Ok(None);
-        }
-        Ok(Some(RotationEnd { destroyed: way.destroyed.clone(), kept }))
+        Ok(way.end(kept, &keys, &InstancePart::ALL))
     }
 
     /// The next rows to move.
     async fn claim(&self) -> Result<Option<Vec<InstanceRow>>, Error> {
         // Held while reading, so that each task of this process gets other rows.
         let mut way = self.way.lock().await;
-        while let Some((key, part)) = way.targets.first().copied() {
-            let query = FindUnderInstanceKey { key, part, after: way.after, limit: self.keys.batch };
-            let mut rows = self.keys.store.find_under_instance_key(query).await?;
-            let Some(last) = rows.last() else {
-                // At the end. What others had begun when this process passed it may still be there.
-                let seen_all = !way.fresh;
-                (way.after, way.fresh) = (None, false);
-                if seen_all {
-                    way.targets.remove(0);
-                }
-                continue;
-            };
-            way.after = Some(last.place());
-            rows.retain(|row| !way.damaged.contains(&(part, row.place())));
-            if !rows.is_empty() {
-                way.fresh = true;
-                return Ok(Some(rows));
-            }
-        }
-        Ok(None)
+        let find = |search: Search<_, _>| {
+            let Search { key, part, after, .. } = search;
+            self.keys.store.find_under_instance_key(FindUnderInstanceKey { key, part, after, limit: self.keys.batch })
+        };
+        Ok(way.claim(find, InstanceRow::place).await?.map(|(_, _, rows)| rows))
     }
 
     /// The row under the active key. A code is made again only where the one before fits, else a row that was planted would
@@ -250,17 +216,5 @@ impl InstanceRotation {
                 InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
             }
         })
-    }
-}
-
-/// Whether each part of `made` is under `to`, or what it was before.
-fn is_under(to: KeyId, before: &InstanceRow, made: &InstanceRow) -> bool {
-    made.keys().iter().zip(before.keys()).all(|(made, before)| *made == to || *made == before)
-}
-
-impl Way {
-    fn through(retiring: &[RetiringInstanceKey]) -> Self {
-        let targets = retiring.iter().flat_map(|key| InstancePart::ALL.map(|part| (key.id, part))).collect();
-        Self { targets, ..Self::default() }
     }
 }

@@ -1,6 +1,7 @@
 //! Rotate an organization's key: make a new one, move what the old ones seal, destroy them.
 
-use super::Keys;
+use super::way::{Search, Way};
+use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{KeyId, OrganizationId};
@@ -12,7 +13,6 @@ use crate::sealed::{KeyState, OrganizationKeys};
 use crate::usecase::CountedSealer;
 use crate::usecase::vault::active;
 use futures_util::lock::Mutex;
-use std::collections::HashSet;
 
 /// How often the start is tried again because another rotation starts or ends.
 const ATTEMPTS: usize = 16;
@@ -29,29 +29,7 @@ pub struct OrganizationRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    way: Mutex<Way>,
-}
-
-/// What became of a rotation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RotationEnd {
-    /// The keys that this process destroyed.
-    pub destroyed: Vec<KeyId>,
-    /// The keys that are kept, because rows that they seal are damaged, and how many rows.
-    pub kept: Vec<(KeyId, i64)>,
-}
-
-/// How far this process has come.
-#[derive(Default)]
-struct Way {
-    /// What is to be moved, one after the other.
-    targets: Vec<(KeyId, SealedPart)>,
-    after: Option<SealedPlace>,
-    skip: usize,
-    /// Whether anything was to be moved since the way through the first target began.
-    fresh: bool,
-    damaged: HashSet<(SealedPart, SealedPlace)>,
-    destroyed: Vec<KeyId>,
+    way: Mutex<Way<SealedPart, SealedPlace>>,
 }
 
 impl Keys {
@@ -107,7 +85,7 @@ impl Keys {
             to: active(organization, keys)?.id,
             is_new,
             rows,
-            way: Mutex::new(Way::through(keys)),
+            way: Mutex::new(Way::through(&retiring(keys), &SealedPart::ALL)),
         })
     }
 }
@@ -182,10 +160,10 @@ impl OrganizationRotation {
     /// [`Refusal::NoOrganization`]; the store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let (organization, store, ambient) = (self.organization, &self.keys.store, &self.keys.ambient);
-        let keys = store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
+        let keys = retiring(&store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?);
         let mut way = self.way.lock().await;
         let mut kept = Vec::new();
-        for key in retiring(&keys) {
+        for key in keys.iter().copied() {
             let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
             let audit = ambient.record(ambient.now(), Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
@@ -199,40 +177,19 @@ impl OrganizationRotation {
                 KeyDestruction::NotRetiring => {}
             }
         }
-        let damaged = i64::try_from(way.damaged.len()).unwrap_or(i64::MAX);
-        if kept.iter().map(|(_, rows)| rows).sum::<i64>() > damaged {
-            let Way { damaged, destroyed, .. } = std::mem::take(&mut *way);
-            *way = Way { damaged, destroyed, ..Way::through(&keys) };
-            return Ok(None);
-        }
-        Ok(Some(RotationEnd { destroyed: way.destroyed.clone(), kept }))
+        Ok(way.end(kept, &keys, &SealedPart::ALL))
     }
 
     /// The next rows to move.
     async fn claim(&self) -> Result<Option<(KeyId, SealedPart, Vec<SealedRow>)>, Error> {
         // Held while reading, so that each task of this process gets other rows.
         let mut way = self.way.lock().await;
-        while let Some((key, part)) = way.targets.first().copied() {
-            let (organization, limit, skip) = (self.organization, self.keys.batch, std::mem::take(&mut way.skip));
-            let query = FindSealed { organization, key, part, after: way.after, skip, limit };
-            let mut rows = self.keys.store.find_sealed(query).await?;
-            let Some(last) = rows.last() else {
-                // At the end. What others had begun when this process passed it may still be there.
-                let seen_all = !way.fresh && skip == 0;
-                (way.after, way.fresh) = (None, false);
-                if seen_all {
-                    way.targets.remove(0);
-                }
-                continue;
-            };
-            way.after = Some(last.place());
-            rows.retain(|row| !way.damaged.contains(&(part, row.place())));
-            if !rows.is_empty() {
-                way.fresh = true;
-                return Ok(Some((key, part, rows)));
-            }
-        }
-        Ok(None)
+        let (organization, limit) = (self.organization, self.keys.batch);
+        let find = |search: Search<_, _>| {
+            let Search { key, part, after, skip } = search;
+            self.keys.store.find_sealed(FindSealed { organization, key, part, after, skip, limit })
+        };
+        Ok(way.claim(find, SealedRow::place).await?)
     }
 
     /// How many rows to leave to the others who are moving the same ones.
@@ -242,13 +199,6 @@ impl OrganizationRotation {
     }
 }
 
-impl Way {
-    fn through(keys: &OrganizationKeys) -> Self {
-        let targets = retiring(keys).flat_map(|key| SealedPart::ALL.map(|part| (key, part))).collect();
-        Self { targets, ..Self::default() }
-    }
-}
-
-fn retiring(keys: &OrganizationKeys) -> impl Iterator<Item = KeyId> {
-    keys.keys.iter().filter(|key| key.state == KeyState::Retiring).map(|key| key.id)
+fn retiring(keys: &OrganizationKeys) -> Vec<KeyId> {
+    keys.keys.iter().filter(|key| key.state == KeyState::Retiring).map(|key| key.id).collect()
 }

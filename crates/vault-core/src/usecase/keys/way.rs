@@ -1,0 +1,197 @@
+//! What a rotation has still to move, and what it has come to.
+
+use crate::id::KeyId;
+use crate::port::StoreError;
+use std::collections::HashSet;
+use std::hash::Hash;
+
+/// What became of a rotation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RotationEnd {
+    /// The keys that this process destroyed.
+    pub destroyed: Vec<KeyId>,
+    /// The keys that are kept, because rows under them are damaged, and how many rows.
+    pub kept: Vec<(KeyId, i64)>,
+}
+
+/// How far one process has come through the rows under the keys that retire. The rows of a key are of several parts, and
+/// have places, in whose order they are read.
+pub(super) struct Way<Part, Place> {
+    /// What is to be moved, one after the other.
+    targets: Vec<(KeyId, Part)>,
+    after: Option<Place>,
+    /// How many rows to leave, the next time, to others who move the same ones.
+    pub(super) skip: usize,
+    /// Whether anything was to be moved since the way through the first target began.
+    fresh: bool,
+    /// The rows that stay where they are.
+    pub(super) damaged: HashSet<(Part, Place)>,
+    /// The keys that this process destroyed.
+    pub(super) destroyed: Vec<KeyId>,
+}
+
+/// Where to look for rows to move.
+pub(super) struct Search<Part, Place> {
+    pub(super) key: KeyId,
+    pub(super) part: Part,
+    pub(super) after: Option<Place>,
+    pub(super) skip: usize,
+}
+
+impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Way<Part, Place> {
+    pub(super) fn through(keys: &[KeyId], parts: &[Part]) -> Self {
+        let targets = keys.iter().flat_map(|key| parts.iter().map(|part| (*key, *part))).collect();
+        let (damaged, destroyed) = (HashSet::new(), Vec::new());
+        Self { targets, after: None, skip: 0, fresh: false, damaged, destroyed }
+    }
+
+    /// The next rows to move, under which key, and which part of it they are.
+    pub(super) async fn claim<Row, Found>(
+        &mut self,
+        find: impl Fn(Search<Part, Place>) -> Found + Send,
+        place: impl Fn(&Row) -> Place + Send,
+    ) -> Result<Option<(KeyId, Part, Vec<Row>)>, StoreError>
+    where
+        Found: Future<Output = Result<Vec<Row>, StoreError>> + Send,
+    {
+        while let Some((key, part)) = self.targets.first().copied() {
+            let skip = std::mem::take(&mut self.skip);
+            let mut rows = find(Search { key, part, after: self.after, skip }).await?;
+            let Some(last) = rows.last() else {
+                // At the end. What others had begun when this process passed it may still be there.
+                let seen_all = !self.fresh && skip == 0;
+                (self.after, self.fresh) = (None, false);
+                if seen_all {
+                    self.targets.remove(0);
+                }
+                continue;
+            };
+            self.after = Some(place(last));
+            rows.retain(|row| !self.damaged.contains(&(part, place(row))));
+            if !rows.is_empty() {
+                self.fresh = true;
+                return Ok(Some((key, part, rows)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the way through `keys` begins again.
+    pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, keys: &[KeyId], parts: &[Part]) -> Option<RotationEnd> {
+        let damaged = i64::try_from(self.damaged.len()).unwrap_or(i64::MAX);
+        if kept.iter().map(|(_, rows)| rows).sum::<i64>() <= damaged {
+            return Some(RotationEnd { destroyed: self.destroyed.clone(), kept });
+        }
+        self.targets = Self::through(keys, parts).targets;
+        (self.after, self.skip, self.fresh) = (None, 0, false);
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::sync::Mutex;
+
+    fn key(number: u8) -> KeyId {
+        KeyId::from_bytes([number; 16])
+    }
+
+    type Claimed = Option<(KeyId, u8, Vec<u8>)>;
+
+    /// Claims, where what `find` gives is ready.
+    fn claim<Found>(way: &mut Way<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send) -> Claimed
+    where
+        Found: Future<Output = Result<Vec<u8>, StoreError>> + Send,
+    {
+        way.claim(find, |place| *place).now_or_never().unwrap().unwrap()
+    }
+
+    /// What becomes of a row when it is claimed.
+    #[derive(Clone, Copy, Debug)]
+    enum Row {
+        Moved,
+        Damaged,
+        /// Somebody else has it; it is left where it is so many times.
+        Held(u8),
+    }
+
+    fn row() -> impl Strategy<Value = Row> {
+        prop_oneof![4 => Just(Row::Moved), 1 => Just(Row::Damaged), 1 => (1..4_u8).prop_map(Row::Held)]
+    }
+
+    proptest! {
+        /// Whatever becomes of the rows: each is claimed until it is moved or found damaged, none of those again, and the end
+        /// says how many rows are left under each key.
+        #[test]
+        fn nothing_is_left_but_what_is_damaged(
+            rows in prop::collection::btree_map((0..2_u8, 0..12_u8), (0..2_u8, row()), 0..24),
+            skips in prop::collection::vec(0..6_usize, 0..6),
+        ) {
+            let left = Mutex::new(rows);
+            let find = |search: Search<u8, u8>| {
+                let left = left.lock().unwrap();
+                let under = left.iter().filter(|((part, _), (of, _))| *part == search.part && key(*of) == search.key);
+                let places = under.map(|((_, place), _)| *place);
+                let behind = places.filter(|place| search.after.is_none_or(|after| *place > after));
+                std::future::ready(Ok(behind.skip(search.skip).take(3).collect()))
+            };
+            let mut way = Way::through(&[key(0), key(1)], &[0, 1]);
+            let (mut damaged, mut skips) = (BTreeSet::new(), skips.into_iter());
+            for claims in 0.. {
+                prop_assert!(claims < 300, "it comes to an end");
+                let Some((under, part, places)) = claim(&mut way, find) else { break };
+                prop_assert!(!places.is_empty());
+                for at in places.into_iter().map(|place| (part, place)) {
+                    let mut left = left.lock().unwrap();
+                    let Some((of, row)) = left.get_mut(&at) else { panic!("{at:?} was moved") };
+                    prop_assert_eq!(key(*of), under);
+                    match row {
+                        Row::Held(times) if *times > 0 => *times -= 1,
+                        Row::Damaged => {
+                            prop_assert!(damaged.insert(at), "a damaged row is claimed once");
+                            way.damaged.insert(at);
+                        }
+                        Row::Held(_) | Row::Moved => _ = left.remove(&at),
+                    }
+                }
+                way.skip = skips.next().unwrap_or(0);
+            }
+            let left: BTreeSet<_> = left.into_inner().unwrap().into_keys().collect();
+            prop_assert_eq!(left, damaged);
+        }
+    }
+
+    #[test]
+    fn rows_are_left_to_others_once() {
+        let skipped = Mutex::new(Vec::new());
+        let find = |search: Search<u8, u8>| {
+            skipped.lock().unwrap().push((search.after, search.skip));
+            let found = if search.after.is_none() && search.skip == 0 { vec![7] } else { Vec::new() };
+            std::future::ready(Ok(found))
+        };
+        let mut way = Way::through(&[key(1)], &[0]);
+        way.skip = 5;
+        let claimed = claim(&mut way, find);
+        assert_eq!(claimed, Some((key(1), 0, vec![7])), "what was left to others is looked at again");
+        assert_eq!(skipped.into_inner().unwrap(), [(None, 5), (None, 0)]);
+    }
+
+    #[test]
+    fn the_end_comes_when_only_damaged_rows_are_left() {
+        let find = |_: Search<u8, u8>| std::future::ready(Ok(Vec::new()));
+        let mut way = Way::through(&[key(1)], &[0]);
+        assert_eq!(claim(&mut way, find), None);
+        way.damaged.extend([(0, 1), (0, 2)]);
+        way.destroyed.push(key(2));
+        assert_eq!(way.end(vec![(key(1), 2), (key(3), 1)], &[key(1), key(3)], &[0]), None);
+        let again = |_: Search<u8, u8>| std::future::ready(Ok(vec![2, 3]));
+        let claimed = claim(&mut way, again);
+        assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the beginning, without what is damaged");
+        let end = way.end(vec![(key(1), 2)], &[key(1)], &[0]);
+        assert_eq!(end, Some(RotationEnd { destroyed: vec![key(2)], kept: vec![(key(1), 2)] }));
+    }
+}
