@@ -21,6 +21,13 @@ fn limits_can_only_be_lowered() {
     assert_eq!(KeyUseLimits::new(0, -1, i64::MIN), KeyUseLimits::new(1, 1, 1));
 }
 
+#[test]
+fn at_the_whole_of_its_uses_a_key_seals_nothing_more() {
+    let limits = KeyUseLimits::new(10, 20, 400);
+    let parts = [0, 1, 100, 400, 500].map(|taken| limits.part_used(taken));
+    assert_eq!(parts, [0.0, 0.0025, 0.25, 1.0, 1.25]);
+}
+
 proptest! {
     /// Whoever takes blocks as the rule says never takes more than `stop_at`, even where no replacement succeeds.
     #[test]
@@ -32,8 +39,8 @@ proptest! {
         while limits.decide(taken) != KeyUseDecision::Replace {
             prop_assert_eq!(limits.decide(taken) == KeyUseDecision::ReplaceOrTake, taken >= replace_at);
             taken += limits.block();
+            prop_assert!(taken <= stop_at);
         }
-        prop_assert!(taken <= stop_at);
         prop_assert!(taken + block > stop_at, "no block is wasted");
     }
 }

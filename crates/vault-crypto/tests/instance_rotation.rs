@@ -132,12 +132,14 @@ impl Deployment {
     /// Rotates to the end.
     async fn rotate(&self) -> RotationEnd {
         let rotation = self.start().await.keys.rotate_instance().await.unwrap();
-        loop {
-            while rotation.step().await.unwrap().is_some() {}
-            if let Some(end) = rotation.finish().await.unwrap() {
+        for _ in 0..10_000 {
+            if rotation.step().await.unwrap().is_none()
+                && let Some(end) = rotation.finish().await.unwrap()
+            {
                 return end;
             }
         }
+        panic!("a rotation ends");
     }
 
     fn damage(&self) -> usize {

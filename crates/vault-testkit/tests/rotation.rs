@@ -192,12 +192,14 @@ fn request(number: usize) -> SaveRequest {
 
 /// Moves everything and destroys the old keys.
 async fn complete(rotation: &OrganizationRotation) -> RotationEnd {
-    loop {
-        while rotation.step().await.unwrap().is_some() {}
-        if let Some(end) = rotation.finish().await.unwrap() {
+    for _ in 0..10_000 {
+        if rotation.step().await.unwrap().is_none()
+            && let Some(end) = rotation.finish().await.unwrap()
+        {
             return end;
         }
     }
+    panic!("a rotation ends");
 }
 
 #[tokio::test]
