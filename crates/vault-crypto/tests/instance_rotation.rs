@@ -132,7 +132,7 @@ impl Deployment {
     /// Rotates to the end.
     async fn rotate(&self) -> RotationEnd {
         let rotation = self.start().await.keys.rotate_instance().await.unwrap();
-        for _ in 0..10_000 {
+        for _ in 0..1_000 {
             if rotation.step().await.unwrap().is_none()
                 && let Some(end) = rotation.finish().await.unwrap()
             {

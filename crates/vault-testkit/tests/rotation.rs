@@ -192,7 +192,7 @@ fn request(number: usize) -> SaveRequest {
 
 /// Moves everything and destroys the old keys.
 async fn complete(rotation: &OrganizationRotation) -> RotationEnd {
-    for _ in 0..10_000 {
+    for _ in 0..1_000 {
         if rotation.step().await.unwrap().is_none()
             && let Some(end) = rotation.finish().await.unwrap()
         {

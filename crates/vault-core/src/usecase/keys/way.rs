@@ -95,6 +95,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn key(number: u8) -> KeyId {
         KeyId::from_bytes([number; 16])
@@ -103,10 +104,15 @@ mod tests {
     type Claimed = Option<(KeyId, u8, Vec<u8>)>;
 
     /// Claims, where what `find` gives is ready.
-    fn claim<Found>(way: &mut Way<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send) -> Claimed
+    fn claim<Found>(way: &mut Way<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send + Sync) -> Claimed
     where
         Found: Future<Output = Result<Vec<u8>, StoreError>> + Send,
     {
+        let searches = AtomicUsize::new(0);
+        let find = |search| {
+            assert!(searches.fetch_add(1, Ordering::Relaxed) < 1_000, "a claim comes to an end");
+            find(search)
+        };
         way.claim(find, |place| *place).now_or_never().unwrap().unwrap()
     }
 
