@@ -60,6 +60,7 @@ pub mod hand_out;
 pub mod health;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod inspection;
 pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
@@ -107,8 +108,8 @@ use vault_core::id::OrganizationId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AccountStore, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CreateOrganization,
-    CredentialStore, DeleteCredential, Expired, FreezeNamespace, IntegrationStore, OperatorStore, RotationStore,
-    SaveCredential,
+    CredentialStore, DeleteCredential, Expired, FreezeNamespace, InspectionStore, IntegrationStore, OperatorStore,
+    RotationStore, SaveCredential,
 };
 use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;
@@ -116,12 +117,26 @@ use vault_core::time::Timestamp;
 
 /// Every store port.
 pub trait Store:
-    CredentialStore + OperatorStore + AccountStore + IntegrationStore + ActivationStore + RotationStore + 'static
+    CredentialStore
+    + OperatorStore
+    + AccountStore
+    + IntegrationStore
+    + ActivationStore
+    + RotationStore
+    + InspectionStore
+    + 'static
 {
 }
 
 impl<T> Store for T where
-    T: CredentialStore + OperatorStore + AccountStore + IntegrationStore + ActivationStore + RotationStore + 'static
+    T: CredentialStore
+        + OperatorStore
+        + AccountStore
+        + IntegrationStore
+        + ActivationStore
+        + RotationStore
+        + InspectionStore
+        + 'static
 {
 }
 
@@ -366,6 +381,13 @@ macro_rules! store_contract {
                 a_session_is_worth_nothing_to_others
                 the_end_of_a_session_takes_effect_at_once
                 credentials_outlast_the_account_that_saved_them
+            }
+            inspection in "EMBEDDING.md" {
+                every_credential_has_a_place
+                a_credential_is_read_whole
+                every_row_under_the_instance_key_has_a_place
+                closures_are_those_of_the_organization
+                the_newest_entries_about_a_row_come_first
             }
             health in "ACTIVATION.md" {
                 a_list_is_filtered_by_health

@@ -37,7 +37,7 @@ type Faults = Box<dyn Fn(&'static str) -> Option<Fault> + Send + Sync>;
 type Alter = Box<dyn Fn(&mut dyn Any) + Send + Sync>;
 type AlterAnswer = Box<dyn Fn(&'static str, &mut dyn Any) + Send + Sync>;
 
-/// Every port that the store within has, those of inspections aside. Without faults and alterations, it does what that does.
+/// Every port that the store within has. Without faults and alterations, it does what that does.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -206,6 +206,14 @@ ports! {
         check(now: Timestamp) -> Option<i64>;
         count_credentials(query: CountCredentials) -> CountedSlice;
         most_key_uses() -> i64;
+    }
+    Inspection {
+        instance_places(part: InstancePart, after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
+        instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
+        credential_places(after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
+        whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
+        closures(organization: OrganizationId) -> Option<Closures>;
+        recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
     }
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;

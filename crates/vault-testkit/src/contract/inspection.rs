@@ -1,0 +1,177 @@
+//! Cases of [`Inspection`](vault_core::port::Inspection). Other tests may write to the same database, so each looks at the rows of
+//! its own organizations.
+
+use super::ContractStore;
+use super::idempotency::digest;
+use super::tools::namespace;
+use super::world::{World, undescribed};
+use crate::crypto::FakeAuditSealer;
+use std::collections::HashSet;
+use vault_core::audit::{AuditAction, AuditEntry, AuditNote, AuditRecord, RecordedRow, RowState, Subject};
+use vault_core::digest::Digest;
+use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{AuditSealer as _, Closures, IdGenerator as _, InstancePart, RecordedStates, StoredDescription, StoredPlace};
+use vault_core::role::Role;
+
+/// How many places a case reads at once.
+const PAGE: usize = 2;
+
+impl World<'_> {
+    /// All places that `page` gives one page after the other, and that are of this organization.
+    async fn places(&self, page: impl AsyncFn(Option<StoredPlace>) -> Vec<StoredPlace>) -> Vec<StoredPlace> {
+        let mut places: Vec<StoredPlace> = Vec::new();
+        loop {
+            let found = page(places.last().cloned()).await;
+            assert!(found.len() <= PAGE);
+            if found.is_empty() {
+                break;
+            }
+            places.extend(found);
+        }
+        assert!(places.is_sorted_by(|one, next| one < next), "each once, in their order");
+        let own = self.organization.to_string();
+        places.retain(|(organization, _)| *organization == own);
+        places
+    }
+
+    async fn credential_places(&self) -> Vec<StoredPlace> {
+        self.places(async |after| self.store.credential_places(after, PAGE).await.unwrap()).await
+    }
+
+    /// Appends an entry that says in which state an act left a row.
+    async fn record_state(&self, subject: Subject, row: RecordedRow, state: RowState, name: Option<&str>) -> String {
+        let id = AuditId::from_uuid(self.ids.ordered(self.now()));
+        let note = name.map(|name| AuditNote::of(namespace(name)));
+        let record = self.audit(AuditAction::StateRecorded).record;
+        let record = AuditRecord { id, subject, note, rows: vec![(row, state)], ..record };
+        self.store.append(vec![FakeAuditSealer.seal(record)]).await.unwrap();
+        self.clock.advance_seconds(1);
+        id.to_string()
+    }
+
+    async fn recorded(&self, subject: Subject, row: RecordedRow, name: Option<&str>, limit: usize) -> Vec<AuditEntry> {
+        let (organization, namespace) = (self.organization, name.map(namespace));
+        self.store.recorded_states(RecordedStates { organization, subject, row, namespace, limit }).await.unwrap()
+    }
+}
+
+/// The places of credentials come page by page, those of disabled organizations too.
+pub async fn every_credential_has_a_place(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    assert_eq!(world.credential_places().await, []);
+    let mut saved = Vec::new();
+    for _ in 0..3 {
+        saved.push(world.saved(&world.embedder()).await);
+        other.saved(&other.embedder()).await;
+    }
+    world.set_state(OrganizationState::Disabled).await;
+    saved.sort();
+    let expected: Vec<_> = saved.iter().map(|id| (world.organization.to_string(), id.to_string())).collect();
+    assert_eq!(world.credential_places().await, expected);
+}
+
+/// A credential comes with each of its versions, sealed as they were stored, and the digests of its labels.
+pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let embedder = world.embedder();
+    let save = world.save(&embedder);
+    let (id, first) = (save.act.id, save.act.sealed.clone());
+    world.store.save_credential(save).await.unwrap();
+    let read = world.versions(&embedder, id).await;
+    let mut change = world.change_version(&embedder, &read, world.replacement(&read));
+    let labels = vec![digest("a"), digest("b")];
+    change.act.description = Some(StoredDescription { labels, ..undescribed() });
+    world.store.change_credential(change).await.unwrap();
+    let versions = world.versions(&embedder, id).await;
+
+    let whole = world.store.whole_credential(world.organization, id).await.unwrap().unwrap();
+    assert_eq!(whole.versions, versions);
+    let mut sealed: Vec<_> = whole.sealed.iter().map(|taken| (taken.version, taken.sealed.data.clone())).collect();
+    sealed.sort_by_key(|(number, _)| *number);
+    assert_eq!(sealed, [(1, first.data), (2, world.sealed_version(id, 2).data)]);
+    assert!(whole.sealed.iter().all(|taken| taken.id == id));
+    let labels: HashSet<_> = whole.labels.iter().map(Digest::as_bytes).collect();
+    assert_eq!((whole.labels.len(), labels), (2, [digest("a"), digest("b")].iter().map(Digest::as_bytes).collect()));
+
+    let stranger = World::new(suite).await;
+    let nobody = CredentialId::from_uuid(world.ids.random());
+    assert!(world.store.whole_credential(stranger.organization, id).await.unwrap().is_none());
+    assert!(world.store.whole_credential(world.organization, nobody).await.unwrap().is_none());
+}
+
+/// The rows with something under the instance key come by their place, part by part.
+pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    world.holder(Role::Editor).await;
+    let (invitation, _) = world.invited(Role::Viewer).await;
+    world.drafted(&invitation).await;
+    world.integration().await;
+    for part in InstancePart::ALL {
+        let places = world.places(async |after| world.store.instance_places(part, after, PAGE).await.unwrap()).await;
+        let expected = usize::from(part != InstancePart::PendingSeeds);
+        assert_eq!(places.len(), expected, "{part:?}");
+        for (organization, id) in places {
+            let place = (organization.parse().unwrap(), id.parse().unwrap());
+            let row = world.store.instance_row(part, place).await.unwrap().expect("it is there");
+            assert_eq!((row.part(), row.place()), (part, place));
+        }
+        let nobody = (world.organization, world.ids.random());
+        assert_eq!(world.store.instance_row(part, nobody).await.unwrap(), None, "{part:?}");
+    }
+}
+
+/// What is closed of an organization: itself, and its frozen namespaces.
+pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let closures = async |state, frozen: &[&str]| {
+        let found = world.store.closures(world.organization).await.unwrap().map(|mut found| {
+            found.frozen.sort();
+            found
+        });
+        let mut frozen: Vec<Namespace> = frozen.iter().map(|name| namespace(name)).collect();
+        frozen.sort();
+        assert_eq!(found, Some(Closures { state, frozen }));
+    };
+    other.set_frozen("theirs", true).await;
+    closures(OrganizationState::Active, &[]).await;
+    world.set_frozen("a", true).await;
+    world.set_frozen("b", true).await;
+    world.set_state(OrganizationState::Disabled).await;
+    closures(OrganizationState::Disabled, &["a", "b"]).await;
+    world.set_frozen("a", false).await;
+    closures(OrganizationState::Disabled, &["b"]).await;
+    let nobody = OrganizationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.closures(nobody).await.unwrap(), None);
+}
+
+/// Entries about a row come newest first; none about another row, subject, namespace or organization.
+pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore) {
+    let (world, other) = (World::new(suite).await, World::new(suite).await);
+    let subject = Subject::Credential(CredentialId::from_uuid(world.ids.random()));
+    let another = Subject::Credential(CredentialId::from_uuid(world.ids.random()));
+    let row = RecordedRow::Credential;
+    let mut about = Vec::new();
+    for revision in 1..=3 {
+        about.push(world.record_state(subject, row, RowState::Revision(revision), None).await);
+        world.record_state(another, row, RowState::Revision(revision), None).await;
+        world.record_state(subject, RecordedRow::Integration, RowState::Gone, None).await;
+        other.record_state(subject, row, RowState::Revision(revision), None).await;
+    }
+    about.reverse();
+    for limit in [1, 2, 3, 10] {
+        let found = world.recorded(subject, row, None, limit).await;
+        let ids: Vec<_> = found.iter().map(|entry| entry.id.clone()).collect();
+        assert_eq!(ids, about[..limit.min(about.len())]);
+        assert_eq!(found[0].left(row), Some(RowState::Revision(3)));
+    }
+
+    let (vault, row) = (Subject::Vault, RecordedRow::Namespace);
+    let frozen = world.record_state(vault, row, RowState::Closed, Some("a")).await;
+    let thawed = world.record_state(vault, row, RowState::Open, Some("b")).await;
+    for (name, expected) in [(Some("a"), vec![&frozen]), (Some("c"), vec![]), (None, vec![&thawed, &frozen])] {
+        let found = world.recorded(vault, row, name, 10).await;
+        assert_eq!(found.iter().map(|entry| &entry.id).collect::<Vec<_>>(), expected, "{name:?}");
+    }
+}
