@@ -434,6 +434,19 @@ wrong_stores! {
     it_hands_out_what_was_revoked: |store: Wrong| {
         store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| *answer = Ok(None))
     } => hand_out::what_was_revoked_meanwhile_is_not_handed_out;
+    it_hides_credentials_from_inspections: |store: Wrong| {
+        store.answering("credential_places", |answer: &mut Result<Vec<StoredPlace>, StoreError>| *answer = Ok(Vec::new()))
+    } => inspection::every_credential_has_a_place;
+    it_inspects_the_current_version_alone: |store: Wrong| {
+        store.answering("whole_credential", |answer: &mut Result<Option<WholeCredential>, StoreError>| {
+            if let Ok(Some(whole)) = answer {
+                whole.sealed.retain(|taken| taken.version == whole.versions.current.version);
+            }
+        })
+    } => inspection::a_credential_is_read_whole;
+    it_takes_any_namespaces_entries: |store: Wrong| {
+        store.altered(|query: &mut RecordedStates| query.namespace = None)
+    } => inspection::the_newest_entries_about_a_row_come_first;
     it_thaws_what_it_freezes: |store: Wrong| {
         store.altered(|command: &mut Command<FreezeNamespace>| command.act.frozen = false)
     } => freeze::a_namespace_is_frozen_until_it_is_thawed;

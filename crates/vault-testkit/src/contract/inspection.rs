@@ -12,7 +12,9 @@ use vault_core::digest::Digest;
 use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
-use vault_core::port::{AuditSealer as _, Closures, IdGenerator as _, InstancePart, RecordedStates, StoredDescription, StoredPlace};
+use vault_core::port::{
+    AuditSealer as _, Closures, IdGenerator as _, InstancePart, RecordedStates, StoredDescription, StoredPlace,
+};
 use vault_core::role::Role;
 
 /// How many places a case reads at once.
