@@ -2,7 +2,7 @@
 //! something stands with the commands' own cases.
 
 use super::OperatorSubject;
-use super::tools::{namespace, race};
+use super::tools::{namespace, race, soon};
 use super::world::{Operators, World};
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
@@ -143,15 +143,7 @@ pub async fn parallel_checkpoints_make_one_chain(suite: &dyn OperatorSubject) {
     let store = Arc::clone(&world.store);
     let numbers = race(entries.iter().map(|entry| {
         let (store, entry, now) = (Arc::clone(&store), entry.clone(), world.now());
-        async move {
-            loop {
-                let sealed = checkpoint_of(&*store, std::slice::from_ref(&entry), now).await;
-                let number = sealed.checkpoint.number;
-                if store.add_checkpoint(sealed).await.unwrap() {
-                    return number;
-                }
-            }
-        }
+        async move { add(&*store, std::slice::from_ref(&entry), now).await.checkpoint.number }
     }))
     .await;
     let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
@@ -187,26 +179,30 @@ async fn checkpoint_of(store: &dyn OperatorStore, entries: &[SealedAuditRecord],
     FakeAuditSealer.seal_checkpoint(Checkpoint { number: content.number, at, entries: ids, hash })
 }
 
-/// Puts `entries` into a checkpoint, whatever other cases seal meanwhile.
-async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
-    loop {
-        let sealed = checkpoint_of(&*world.store, entries, world.now()).await;
-        if world.store.add_checkpoint(sealed.clone()).await.unwrap() {
+/// Puts `entries` into the next checkpoint, whatever others seal meanwhile.
+async fn add(store: &dyn OperatorStore, entries: &[SealedAuditRecord], at: Timestamp) -> SealedCheckpoint {
+    for _ in 0..1_000 {
+        let sealed = checkpoint_of(store, entries, at).await;
+        if store.add_checkpoint(sealed.clone()).await.unwrap() {
             return sealed;
         }
     }
+    panic!("a checkpoint that fits is added");
+}
+
+async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedCheckpoint {
+    add(&*world.store, entries, world.now()).await
 }
 
 /// How many of `entries` no checkpoint holds.
 async fn unsealed(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
     let (mut after, mut found) = (None, 0);
-    loop {
-        let page = world.store.unsealed_entries(after, 100).await.unwrap();
+    soon("the pages end", async || {
+        let page = world.store.unsealed_entries(after.clone(), 100).await.unwrap();
         found += page.iter().filter(|entry| ids.contains(&entry.id)).count();
-        match page.into_iter().next_back() {
-            Some(last) => after = Some(last.id),
-            None => return found,
-        }
-    }
+        after = page.into_iter().next_back().map(|last| last.id);
+        after.is_none().then_some(found)
+    })
+    .await
 }

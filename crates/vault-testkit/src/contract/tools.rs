@@ -146,3 +146,13 @@ pub(super) fn with<A, P>(command: Command<A, P>, change: impl FnOnce(&mut A)) ->
     change(&mut command.act);
     command
 }
+
+/// What `attempt` gives at last. An adapter that keeps its contract lets it succeed long before it is given up.
+pub(super) async fn soon<T>(expected: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    for _ in 0..1_000 {
+        if let Some(found) = attempt().await {
+            return found;
+        }
+    }
+    panic!("{expected}");
+}
