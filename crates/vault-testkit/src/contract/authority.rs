@@ -7,7 +7,7 @@ use super::world::{Accounts, Holder, Wanted, World};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::port::{AccountChange, AccountKey, ChangeAccount, FoundAccount};
+use vault_core::port::{AccountChange, AccountKey, ChangeAccount, Find, FoundAccount};
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
@@ -31,6 +31,11 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
     let misplaced = AccountKey::Id(world.organization, stranger.signed.grant.account);
     for key in [by_address, by_id, misplaced] {
         assert_eq!(world.find(authority.clone(), key).await, None);
+    }
+    // An operator who names an organization finds nobody of another.
+    for key in [by_address, by_id] {
+        let confined = Find { of: Scope::One(world.organization), ..world.look_for(Principal::Operator, key) };
+        assert_eq!(world.store.find_account(confined).await.unwrap(), None);
     }
     let (invitation, _) = world.invited(Role::Editor).await;
     let own = world.list_accounts(authority.clone(), Scope::One(world.organization));
