@@ -81,6 +81,15 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     assert_eq!(world.notices(&sessions[0]).await, [], "the owner knows");
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
+
+    // What is signed anew must follow the row as it is.
+    let mut change = world.own_password(&colleague, world.password());
+    if let OwnChange::Password { after, digest, .. } = &mut change {
+        after.version += 1;
+        *digest = after.digest(&FakeDigester::default());
+    }
+    let command = world.prove(&colleague, &sessions[2], world.fresh_step(), change);
+    assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
 /// Recovery codes are replaced, all of them; every other session ends.
