@@ -1,5 +1,6 @@
 //! What to measure.
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,13 +22,13 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub(crate) rounds: u64,
     /// Sizes of the organizations that are listed
-    #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000")]
+    #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: Vec<u64>,
     /// Credentials of the organization whose key is rotated
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rotated: u64,
     /// Connections at once
-    #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
+    #[arg(long, value_delimiter = ',', default_value = "1,64,256", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub(crate) connections: Vec<usize>,
     /// Response times of refused logins that are taken of each kind
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=3000))]

@@ -2,14 +2,14 @@
 //! something stands with the commands' own cases.
 
 use super::OperatorSubject;
-use super::tools::{namespace, race, soon};
+use super::tools::{namespace, paged, race};
 use super::world::{Operators, World};
 use crate::crypto::FakeAuditSealer;
 use std::sync::Arc;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{
     Actor, AuditAction, AuditEntry, AuditNote, Checkpoint, CheckpointContent, CheckpointMark, SealedAuditRecord,
-    SealedCheckpoint, StoredCheckpoint,
+    SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, SessionId};
 use vault_core::network::Network;
@@ -197,12 +197,8 @@ async fn seal(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> SealedChe
 /// How many of `entries` no checkpoint holds.
 async fn unsealed(world: &Operators<'_>, entries: &[SealedAuditRecord]) -> usize {
     let ids: Vec<_> = entries.iter().map(|sealed| sealed.record.id.to_string()).collect();
-    let (mut after, mut found) = (None, 0);
-    soon("the pages end", async || {
-        let page = world.store.unsealed_entries(after.clone(), 100).await.unwrap();
-        found += page.iter().filter(|entry| ids.contains(&entry.id)).count();
-        after = page.into_iter().next_back().map(|last| last.id);
-        after.is_none().then_some(found)
-    })
-    .await
+    let page = async |last: Option<&UnsealedEntry>| {
+        world.store.unsealed_entries(last.map(|last| last.id.clone()), 100).await.unwrap()
+    };
+    paged(100, page).await.iter().filter(|entry| ids.contains(&entry.id)).count()
 }

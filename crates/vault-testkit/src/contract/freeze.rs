@@ -1,7 +1,7 @@
 //! Cases of [`FreezeRepository`](vault_core::port::FreezeRepository).
 
 use super::IntegrationSubject;
-use super::tools::{namespace, race};
+use super::tools::{namespace, paged, race};
 use super::world::{Integrations, World};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -81,17 +81,11 @@ pub async fn namespaces_are_listed_with_what_they_have(suite: &dyn IntegrationSu
         .map(|(name, credentials, frozen_at)| ListedNamespace { namespace: namespace(name), credentials, frozen_at })
         .into();
     for limit in 1..=5 {
-        let mut rows: Vec<ListedNamespace> = Vec::new();
-        loop {
-            let after = rows.last().map(|row| row.namespace.clone());
-            let page = world.store.list_namespaces(List { after, limit, ..world.list_namespaces() }).await;
-            let page = page.unwrap();
-            if page.is_empty() {
-                break;
-            }
-            assert!(page.len() <= limit);
-            rows.extend(page);
-        }
+        let page = async |last: Option<&ListedNamespace>| {
+            let after = last.map(|row| row.namespace.clone());
+            world.store.list_namespaces(List { after, limit, ..world.list_namespaces() }).await.unwrap()
+        };
+        let rows = paged(limit, page).await;
         assert_eq!(rows, expected, "{limit} at a time");
     }
 }

@@ -3,7 +3,7 @@
 
 use super::ContractStore;
 use super::idempotency::digest;
-use super::tools::{namespace, soon};
+use super::tools::{namespace, paged};
 use super::world::{World, undescribed};
 use crate::crypto::FakeAuditSealer;
 use std::collections::HashSet;
@@ -23,14 +23,7 @@ const PAGE: usize = 2;
 impl World<'_> {
     /// All places that `page` gives one page after the other, and that are of this organization.
     async fn places(&self, page: impl AsyncFn(Option<StoredPlace>) -> Vec<StoredPlace>) -> Vec<StoredPlace> {
-        let mut places: Vec<StoredPlace> = Vec::new();
-        soon("the pages end", async || {
-            let found = page(places.last().cloned()).await;
-            assert!(found.len() <= PAGE);
-            places.extend_from_slice(&found);
-            found.is_empty().then_some(())
-        })
-        .await;
+        let mut places = paged(PAGE, async |last: Option<&StoredPlace>| page(last.cloned()).await).await;
         assert!(places.is_sorted_by(|one, next| one < next), "each once, in their order");
         let own = self.organization.to_string();
         places.retain(|(organization, _)| *organization == own);

@@ -4,7 +4,7 @@
 
 use super::ContractStore;
 use super::key::instance;
-use super::tools::{name, race};
+use super::tools::{name, paged, race};
 use super::world::{Holder, World};
 use crate::crypto::FakeDigester;
 use std::sync::Arc;
@@ -119,17 +119,13 @@ impl World<'_> {
     }
 
     async fn found(&self, key: KeyId, part: InstancePart, limit: usize) -> Vec<InstanceRow> {
-        let mut found: Vec<InstanceRow> = Vec::new();
-        loop {
-            let after = found.last().map(InstanceRow::place);
-            let query = FindUnderInstanceKey { key, part, after, limit };
+        let page = async |last: Option<&InstanceRow>| {
+            let query = FindUnderInstanceKey { key, part, after: last.map(InstanceRow::place), limit };
             let rows = self.store.find_under_instance_key(query).await.unwrap();
-            assert!(rows.len() <= limit && rows.iter().all(|row| row.part() == part));
-            if rows.is_empty() {
-                return found;
-            }
-            found.extend(rows);
-        }
+            assert!(rows.iter().all(|row| row.part() == part));
+            rows
+        };
+        paged(limit, page).await
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {

@@ -2,7 +2,7 @@
 
 use super::CredentialSubject;
 use super::idempotency::digest;
-use super::tools::{Settled as _, blob, race, with};
+use super::tools::{Settled as _, blob, paged, race, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
 use vault_core::activation::{SignedRule, VendRule};
@@ -137,16 +137,11 @@ pub async fn a_list_is_filtered_by_labels(suite: &dyn CredentialSubject) {
         let expected: Vec<_> = expected.map(|(id, _)| *id).collect();
         let query = world.labelled(&principal, &wanted);
         assert_eq!(world.page(query.clone()).await, expected, "{wanted:?}");
-        let mut paged: Vec<CredentialId> = Vec::new();
-        loop {
-            let after = paged.last().map(|id| ListPosition { expires_at: None, id: *id });
-            let page = world.page(ListCredentials { after, limit: 2, ..query.clone() }).await;
-            if page.is_empty() {
-                break;
-            }
-            paged.extend(page);
-        }
-        assert_eq!(paged, expected, "{wanted:?}");
+        let page = async |last: Option<&CredentialId>| {
+            let after = last.map(|id| ListPosition { expires_at: None, id: *id });
+            world.page(ListCredentials { after, limit: 2, ..query.clone() }).await
+        };
+        assert_eq!(paged(2, page).await, expected, "{wanted:?}");
         let elsewhere = ListCredentials { namespace: Some(super::tools::namespace("other")), ..query };
         assert_eq!(world.page(elsewhere).await, []);
     }

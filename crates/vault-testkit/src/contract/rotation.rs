@@ -1,7 +1,7 @@
 //! Cases of [`KeyRotation`](vault_core::port::KeyRotation).
 
 use super::ContractStore;
-use super::tools::{Settled as _, blob, race, with};
+use super::tools::{Settled as _, blob, paged, race, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
@@ -159,17 +159,11 @@ pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
         assert_eq!(places(&rows), expected, "{part:?}");
         // Each is what was stored.
         rows.iter().for_each(|row| _ = rewrapped(row, world.key));
-        let mut walked = Vec::new();
-        loop {
-            let after = walked.last().copied();
-            let query = FindSealed { after, limit: 2, ..world.sealed_under(world.key, part) };
-            let slice = places(&world.store.find_sealed(query).await.unwrap());
-            assert!(slice.len() <= 2);
-            if slice.is_empty() {
-                break;
-            }
-            walked.extend(slice);
-        }
+        let page = async |last: Option<&(CredentialId, i64)>| {
+            let query = FindSealed { after: last.copied(), limit: 2, ..world.sealed_under(world.key, part) };
+            places(&world.store.find_sealed(query).await.unwrap())
+        };
+        let walked = paged(2, page).await;
         assert_eq!(walked, expected, "{part:?}");
         let query = FindSealed { skip: 1, limit: 1, after: Some(expected[0]), ..world.sealed_under(world.key, part) };
         assert_eq!(places(&world.store.find_sealed(query).await.unwrap()), [expected[2]], "{part:?}");

@@ -147,12 +147,16 @@ pub(super) fn with<A, P>(command: Command<A, P>, change: impl FnOnce(&mut A)) ->
     command
 }
 
-/// What `attempt` gives at last. An adapter that keeps its contract lets it succeed long before it is given up.
-pub(super) async fn soon<T>(expected: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..1_000 {
-        if let Some(found) = attempt().await {
-            return found;
+/// The rows of all pages, until one is empty. `page` is given the last row of the page before; a page has `limit` rows at most.
+pub(super) async fn paged<T>(limit: usize, page: impl AsyncFn(Option<&T>) -> Vec<T>) -> Vec<T> {
+    let mut rows = Vec::new();
+    for _ in 0..10_000 {
+        let found = page(rows.last()).await;
+        assert!(found.len() <= limit);
+        if found.is_empty() {
+            return rows;
         }
+        rows.extend(found);
     }
-    panic!("{expected}");
+    panic!("the pages end");
 }
