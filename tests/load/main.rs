@@ -133,11 +133,12 @@ fn measure_all(
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
     let ground = Ground { options, vault, server: &server, references, embedded };
-    let subjects: [(Subject, &str, Measurement); 11] = [
+    let subjects: [(Subject, &str, Measurement); 12] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),
         (Subject::Deletes, "deletes", measure::deletes),
         (Subject::Life, "replacements and labels", measure::life),
+        (Subject::Activations, "activations", measure::activations),
         (Subject::Tenants, "many organizations", measure::tenants),
         (Subject::Rotation, "a key rotation", measure::rotation),
         (Subject::Commands, "commands", measure::commands),

@@ -74,6 +74,8 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and lists of labels
     Life,
+    /// Activating namespaces and ending activations, by one integration and by many
+    Activations,
     /// Saving in many organizations at once, and beside one whose saves are all refused
     Tenants,
     /// Replacing the key of an organization

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 const VAULT: &str = "/v1/organization-vault";
+/// A pattern of the namespaces of saves.
+pub(crate) const NAMESPACES: &str = "imports/*";
 
 /// The data of a credential.
 const DATA: &str = concat!(
@@ -92,6 +94,18 @@ impl Template {
     /// Deletes.
     pub(crate) fn delete(address: SocketAddr, token: &str) -> Self {
         let line = format!("DELETE {VAULT}/{}", "#".repeat(36));
+        Self::new(request(address, &line, Some(token), None), 36)
+    }
+
+    /// Activates the namespace of a save.
+    pub(crate) fn activate(address: SocketAddr, token: &str) -> Self {
+        let body = r#"{"namespace":"imports/nightly-########"}"#;
+        Self::new(request(address, "POST /v1/activations", Some(token), Some(body)), 8)
+    }
+
+    /// Ends an activation.
+    pub(crate) fn end_activation(address: SocketAddr, token: &str) -> Self {
+        let line = format!("DELETE /v1/activations/{}", "#".repeat(36));
         Self::new(request(address, &line, Some(token), None), 36)
     }
 

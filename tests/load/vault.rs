@@ -31,6 +31,8 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// Where its operators' listener is.
     pub(crate) admin: SocketAddr,
+    /// Where integrations activate namespaces.
+    pub(crate) activation: SocketAddr,
     watched: Vec<u32>,
 }
 
@@ -85,17 +87,18 @@ impl Vault {
 
     /// Starts a server.
     pub(crate) fn spawn(&self) -> Result<Server> {
-        let (address, admin) = (free_address()?, free_address()?);
+        let (address, admin, activation) = (free_address()?, free_address()?, free_address()?);
         let log = File::options().create(true).append(true).open(self.directory.with_extension("log"))?;
         let arguments = ["serve", "--max-credentials", "1000000000", "--listen"];
         let mut command = self.command(&arguments);
         command.arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
-        // Every connection of a load comes from one network.
-        command.env("ORGVAULT_LOGIN_RATE", "0");
+        command.arg("--activation-listen").arg(activation.to_string());
+        // Every connection of a load comes from one network, and many are of one integration.
+        command.env("ORGVAULT_LOGIN_RATE", "0").args(["--activation-rate", "0", "--max-activations", "1000000"]);
         let child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
         let mut watched = self.database_processes.clone();
         watched.push(child.id());
-        Ok(Server { child, address, admin, watched })
+        Ok(Server { child, address, admin, activation, watched })
     }
 
     /// The bytes of everything in the data directory.

@@ -1,5 +1,6 @@
 //! What is measured, one file per subject.
 
+mod activations;
 mod cold;
 mod commands;
 mod console;
@@ -14,6 +15,7 @@ mod storm;
 mod tenants;
 mod timing;
 
+pub(crate) use activations::activations;
 pub(crate) use cold::cold_start;
 pub(crate) use commands::commands;
 pub(crate) use console::console;

@@ -88,7 +88,8 @@ impl Workload for Saves {
     }
 }
 
-fn id(body: &[u8]) -> Option<Id> {
+/// The id in what was made.
+pub(super) fn id(body: &[u8]) -> Option<Id> {
     let name = br#""id":""#;
     let start = body.windows(name.len()).position(|window| window == name)? + name.len();
     body.get(start..start + 36)?.try_into().ok()

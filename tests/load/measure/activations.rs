@@ -1,0 +1,92 @@
+//! Activations: what a batch integration asks for before each job, and ends after it.
+
+use super::saves::{Id, fill, id};
+use super::{Ground, judge};
+use crate::Result;
+use crate::account::Organization;
+use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
+use crate::report::{Bound, Rate, Report};
+use crate::request::{NAMESPACES, Template};
+use std::time::{Duration, Instant};
+
+/// Most integrations that are made; beyond that, connections share them.
+const MOST: usize = 64;
+
+/// What a connection asks for next.
+#[derive(Clone, Copy)]
+enum Turn {
+    Activate,
+    End(Id),
+}
+
+/// Each connection activates a namespace of its own and ends the activation, again and again.
+struct Jobs {
+    /// An activation and the end of one, for each integration.
+    of: Vec<(Template, Template)>,
+    turns: Vec<Turn>,
+}
+
+impl Jobs {
+    fn new(plan: &Plan, tokens: &[String]) -> Self {
+        let of = tokens.iter().map(|token| {
+            (Template::activate(plan.address, token), Template::end_activation(plan.address, token))
+        });
+        Self { of: of.collect(), turns: vec![Turn::Activate; plan.connections] }
+    }
+}
+
+impl Workload for Jobs {
+    fn next(&mut self, slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        let (activate, end) = &self.of[slot % self.of.len()];
+        match &self.turns[slot] {
+            // Namespaces are numbered from one.
+            Turn::Activate => activate.write_number(1 + slot as u32, request),
+            Turn::End(id) => end.write(id, request),
+        }
+        Next::Ask
+    }
+
+    fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
+        let (wished, next) = match self.turns[slot] {
+            Turn::Activate => (201, id(answer.body).map(Turn::End)),
+            Turn::End(_) => (204, Some(Turn::Activate)),
+        };
+        match (judge(answer, wished), next) {
+            (Verdict::Good, Some(next)) => self.turns[slot] = next,
+            (Verdict::Good, None) => return Verdict::Bad,
+            (verdict, _) => return verdict,
+        }
+        Verdict::Good
+    }
+}
+
+/// Measures activations and their ends: of one integration, and of as many as there are connections.
+pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Activations")?;
+    let most = ground.options.connections.iter().copied().max().unwrap_or(1);
+    let patience = Duration::from_secs(60);
+    fill(ground, &organization, most as u64, patience, false)?;
+    let tokens =
+        (0..MOST.min(most)).map(|number| integration(ground, &organization, number)).collect::<Result<Vec<_>>>()?;
+    for connections in ground.options.connections.iter().copied() {
+        let plan = Plan { address: ground.server.activation, ..ground.round(connections) };
+        let (mut one, mut many) = (Sample::empty()?, Sample::empty()?);
+        for _ in 0..ground.options.rounds {
+            one.add(run(&plan, &mut Jobs::new(&plan, &tokens[..1]))?)?;
+            many.add(run(&plan, &mut Jobs::new(&plan, &tokens[..connections.min(tokens.len())]))?)?;
+        }
+        let what = "activation, or its end, of one integration".to_owned();
+        let references = vec![Bound::new("many integrations", many.rate())];
+        report.rate(Rate { what, connections, sample: one, references, target: None });
+    }
+    Ok(())
+}
+
+/// Makes an integration for all that is saved. Returns its token.
+fn integration(ground: &Ground<'_>, organization: &Organization, number: usize) -> Result<String> {
+    let name = format!("jobs-{number}");
+    let arguments =
+        ["integration", "create", "--org", &organization.name, "--name", &name, "--namespace", NAMESPACES];
+    let made = ground.vault.run(&arguments)?;
+    Ok(made.get("token").and_then(|token| token.as_str()).ok_or("`integration create` printed no token")?.to_owned())
+}
