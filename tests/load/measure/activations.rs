@@ -28,9 +28,9 @@ struct Jobs {
 
 impl Jobs {
     fn new(plan: &Plan, tokens: &[String]) -> Self {
-        let of = tokens.iter().map(|token| {
-            (Template::activate(plan.address, token), Template::end_activation(plan.address, token))
-        });
+        let of = tokens
+            .iter()
+            .map(|token| (Template::activate(plan.address, token), Template::end_activation(plan.address, token)));
         Self { of: of.collect(), turns: vec![Turn::Activate; plan.connections] }
     }
 }
@@ -85,8 +85,7 @@ pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()
 /// Makes an integration for all that is saved. Returns its token.
 fn integration(ground: &Ground<'_>, organization: &Organization, number: usize) -> Result<String> {
     let name = format!("jobs-{number}");
-    let arguments =
-        ["integration", "create", "--org", &organization.name, "--name", &name, "--namespace", NAMESPACES];
+    let arguments = ["integration", "create", "--org", &organization.name, "--name", &name, "--namespace", NAMESPACES];
     let made = ground.vault.run(&arguments)?;
     Ok(made.get("token").and_then(|token| token.as_str()).ok_or("`integration create` printed no token")?.to_owned())
 }

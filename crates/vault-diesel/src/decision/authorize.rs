@@ -68,7 +68,10 @@ macro_rules! load_judged {
         match $principal {
             vault_core::principal::Principal::Session(session) => {
                 let facts = judged_facts!(session);
-                let (rows, found) = load_beside!($query, $connection, $limit, facts)?;
+                let (rows, found) = together!($connection, |own| load_page!($query, own, $limit).await, |own| facts
+                    .get_result(own)
+                    .await
+                    .optional())?;
                 authorize::conclude($connection, session, found, $now).await??;
                 rows
             }

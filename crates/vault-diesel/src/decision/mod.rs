@@ -27,6 +27,15 @@ use crate::failure::Failure;
 use vault_core::principal::Principal;
 use vault_core::{Command, Refusal};
 
+/// Carries statements out in one exchange with the server. How many rows each changed.
+macro_rules! execute_together {
+    ($connection:expr, $($statement:expr),+) => {
+        together!($connection, $(|own| $statement.execute(own).await),+)
+    };
+}
+
+pub(crate) use execute_together;
+
 /// What a decision came to, and whether what it wrote stands.
 #[derive(Debug)]
 pub(crate) enum Verdict<T> {

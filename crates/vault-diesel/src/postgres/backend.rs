@@ -15,16 +15,31 @@ macro_rules! load_page {
     };
 }
 
-/// Reads the first rows of one query, and then the row of another if there is one, in one exchange with the server.
-macro_rules! load_beside {
-    ($query:expr, $connection:expr, $limit:expr, $other:expr) => {{
+/// Carries statements out in their order, in one exchange with the server. What each came to.
+macro_rules! together {
+    (in $join:path, $connection:expr, $(|$own:ident| $outcome:expr),+) => {{
         let shared = &*$connection;
-        let (mut one, mut two) = (shared, shared);
-        let limited = diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX));
-        let rows = limited.load(&mut one);
-        let other = async { diesel::OptionalExtension::optional($other.get_result(&mut two).await) };
-        futures_util::future::try_join(rows, other).await
+        $join($(async {
+            let mut own = shared;
+            let $own = &mut own;
+            $outcome
+        }),+)
+        .await
     }};
+    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr) => {
+        together!(in futures_util::future::try_join, $connection, |$a| $one, |$b| $two)
+    };
+    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr) => {
+        together!(in futures_util::future::try_join3, $connection, |$a| $one, |$b| $two, |$c| $three)
+    };
+    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr, |$d:ident| $four:expr) => {
+        together!(in futures_util::future::try_join4, $connection, |$a| $one, |$b| $two, |$c| $three, |$d| $four)
+    };
+    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr, |$d:ident| $four:expr,
+        |$e:ident| $five:expr) => {
+        together!(in futures_util::future::try_join5, $connection,
+            |$a| $one, |$b| $two, |$c| $three, |$d| $four, |$e| $five)
+    };
 }
 
 /// Keeps the rows that are read as they are until the decision stands.
@@ -38,24 +53,6 @@ macro_rules! for_share {
 macro_rules! for_update {
     ($query:expr) => {
         diesel::QueryDsl::for_update($query)
-    };
-}
-
-/// Carries statements out in one exchange with the server. How many rows each changed.
-macro_rules! execute_together {
-    (in $join:path, $connection:expr, $($statement:expr),+) => {{
-        let shared = &*$connection;
-        $join($(async {
-            let mut own = shared;
-            $statement.execute(&mut own).await
-        }),+)
-        .await
-    }};
-    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr) => {
-        execute_together!(in futures_util::future::try_join4, $connection, $first, $second, $third, $fourth)
-    };
-    ($connection:expr, $first:expr, $second:expr, $third:expr, $fourth:expr, $fifth:expr) => {
-        execute_together!(in futures_util::future::try_join5, $connection, $first, $second, $third, $fourth, $fifth)
     };
 }
 
@@ -92,9 +89,7 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {
-    execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_beside, load_page, narrow,
-};
+pub(crate) use {execute_each, for_key_share, for_share, for_update, hold_rows, load_page, narrow, together};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

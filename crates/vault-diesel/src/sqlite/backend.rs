@@ -73,13 +73,16 @@ where
     ready(rows)
 }
 
-/// Reads the row of another query if there is one, and then the first rows of one.
-macro_rules! load_beside {
-    ($query:expr, $connection:expr, $limit:expr, $other:expr) => {
-        diesel::OptionalExtension::optional($other.get_result($connection).into_inner()).and_then(|other| {
-            let rows = crate::sqlite::backend::load_first($query, $connection, $limit).into_inner()?;
-            Ok((rows, other))
-        })
+/// Carries statements out in their order. What each came to.
+macro_rules! together {
+    ($connection:expr, $(|$own:ident| $outcome:expr),+) => {
+        async {
+            diesel::QueryResult::Ok(($({
+                let $own = &mut *$connection;
+                $outcome?
+            },)+))
+        }
+        .await
     };
 }
 
@@ -94,15 +97,6 @@ macro_rules! for_share {
 macro_rules! for_update {
     ($query:expr) => {
         $query
-    };
-}
-
-/// Carries statements out, one after the other.
-macro_rules! execute_together {
-    ($connection:expr, $($statement:expr),+) => {
-        (|connection: &mut diesel::SqliteConnection| {
-            diesel::QueryResult::Ok(($($statement.execute(connection).into_inner()?,)+))
-        })(&mut *$connection)
     };
 }
 
@@ -143,9 +137,7 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {
-    execute_each, execute_together, for_key_share, for_share, for_update, hold_rows, load_beside, load_page, narrow,
-};
+pub(crate) use {execute_each, for_key_share, for_share, for_update, hold_rows, load_page, narrow, together};
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

@@ -1,7 +1,7 @@
 //! Whether an integration may act: asked first by everything that it does, in its own transaction.
 
 use super::super::authorize::judge_organization;
-use super::super::backend::{Connection, RunQuery, for_update};
+use super::super::backend::{Connection, RunQuery, for_share, for_update, together};
 use super::super::integration::row::row_of;
 use crate::failure::Failure;
 use crate::schema::{integrations, organizations};
@@ -42,6 +42,19 @@ pub(crate) async fn judge(
     conclude(principal, state, judged, now)
 }
 
+/// Judges an integration by its row, which is read under a lock, and then by its organization.
+macro_rules! judge_under {
+    ($lock:ident, $connection:expr, $principal:expr, $now:expr) => {{
+        let (judged, organization) = ($lock!(judged_of!($principal)), organization_of!($principal));
+        let (judged, state): (Judged, State) =
+            together!($connection, |own| judged.get_result(own).await.optional(), |own| organization
+                .get_result(own)
+                .await
+                .optional())?;
+        conclude($principal, state, judged, $now)
+    }};
+}
+
 /// Judges an integration for a decision that writes, and takes its row, which then stands for all that is judged:
 /// whoever changes the integration, closes its organization or freezes a namespace takes that row too and so comes
 /// before or after. Nothing is held that integrations share: rows that are held without end, by one and then by
@@ -51,9 +64,17 @@ pub(crate) async fn judge_and_take(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let judged: Judged = for_update!(judged_of!(principal)).get_result(connection).await.optional()?;
-    let state: State = organization_of!(principal).get_result(connection).await.optional()?;
-    conclude(principal, state, judged, now)
+    judge_under!(for_update, connection, principal, now)
+}
+
+/// As [`judge_and_take`], but decisions of this kind share the row. Each must follow one that took it: so there are few of
+/// them at any time, and those who are to stop them get the row.
+pub(crate) async fn judge_and_hold(
+    connection: &mut Connection,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    judge_under!(for_share, connection, principal, now)
 }
 
 fn conclude(

@@ -1,11 +1,11 @@
 //! The last decision of an activation, after all waiting.
 
-use super::super::backend::{Connection, RunQuery, for_share};
+use super::super::backend::{Connection, RunQuery, for_share, together};
 use super::super::credential::uses;
-use super::super::integration::freezes::is_frozen;
+use super::super::integration::freezes::frozen_since;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
-use super::activator::judge_and_take;
+use super::activator::judge_and_hold;
 use crate::failure::Failure;
 use crate::schema::{activations, credentials};
 use crate::stored::{Read, ToIdText as _};
@@ -24,7 +24,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
         connection: &mut Connection,
         command: &ForIntegration<Self>,
     ) -> Result<Result<(), IntegrationRefusal>, Failure> {
-        Ok(judge_and_take(connection, &command.principal, command.now).await?.map(drop))
+        Ok(judge_and_hold(connection, &command.principal, command.now).await?.map(drop))
     }
 
     async fn act(
@@ -34,20 +34,34 @@ impl Decision<IntegrationPrincipal> for HandOut {
     ) -> Decided<Option<HandOutRefusal>> {
         let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = &command.act;
         let organization = command.principal.organization;
-        let begun: Option<i64> = activations::table
+        let begun = activations::table
             .filter(activations::organization_id.eq(organization.text()))
             .filter(activations::id.eq(activation.text()))
             .filter(activations::integration_id.eq(command.principal.integration.text()))
-            .select(activations::begun_at)
-            .get_result(connection)
-            .await
-            .optional()?;
+            .select(activations::begun_at);
+        let wanted: Vec<_> = credentials.iter().map(|one| one.credential.text()).collect();
+        // By id, as all take them who take several. Whoever deletes or replaces one comes before or after.
+        let current = for_share!(
+            credentials::table
+                .filter(credentials::organization_id.eq(organization.text()))
+                .filter(credentials::id.eq_any(wanted))
+                .filter(credentials::namespace.eq(namespace.as_str()))
+                .order(credentials::id)
+                .select((credentials::id, credentials::version, credentials::vend))
+        );
+        let (begun, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) = together!(
+            connection,
+            |own| begun.get_result(own).await.optional(),
+            |own| frozen_since!(organization, namespace).get_result(own).await.optional(),
+            |own| current.load(own).await
+        )?;
+        let current: Vec<_> = current.into_iter().map(decode).collect::<Result<_, Failure>>()?;
         let facts = HandOutFacts {
             integration,
-            frozen: is_frozen(connection, organization, namespace).await?,
+            frozen: frozen.is_some(),
             begun: begun.is_some(),
             expires_at: *expires_at,
-            current: &current(connection, command).await?,
+            current: &current,
         };
         match judge_hand_out(&facts, credentials, command.now) {
             Ok(()) => {
@@ -64,27 +78,10 @@ impl Decision<IntegrationPrincipal> for HandOut {
     }
 }
 
-/// Those of the credentials that exist, with their versions and rules, which they keep until the decision stands: whoever deletes
-/// or replaces one comes before or after.
-async fn current(
-    connection: &mut Connection,
-    command: &ForIntegration<HandOut>,
-) -> Result<Vec<(CredentialId, i64, VendRule)>, Failure> {
-    let wanted: Vec<_> = command.act.credentials.iter().map(|one| one.credential.text()).collect();
-    // By id, as all take them who take several.
-    let rows: Vec<(Read<CredentialId>, i64, Read<VendRule>)> = for_share!(
-        credentials::table
-            .filter(credentials::organization_id.eq(command.principal.organization.text()))
-            .filter(credentials::id.eq_any(wanted))
-            .filter(credentials::namespace.eq(command.act.namespace.as_str()))
-            .order(credentials::id)
-            .select((credentials::id, credentials::version, credentials::vend))
-    )
-    .load(connection)
-    .await?;
-    let sound = |(id, version, vend): (Read<CredentialId>, i64, Read<VendRule>)| {
-        let id = id.sound("credentials", &"unknown", "id")?;
-        Ok((id, version, vend.sound("credentials", &id, "vend")?))
-    };
-    rows.into_iter().map(sound).collect()
+/// A credential's id, version and rule.
+type CurrentRow = (Read<CredentialId>, i64, Read<VendRule>);
+
+fn decode((id, version, vend): CurrentRow) -> Result<(CredentialId, i64, VendRule), Failure> {
+    let id = id.sound("credentials", &"unknown", "id")?;
+    Ok((id, version, vend.sound("credentials", &id, "vend")?))
 }

@@ -1,10 +1,10 @@
 //! The first decision of an activation or a check: taking the credentials of a namespace, to open them.
 
-use super::super::backend::{Connection, RunQuery, load_page, narrow};
+use super::super::backend::{Connection, RunQuery, load_page, narrow, together};
 use super::super::credential::row::{self, RuleColumns};
-use super::super::integration::freezes::is_frozen;
+use super::super::integration::freezes::frozen_since;
 use super::super::integration::row::row_of;
-use super::super::{Answer, Decided, Decision, Verdict};
+use super::super::{Answer, Decided, Decision, Verdict, audit, execute_together};
 use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
@@ -12,16 +12,49 @@ use crate::schema::{activations, credential_secrets, credentials, integrations};
 use crate::stored::{Read, ToIdText as _};
 use crate::update::update;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
+    OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::activation::{TakingFacts, judge_taking};
 use vault_core::credential::CredentialType;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::integration::{IntegrationPrincipal, TokenSlot};
-use vault_core::port::{ForIntegration, NewActivation, TakeCredentials, TakenCredential};
+use vault_core::port::{ForIntegration, TakeCredentials, TakenCredential};
 use vault_core::principal::Denial;
 use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
+
+/// The credentials of the namespace, oldest first. Joined from the left: a credential whose data is missing is damage,
+/// and not one less.
+macro_rules! oldest_first {
+    ($principal:expr, $namespace:expr) => {
+        credentials::table
+            .left_join(
+                credential_secrets::table.on(credential_secrets::organization_id
+                    .eq(credentials::organization_id)
+                    .and(credential_secrets::id.eq(credentials::id))),
+            )
+            .filter(credentials::organization_id.eq($principal.organization.text()))
+            .filter(narrow!(credentials::namespace.eq($namespace.as_str())))
+            .order(credentials::id)
+            .select((
+                credentials::id,
+                credentials::kind,
+                credentials::version,
+                (
+                    credentials::key_id,
+                    credentials::information,
+                    credential_secrets::data_key.nullable(),
+                    credential_secrets::data.nullable(),
+                ),
+                (credentials::vend, credentials::vend_code),
+                credentials::last_activated_at,
+            ))
+    };
+}
+
+type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, RuleColumns, Option<i64>);
+type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Decision<IntegrationPrincipal> for TakeCredentials {
     /// When the integration's current token was last used.
@@ -40,56 +73,41 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
     ) -> Decided<Answer<Vec<TakenCredential>>> {
         let TakeCredentials { namespace, activation, most } = &command.act;
         let (principal, now) = (&command.principal, command.now);
-        let frozen = is_frozen(connection, principal.organization, namespace).await?;
-        let taken = sealed(connection, command).await?;
-        let live = match activation {
-            Some(new) => Some((live_of!(principal, now).count().get_result(connection).await?, new.limit)),
-            None => None,
+        // Of too many credentials, one more than there may be is read.
+        let (frozen, sealed, live): (Option<i64>, Vec<SealedRow>, i64) = together!(
+            connection,
+            |own| frozen_since!(principal.organization, namespace).get_result(own).await.optional(),
+            |own| load_page!(oldest_first!(principal, namespace), own, most.saturating_add(1)).await,
+            |own| live_of!(principal, now).count().get_result(own).await
+        )?;
+        let facts = TakingFacts {
+            frozen: frozen.is_some(),
+            credentials: sealed.len(),
+            live: activation.as_ref().map(|new| (live, new.limit)),
         };
-        if let Err(refusal) = judge_taking(TakingFacts { frozen, credentials: taken.len(), live }, *most) {
+        if let Err(refusal) = judge_taking(facts, *most) {
             return Ok(Verdict::Refused(Err(refusal)));
         }
-        if let Some(new) = activation {
-            begin(connection, command, new, taken.len()).await?;
-        }
+        let taken = sealed.into_iter().map(decode).collect::<Result<Vec<_>, Failure>>()?;
         note_use(connection, principal, last_used_at, now).await?;
-        Ok(Verdict::Done(Ok(taken)))
+        match activation {
+            Some(new) => {
+                let activation = diesel::insert_into(activations::table).values((
+                    activations::organization_id.eq(principal.organization.text()),
+                    activations::id.eq(new.id.text()),
+                    activations::integration_id.eq(principal.integration.text()),
+                    activations::namespace.eq(namespace.as_str()),
+                    activations::vend.eq(new.vend.as_str()),
+                    activations::credentials.eq(i64::try_from(taken.len()).unwrap_or(i64::MAX)),
+                    activations::begun_at.eq(now.as_millis()),
+                    activations::expires_at.eq(new.expires_at.as_millis()),
+                ));
+                execute_together!(connection, activation, audit::entry(&command.audit))?;
+                Ok(Verdict::Recorded(Ok(taken)))
+            }
+            None => Ok(Verdict::Done(Ok(taken))),
+        }
     }
-}
-
-type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, RuleColumns, Option<i64>);
-type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
-
-/// The credentials of the namespace, oldest first; of too many, one more than there may be.
-async fn sealed(
-    connection: &mut Connection,
-    command: &ForIntegration<TakeCredentials>,
-) -> Result<Vec<TakenCredential>, Failure> {
-    // Joined from the left: a credential whose data is missing is damage, and not one less.
-    let oldest_first = credentials::table
-        .left_join(
-            credential_secrets::table.on(credential_secrets::organization_id
-                .eq(credentials::organization_id)
-                .and(credential_secrets::id.eq(credentials::id))),
-        )
-        .filter(credentials::organization_id.eq(command.principal.organization.text()))
-        .filter(narrow!(credentials::namespace.eq(command.act.namespace.as_str())))
-        .order(credentials::id)
-        .select((
-            credentials::id,
-            credentials::kind,
-            credentials::version,
-            (
-                credentials::key_id,
-                credentials::information,
-                credential_secrets::data_key.nullable(),
-                credential_secrets::data.nullable(),
-            ),
-            (credentials::vend, credentials::vend_code),
-            credentials::last_activated_at,
-        ));
-    let rows: Vec<SealedRow> = load_page!(oldest_first, connection, command.act.most.saturating_add(1)).await?;
-    rows.into_iter().map(decode).collect()
 }
 
 fn decode((id, kind, version, sealed, rule, last_activated_at): SealedRow) -> Result<TakenCredential, Failure> {
@@ -110,30 +128,6 @@ fn decode((id, kind, version, sealed, rule, last_activated_at): SealedRow) -> Re
         rule: row::rule(rule, id)?,
         last_activated_at: last_activated_at.map(Timestamp::from_millis),
     })
-}
-
-/// Stores the activation.
-async fn begin(
-    connection: &mut Connection,
-    command: &ForIntegration<TakeCredentials>,
-    new: &NewActivation,
-    taken: usize,
-) -> Result<(), Failure> {
-    let principal = &command.principal;
-    diesel::insert_into(activations::table)
-        .values((
-            activations::organization_id.eq(principal.organization.text()),
-            activations::id.eq(new.id.text()),
-            activations::integration_id.eq(principal.integration.text()),
-            activations::namespace.eq(command.act.namespace.as_str()),
-            activations::vend.eq(new.vend.as_str()),
-            activations::credentials.eq(i64::try_from(taken).unwrap_or(i64::MAX)),
-            activations::begun_at.eq(command.now.as_millis()),
-            activations::expires_at.eq(new.expires_at.as_millis()),
-        ))
-        .execute(connection)
-        .await?;
-    Ok(())
 }
 
 /// Notes that the integration's current token was used, if that was not noted in this minute. The row is taken.

@@ -1,8 +1,8 @@
 //! Credentials.
 
 use super::super::authorize::{judge, judge_and_hold, judge_and_hold_with_key};
-use super::super::backend::{Connection, RunQuery, Store, execute_together, for_update};
-use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
+use super::super::backend::{Connection, RunQuery, Store, for_update, together};
+use super::super::{Answer, Decided, Decision, Verdict, audit, decide, execute_together};
 use super::count;
 use super::row::{self, of_credential};
 use super::{labels, list, uses, versions};

@@ -2,7 +2,7 @@
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
 use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
-use super::super::backend::{Connection, Database, RunQuery, load_beside, load_page, narrow};
+use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, together};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};

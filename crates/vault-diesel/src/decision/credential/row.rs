@@ -1,7 +1,7 @@
 //! A credential's row, without its data.
 
 use super::super::authorize::{self, facts_of, judged_facts, load_judged};
-use super::super::backend::{Connection, RunQuery, load_beside, load_page};
+use super::super::backend::{Connection, RunQuery, load_page, together};
 use super::super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::schema::credentials;

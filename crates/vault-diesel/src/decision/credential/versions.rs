@@ -4,8 +4,8 @@
 //! others are in `credential_versions`.
 
 use super::super::authorize::{self, facts_of, judge_and_hold, judge_and_hold_with_key, judged_facts, load_judged};
-use super::super::backend::{Connection, RunQuery, execute_together, for_update, load_beside, load_page};
-use super::super::{Answer, Decided, Decision, Verdict, audit};
+use super::super::backend::{Connection, RunQuery, for_update, load_page, together};
+use super::super::{Answer, Decided, Decision, Verdict, audit, execute_together};
 use super::credentials::{claim, find_earlier, under_one_key};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};

@@ -58,7 +58,8 @@ impl Decision for FreezeNamespace {
         let integrations = integrations.iter().filter(|patterns| patterns.allow(namespace)).count();
         let integrations = i64::try_from(integrations).unwrap_or(i64::MAX);
         let credentials = count(connection, *organization, namespace).await?;
-        let changed = is_frozen(connection, *organization, namespace).await? != *frozen;
+        let since: Option<i64> = frozen_since!(organization, namespace).get_result(connection).await.optional()?;
+        let changed = since.is_some() != *frozen;
         let freezing = Some(Freezing { changed, credentials, integrations });
         if !changed {
             return Ok(Verdict::Refused(freezing));
@@ -103,21 +104,19 @@ async fn count(
     Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX))
 }
 
-/// Whether a namespace is frozen. If not, it stays so while an integration of the organization is taken.
-pub(crate) async fn is_frozen(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    namespace: &Namespace,
-) -> Result<bool, Failure> {
-    let since: Option<i64> = frozen_namespaces::table
-        .filter(frozen_namespaces::organization_id.eq(organization.text()))
-        .filter(frozen_namespaces::namespace.eq(namespace.as_str()))
-        .select(frozen_namespaces::frozen_at)
-        .get_result(connection)
-        .await
-        .optional()?;
-    Ok(since.is_some())
+/// Since when a namespace is frozen: no row if it is not, and none while an integration of the organization is taken or
+/// held.
+macro_rules! frozen_since {
+    ($organization:expr, $namespace:expr) => {{
+        use crate::schema::frozen_namespaces;
+        frozen_namespaces::table
+            .filter(frozen_namespaces::organization_id.eq($organization.text()))
+            .filter(frozen_namespaces::namespace.eq($namespace.as_str()))
+            .select(frozen_namespaces::frozen_at)
+    }};
 }
+
+pub(crate) use frozen_since;
 
 type FrozenRow = (Read<OrganizationId>, Read<Namespace>, i64);
 
