@@ -95,6 +95,8 @@ impl Vault {
         command.arg("--activation-listen").arg(activation.to_string());
         // Every connection of a load comes from one network, and many are of one integration.
         command.env("ORGVAULT_LOGIN_RATE", "0").args(["--activation-rate", "0", "--max-activations", "1000000"]);
+        // As in the systemd unit and in the image.
+        command.env("MALLOC_ARENA_MAX", "4");
         let child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
         let mut watched = self.database_processes.clone();
         watched.push(child.id());

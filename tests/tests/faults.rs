@@ -101,6 +101,16 @@ fn r16_the_standby_takes_over() {
 }
 
 #[test]
+fn a_pooler_is_killed() {
+    happens("pooler", "postgres", "2");
+}
+
+#[test]
+fn r17_connections_are_few() {
+    happens("few-connections", "postgres", "1");
+}
+
+#[test]
 fn r25_logins_storm() {
     happens("login-storm", "sqlite", "1");
 }
