@@ -1,10 +1,12 @@
 //! New rows, as decisions insert them: one at a time, or on PostgreSQL many with one statement.
 
 use crate::stored::{IdText, ToIdText as _};
+use diesel::backend::Backend;
+use diesel::expression::ValidGrouping;
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
-use diesel::{Column as _, Insertable, QueryResult};
+use diesel::{AppearsOnTable, Column as _, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -142,6 +144,25 @@ new_rows! {
 
 /// In the column of the expiry: it does not expire, as far as is known.
 pub(crate) const NEVER: i64 = i64::MAX;
+
+/// [`NEVER`] in the text of a statement, as it stands in the condition of an index: a plan that is made before values are known finds the
+/// index by it.
+#[derive(Clone, Copy, Debug, QueryId, ValidGrouping)]
+pub(crate) struct Never;
+
+impl Expression for Never {
+    type SqlType = BigInt;
+}
+
+impl<Source> AppearsOnTable<Source> for Never {}
+impl<Source> SelectableExpression<Source> for Never {}
+
+impl<DB: Backend> QueryFragment<DB> for Never {
+    fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
+        pass.push_sql("9223372036854775807");
+        Ok(())
+    }
+}
 
 /// An expiry as its column holds it: NULL stands for one that nobody has read yet.
 pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {

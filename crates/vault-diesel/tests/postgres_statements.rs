@@ -166,4 +166,35 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     for table in expected {
         assert!(seen.contains(table), "no statement on {table} was seen");
     }
+    leads_to_credentials_by_their_ids(&address, &statements);
+}
+
+/// However few rows the server expects of an organization, because it knows thousands of small ones, a statement that names
+/// credentials by their ids is led to these, and not to all rows of the organization.
+fn leads_to_credentials_by_their_ids(address: &str, statements: &BTreeSet<String>) {
+    let small_organizations = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, updated_at, \
+         key_id, information) SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', '' \
+         FROM generate_series(1, 60000) row; ANALYZE credentials";
+    query(address, small_organizations);
+    let mut planned = 0;
+    for sql in
+        statements.iter().filter(|sql| sql.contains("credentials.id = $") || sql.contains("credentials.id = ANY($"))
+    {
+        let parameters = (1..=99).rev().find(|number| sql.contains(&format!("${number}"))).unwrap();
+        let nulls = vec!["NULL"; parameters].join(", ");
+        let explain = format!(
+            "SET plan_cache_mode = force_generic_plan; PREPARE planned AS {sql}; EXPLAIN (COSTS OFF) EXECUTE planned({nulls})"
+        );
+        let plan = query(address, &explain);
+        let used = plan
+            .lines()
+            .filter_map(|line| line.split_once(" credentials_"))
+            .map(|(_, index)| index.split([' ', ')']).next().unwrap_or_default());
+        let used: Vec<&str> = used.collect();
+        let leads =
+            |index: &&str| *index == "pkey" || *index == "of_namespace" && sql.contains("credentials.namespace = $");
+        assert!(!used.is_empty() && used.iter().all(leads), "{sql}\n{plan}");
+        planned += 1;
+    }
+    assert!(planned > 3, "{planned} statements name credentials by their ids");
 }

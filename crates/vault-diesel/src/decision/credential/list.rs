@@ -212,7 +212,7 @@ async fn by_expiry(
     let following = expires_at.gt(from).or(expires_at.eq(from).and(credentials::id.gt(after)));
     // Both bounds are said of the column alone too, and the condition of the index, so that it leads to the first row.
     let range =
-        expires_at.lt(row::NEVER).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
+        expires_at.lt(row::Never).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
     let end: Option<(Read<CredentialId>, i64)> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .filter(range)

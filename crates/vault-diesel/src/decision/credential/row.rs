@@ -84,7 +84,7 @@ macro_rules! described {
 
 pub(super) use {columns, described, of_credential};
 
-pub(super) use crate::new_row::{NEVER, expiry_column};
+pub(super) use crate::new_row::{NEVER, Never, expiry_column};
 
 fn expiry(column: Option<i64>) -> Option<Timestamp> {
     column.filter(|millis| *millis != NEVER).map(Timestamp::from_millis)
