@@ -26,13 +26,13 @@ fn set_up_within(longest_wait: Duration) -> String {
     let (statement, lock) = (longest_wait * 5 / 7, longest_wait * 15 / 28);
     format!(
         "SELECT
+            current_setting('server_version_num')::int,
             set_config('statement_timeout', '{}', false),
             set_config('lock_timeout', '{}', false),
             set_config('idle_in_transaction_session_timeout', '10000', false),
             set_config('plan_cache_mode', 'force_generic_plan', false),
             set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-                WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false),
-            current_setting('server_version_num')::int",
+                WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)",
         statement.as_millis(),
         lock.as_millis(),
     )
@@ -95,7 +95,7 @@ impl Connector {
         let (client, connection) = self.config.connect(tls).await.map_err(unreachable)?;
         tokio::spawn(connection); // ends with the client; what goes wrong in it, the client's statements tell
         let found: i32 =
-            client.query_one(self.set_up.as_str(), &[]).await.and_then(|row| row.try_get(4)).map_err(unreachable)?;
+            client.query_one(self.set_up.as_str(), &[]).await.and_then(|row| row.try_get(0)).map_err(unreachable)?;
         if found < OLDEST_SERVER {
             return Err(ConnectError::TooOld { found });
         }
@@ -128,8 +128,8 @@ pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, Connec
 async fn set_up(connection: &mut AsyncPgConnection, sql: &str) -> Result<(), ConnectError> {
     use diesel::sql_types::{Integer, Text};
     use diesel_async::{RunQueryDsl as _, SimpleAsyncConnection as _};
-    type Answer = (String, String, String, String, String, i32);
-    let (.., found): Answer = diesel::dsl::sql::<(Text, Text, Text, Text, Text, Integer)>(sql)
+    type Answer = (i32, String, String, String, String, String);
+    let (found, ..): Answer = diesel::dsl::sql::<(Integer, Text, Text, Text, Text, Text)>(sql)
         .get_result(connection)
         .await
         .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
