@@ -145,8 +145,8 @@ new_rows! {
 /// In the column of the expiry: it does not expire, as far as is known.
 pub(crate) const NEVER: i64 = i64::MAX;
 
-/// [`NEVER`] in the text of a statement, as it stands in the condition of an index: a plan that is made before values are known finds the
-/// index by it.
+/// [`NEVER`] in the text of a statement, as it stands in the condition of an index: a plan that is made before values
+/// are known finds the index by it.
 #[derive(Clone, Copy, Debug, QueryId, ValidGrouping)]
 pub(crate) struct Never;
 
@@ -159,7 +159,7 @@ impl<Source> SelectableExpression<Source> for Never {}
 
 impl<DB: Backend> QueryFragment<DB> for Never {
     fn walk_ast<'b>(&'b self, mut pass: AstPass<'_, 'b, DB>) -> QueryResult<()> {
-        pass.push_sql("9223372036854775807");
+        pass.push_sql(&NEVER.to_string());
         Ok(())
     }
 }

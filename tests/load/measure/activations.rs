@@ -52,11 +52,13 @@ impl Workload for Jobs {
             Turn::End(_) => (204, Some(Turn::Activate)),
         };
         match (judge(answer, wished), next) {
-            (Verdict::Good, Some(next)) => self.turns[slot] = next,
-            (Verdict::Good, None) => return Verdict::Bad,
-            (verdict, _) => return verdict,
+            (Verdict::Good, Some(next)) => {
+                self.turns[slot] = next;
+                Verdict::Good
+            }
+            (Verdict::Good, None) => Verdict::Bad,
+            (verdict, _) => verdict,
         }
-        Verdict::Good
     }
 }
 

@@ -16,30 +16,18 @@ macro_rules! load_page {
 }
 
 /// Carries statements out in their order, in one exchange with the server. What each came to.
+///
+/// They arrive in this order: each is sent when its future is first polled, the futures are polled as they are written,
+/// and a connection prepares one statement at a time.
 macro_rules! together {
-    (in $join:path, $connection:expr, $(|$own:ident| $outcome:expr),+) => {{
-        let shared = &*$connection;
-        $join($(async {
+    ($connection:expr, $(|$own:ident| $outcome:expr),+) => {{
+        let shared: &crate::postgres::backend::Connection = std::borrow::Borrow::borrow(&*$connection);
+        futures_util::try_join!($(async {
             let mut own = shared;
             let $own = &mut own;
             $outcome
         }),+)
-        .await
     }};
-    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr) => {
-        together!(in futures_util::future::try_join, $connection, |$a| $one, |$b| $two)
-    };
-    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr) => {
-        together!(in futures_util::future::try_join3, $connection, |$a| $one, |$b| $two, |$c| $three)
-    };
-    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr, |$d:ident| $four:expr) => {
-        together!(in futures_util::future::try_join4, $connection, |$a| $one, |$b| $two, |$c| $three, |$d| $four)
-    };
-    ($connection:expr, |$a:ident| $one:expr, |$b:ident| $two:expr, |$c:ident| $three:expr, |$d:ident| $four:expr,
-        |$e:ident| $five:expr) => {
-        together!(in futures_util::future::try_join5, $connection,
-            |$a| $one, |$b| $two, |$c| $three, |$d| $four, |$e| $five)
-    };
 }
 
 /// Keeps the rows that are read as they are until the decision stands.
@@ -59,7 +47,7 @@ macro_rules! for_update {
 /// Carries statements of one kind out in one exchange with the server. How many rows each changed.
 macro_rules! execute_each {
     ($connection:expr, $statements:expr) => {{
-        let shared = &*$connection;
+        let shared: &crate::postgres::backend::Connection = std::borrow::Borrow::borrow(&*$connection);
         let statements = $statements.map(|statement| async move {
             let mut own = shared;
             statement.execute(&mut own).await

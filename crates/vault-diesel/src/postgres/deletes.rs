@@ -1,6 +1,8 @@
 //! Deletes that share a transaction.
 
+use super::backend::together;
 use super::decision::credential::count;
+use super::decision::execute_together;
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use super::together::{Fate, Fates, Judged, Together, hold_revisions, judge_each, of_credentials};
@@ -10,7 +12,6 @@ use crate::schema::credentials;
 use crate::stored::{IdText, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::{try_join, try_join3, try_join4};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -101,19 +102,15 @@ async fn forget(
 ) -> Result<(), Failure> {
     let ids = || deleted.iter().map(String::as_str).collect::<Vec<_>>();
     let counted = count::add(organization, i64::try_from(deleted.len()).map_or(i64::MIN, |count| -count));
-    let (mut c1, mut c2, mut c3, mut c4) = (connection, connection, connection, connection);
-    let (mut c5, mut c6, mut c7) = (connection, connection, connection);
-    let rows = try_join4(
-        diesel::delete(of_credentials!(credential_secrets, organization, ids())).execute(&mut c1),
-        diesel::delete(of_credentials!(credential_versions, organization, ids())).execute(&mut c2),
-        diesel::delete(of_credentials!(credential_labels, organization, ids())).execute(&mut c3),
-        diesel::delete(of_credentials!(credential_uses, organization, ids())).execute(&mut c4),
-    );
-    let rest = try_join3(
-        diesel::delete(of_credentials!(check_requests, organization, ids())).execute(&mut c5),
-        counted.execute(&mut c6),
-        entries.execute(&mut c7),
-    );
-    try_join(rows, rest).await?;
+    execute_together!(
+        connection,
+        diesel::delete(of_credentials!(credential_secrets, organization, ids())),
+        diesel::delete(of_credentials!(credential_versions, organization, ids())),
+        diesel::delete(of_credentials!(credential_labels, organization, ids())),
+        diesel::delete(of_credentials!(credential_uses, organization, ids())),
+        diesel::delete(of_credentials!(check_requests, organization, ids())),
+        counted,
+        entries
+    )?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Saves that share a transaction.
 
+use super::backend::together;
 use super::decision::credential::count;
 use super::decision::credential::credentials::{Earlier, Room, repeated, under_one_key};
 use super::gather::Gathered;
@@ -15,7 +16,6 @@ use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::Text;
 use diesel::{ExpressionMethods as _, QueryDsl as _, QueryResult};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use futures_util::future::{try_join, try_join3};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use vault_core::Command;
@@ -170,17 +170,17 @@ impl<'a> Saves<'a> {
             })
             .collect();
         let counted = count::add(organization, i64::try_from(made).unwrap_or(i64::MAX));
-        let labels = async {
-            match labels.is_empty() {
+        together!(
+            connection,
+            |own| credentials.execute(own).await,
+            |own| secrets.execute(own).await,
+            |own| match labels.is_empty() {
                 true => Ok(0),
-                false => labels.into_iter().collect::<NewLabels<'_>>().execute(&mut &*connection).await,
-            }
-        };
-        let (mut one, mut two, mut three, mut four) = (connection, connection, connection, connection);
-        // In one exchange with the server.
-        let rows = try_join(credentials.execute(&mut one), secrets.execute(&mut two));
-        let rest = try_join(counted.execute(&mut three), entries.execute(&mut four));
-        try_join3(rows, labels, rest).await?;
+                false => labels.into_iter().collect::<NewLabels<'_>>().execute(own).await,
+            },
+            |own| counted.execute(own).await,
+            |own| entries.execute(own).await
+        )?;
         Ok(true)
     }
 

@@ -31,28 +31,26 @@ macro_rules! judged_of {
 type State = Option<Read<OrganizationState>>;
 type Judged = Option<(Read<Digest>, Option<i64>)>;
 
+/// Judges an integration by its row, and then by its organization.
+macro_rules! judge_by {
+    ($row:expr, $connection:expr, $principal:expr, $now:expr) => {{
+        let (row, organization) = ($row, organization_of!($principal));
+        let (judged, state): (Judged, State) =
+            together!($connection, |own| row.get_result(own).await.optional(), |own| organization
+                .get_result(own)
+                .await
+                .optional())?;
+        conclude($principal, state, judged, $now)
+    }};
+}
+
 /// Judges an integration for a decision that only reads, in one snapshot.
 pub(crate) async fn judge(
     connection: &mut Connection,
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    let state: State = organization_of!(principal).get_result(connection).await.optional()?;
-    let judged: Judged = judged_of!(principal).get_result(connection).await.optional()?;
-    conclude(principal, state, judged, now)
-}
-
-/// Judges an integration by its row, which is read under a lock, and then by its organization.
-macro_rules! judge_under {
-    ($lock:ident, $connection:expr, $principal:expr, $now:expr) => {{
-        let (judged, organization) = ($lock!(judged_of!($principal)), organization_of!($principal));
-        let (judged, state): (Judged, State) =
-            together!($connection, |own| judged.get_result(own).await.optional(), |own| organization
-                .get_result(own)
-                .await
-                .optional())?;
-        conclude($principal, state, judged, $now)
-    }};
+    judge_by!(judged_of!(principal), connection, principal, now)
 }
 
 /// Judges an integration for a decision that writes, and takes its row, which then stands for all that is judged:
@@ -64,7 +62,7 @@ pub(crate) async fn judge_and_take(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    judge_under!(for_update, connection, principal, now)
+    judge_by!(for_update!(judged_of!(principal)), connection, principal, now)
 }
 
 /// As [`judge_and_take`], but decisions of this kind share the row. Each must follow one that took it: so there are few of
@@ -74,7 +72,7 @@ pub(crate) async fn judge_and_hold(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    judge_under!(for_share, connection, principal, now)
+    judge_by!(for_share!(judged_of!(principal)), connection, principal, now)
 }
 
 fn conclude(

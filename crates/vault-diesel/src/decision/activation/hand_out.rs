@@ -1,16 +1,15 @@
 //! The last decision of an activation, after all waiting.
 
-use super::super::backend::{Connection, RunQuery, for_share, together};
-use super::super::credential::uses;
+use super::super::backend::{Connection, RunQuery, execute_each, for_share, together};
 use super::super::integration::freezes::frozen_since;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
 use super::activator::judge_and_hold;
 use crate::failure::Failure;
-use crate::schema::{activations, credentials};
+use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{Read, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::activation::{HandOutFacts, HandOutRefusal, VendRule, judge_hand_out};
+use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, judge_hand_out};
 use vault_core::id::CredentialId;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal};
 use vault_core::port::{ForIntegration, HandOut};
@@ -65,9 +64,23 @@ impl Decision<IntegrationPrincipal> for HandOut {
         };
         match judge_hand_out(&facts, credentials, command.now) {
             Ok(()) => {
-                let use_of = (*activation, purpose.as_ref(), command.now);
-                uses::insert(connection, &command.principal, use_of, credentials).await?;
-                Ok(Verdict::Done(None))
+                let uses = credentials.iter().map(|one| {
+                    diesel::insert_into(credential_uses::table)
+                        .values((
+                            credential_uses::organization_id.eq(organization.text()),
+                            credential_uses::id.eq(one.credential.text()),
+                            credential_uses::at.eq(command.now.as_millis()),
+                            credential_uses::activation_id.eq(activation.text()),
+                            credential_uses::integration_id.eq(command.principal.integration.text()),
+                            credential_uses::form.eq(one.form.as_str()),
+                            credential_uses::purpose.eq(purpose.as_ref().map(Purpose::as_str)),
+                        ))
+                        .on_conflict_do_nothing()
+                });
+                let entry = audit::entry(&command.audit);
+                let _: (Vec<usize>, usize) =
+                    together!(connection, |own| execute_each!(own, uses), |own| entry.execute(own).await)?;
+                Ok(Verdict::Recorded(None))
             }
             Err(refusal) => {
                 remove(connection, organization, *activation).await?;

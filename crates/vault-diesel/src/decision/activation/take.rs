@@ -74,17 +74,16 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
         let TakeCredentials { namespace, activation, most } = &command.act;
         let (principal, now) = (&command.principal, command.now);
         // Of too many credentials, one more than there may be is read.
-        let (frozen, sealed, live): (Option<i64>, Vec<SealedRow>, i64) = together!(
+        let (frozen, sealed, live): (Option<i64>, Vec<SealedRow>, Option<(i64, i64)>) = together!(
             connection,
             |own| frozen_since!(principal.organization, namespace).get_result(own).await.optional(),
             |own| load_page!(oldest_first!(principal, namespace), own, most.saturating_add(1)).await,
-            |own| live_of!(principal, now).count().get_result(own).await
+            |own| match activation {
+                Some(new) => live_of!(principal, now).count().get_result(own).await.map(|live| Some((live, new.limit))),
+                None => Ok(None),
+            }
         )?;
-        let facts = TakingFacts {
-            frozen: frozen.is_some(),
-            credentials: sealed.len(),
-            live: activation.as_ref().map(|new| (live, new.limit)),
-        };
+        let facts = TakingFacts { frozen: frozen.is_some(), credentials: sealed.len(), live };
         if let Err(refusal) = judge_taking(facts, *most) {
             return Ok(Verdict::Refused(Err(refusal)));
         }

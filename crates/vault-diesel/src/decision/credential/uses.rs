@@ -9,39 +9,14 @@ use crate::stored::{Read, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
-use vault_core::activation::{HandedOut, Purpose, VendedForm};
+use vault_core::activation::{Purpose, VendedForm};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
-use vault_core::integration::{IntegrationName, IntegrationPrincipal};
+use vault_core::integration::IntegrationName;
 use vault_core::port::{CredentialUse, List, UsePosition};
 use vault_core::time::Timestamp;
 
 /// Sorts after every id.
 const AFTER_ALL_IDS: &str = "~";
-
-/// Notes that credentials are handed out.
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    principal: &IntegrationPrincipal,
-    (activation, purpose, at): (ActivationId, Option<&Purpose>, Timestamp),
-    credentials: &[HandedOut],
-) -> Result<(), Failure> {
-    for one in credentials {
-        diesel::insert_into(credential_uses::table)
-            .values((
-                credential_uses::organization_id.eq(principal.organization.text()),
-                credential_uses::id.eq(one.credential.text()),
-                credential_uses::at.eq(at.as_millis()),
-                credential_uses::activation_id.eq(activation.text()),
-                credential_uses::integration_id.eq(principal.integration.text()),
-                credential_uses::form.eq(one.form.as_str()),
-                credential_uses::purpose.eq(purpose.map(Purpose::as_str)),
-            ))
-            .on_conflict_do_nothing()
-            .execute(connection)
-            .await?;
-    }
-    Ok(())
-}
 
 type UseRow = (
     i64,

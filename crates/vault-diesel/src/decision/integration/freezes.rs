@@ -104,8 +104,8 @@ async fn count(
     Ok(i64::try_from(counted.len()).unwrap_or(i64::MAX))
 }
 
-/// Since when a namespace is frozen: no row if it is not, and none while an integration of the organization is taken or
-/// held.
+/// Since when a namespace is frozen; no row if it is not. Whoever freezes takes every integration of the organization: of
+/// a namespace that is not frozen this stays true while one of them is taken or held.
 macro_rules! frozen_since {
     ($organization:expr, $namespace:expr) => {{
         use crate::schema::frozen_namespaces;
