@@ -15,9 +15,11 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::digest::Digest;
 use vault_core::id::CredentialId;
 use vault_core::port::{
-    CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential, SessionRepository as _, StoreError,
+    CredentialChange, CredentialRepository as _, DeleteCredential, Idempotency, SaveCredential, SessionRepository as _,
+    StoreError,
 };
 use vault_core::principal::Denial;
+use vault_core::sealed::Blob;
 use vault_core::{Command, Refusal};
 use vault_diesel::PostgresStore;
 use vault_testkit::postgres::Cluster;
@@ -188,6 +190,51 @@ async fn replacements_that_wait_share_a_transaction() {
     let kept = format!("SELECT count(*), max(version) FROM credential_versions WHERE organization_id = '{of}'");
     assert_eq!(query(&scene.address, &kept), "21|2");
     assert_eq!(scene.store.change_credential(scene.world.replace(last, 2)).await.unwrap(), 3);
+}
+
+/// The first of those that wait is made alone, the others are written together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replacement_writes_the_same_alone_and_beside_others() {
+    let scene = Scene::new().await;
+    let mut saved = Vec::new();
+    for _ in 0..5 {
+        saved.push(scene.store.save_credential(scene.world.save()).await.unwrap());
+    }
+    let rows = |table: &str| {
+        let of = scene.world.organization;
+        let differing = "count(*) || ' rows, ' || count(DISTINCT to_jsonb(one) - 'id' - 'namespace') || ' contents'";
+        query(&scene.address, &format!("SELECT {differing} FROM {table} one WHERE organization_id = '{of}'"))
+    };
+    for revision in 1..=3 {
+        query(&scene.address, "UPDATE credentials SET checked_at = 5, check_since = 4, check_failed = 'timeout'");
+        let replacements: Answers<_> = saved
+            .iter()
+            .map(|id| {
+                let mut command = scene.world.replace(*id, revision);
+                command.now = command.now.plus_seconds(revision);
+                command.act.expires_at = (revision < 3).then(|| command.now.plus_seconds(60));
+                let CredentialChange::Replace { version, .. } = &mut command.act.change else { unreachable!() };
+                let content = |byte| Blob::from_bytes(vec![byte, revision as u8]);
+                version.sealed.data_key = content(6);
+                version.sealed.data = content(7);
+                version.sealed.information = content(8);
+                // The last one leaves the version before it alone.
+                version.destroyed = if revision == 3 { vec![1, 2] } else { Vec::new() };
+                let store = Arc::clone(&scene.store);
+                async move { store.change_credential(command).await }.boxed()
+            })
+            .collect();
+        let replaced = scene.hold_up_at("accounts", replacements, async |_| {}).await;
+        assert!(replaced.into_iter().all(|replaced| replaced.unwrap() == revision + 1));
+        assert_eq!(scene.count("count(DISTINCT xmin::text)"), "2");
+        for table in ["credentials", "credential_secrets"] {
+            assert_eq!(rows(table), "5 rows, 1 contents", "{table} after {revision}");
+        }
+        // Each kept version has a content of its own.
+        let kept = if revision == 3 { 1 } else { revision };
+        assert_eq!(rows("credential_versions"), format!("{} rows, {kept} contents", 5 * kept));
+    }
+    assert_eq!(scene.count("DISTINCT version || ' ' || COALESCE(check_failed, 'not checked')"), "4 not checked");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use super::decision::credential::count;
 use super::decision::execute_together;
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, hold_revisions, judge_each, of_credentials};
+use super::together::{Fate, Fates, Judged, Together, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -73,6 +73,22 @@ impl Together for DeleteCredential {
         };
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
+}
+
+/// Takes the credentials, to change them, and reads their revisions. By id, as all take them who take several.
+async fn hold_revisions(
+    connection: &mut AsyncPgConnection,
+    organization: OrganizationId,
+    ids: impl Iterator<Item = CredentialId>,
+) -> Result<HashMap<String, i64>, Failure> {
+    let ids: Vec<IdText> = ids.map(|id| id.text()).collect();
+    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
+        .order(credentials::id)
+        .select((credentials::id, credentials::revision))
+        .for_update()
+        .load(connection)
+        .await?;
+    Ok(rows.into_iter().collect())
 }
 
 /// Deletes the rows that show them. The ids of those that were there.

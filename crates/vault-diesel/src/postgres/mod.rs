@@ -7,6 +7,7 @@ mod connections;
 mod deletes;
 mod gather;
 mod pool;
+mod replacements;
 mod saves;
 mod settings;
 mod severity;

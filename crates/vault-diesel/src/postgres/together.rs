@@ -1,20 +1,17 @@
 //! Many decisions of one kind in one organization in one transaction. What is refused is found before anything is written
-//! and drops out, so it undoes no other. Saves and deletes are read and written for all at once; changes are carried out
-//! one after the other, which saves their commits and the waiting for the rows that all of them take.
+//! and drops out, so it undoes no other. Saves, deletes and plain replacements are read and written for all at once; other
+//! changes are carried out one after the other, which saves their commits and the waiting for the rows that all of them
+//! take.
 
 use super::decision::{Decided, Decision, Verdict, authorize, carry_out};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
-use crate::schema::credentials;
-use crate::stored::{IdText, ToIdText as _};
 use diesel::result::Error as SqlError;
-use diesel::{ExpressionMethods as _, QueryDsl as _};
-use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use std::collections::HashMap;
+use diesel_async::AsyncPgConnection;
 use std::sync::Arc;
 use vault_core::Command;
-use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::id::{KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
@@ -107,22 +104,6 @@ macro_rules! of_credentials {
 }
 
 pub(super) use of_credentials;
-
-/// Takes the credentials, to change them, and reads their revisions. By id, as all take them who take several.
-pub(super) async fn hold_revisions(
-    connection: &mut AsyncPgConnection,
-    organization: OrganizationId,
-    ids: impl Iterator<Item = CredentialId>,
-) -> Result<HashMap<String, i64>, Failure> {
-    let ids: Vec<IdText> = ids.map(|id| id.text()).collect();
-    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
-        .order(credentials::id)
-        .select((credentials::id, credentials::revision))
-        .for_update()
-        .load(connection)
-        .await?;
-    Ok(rows.into_iter().collect())
-}
 
 /// What judging a principal came to.
 #[derive(Clone, Copy)]

@@ -17,7 +17,8 @@ use diesel::dsl::case_when;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
-    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _,
+    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable, Selectable,
+    SelectableHelper as _,
 };
 use vault_core::credential::Superseded;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
@@ -110,7 +111,7 @@ impl Decision for ChangeCredential {
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, key_active: bool) -> Decided<Answer<i64>> {
-        let ChangeCredential { organization, id, revision, change, .. } = &command.act;
+        let ChangeCredential { organization, id, change, .. } = &command.act;
         let (place, now) = (Place { organization: *organization, id: *id }, command.now);
         let idempotency = new_version(change).and_then(|new| new.idempotency.as_ref());
         // A request that was carried out is answered as it was then, whatever has changed since.
@@ -122,16 +123,8 @@ impl Decision for ChangeCredential {
         let Some(row) = place.hold(connection).await? else {
             return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
-        if row.revision != *revision {
-            return Ok(Verdict::Refused(Err(Refusal::Changed)));
-        }
-        // Metadata that is stored again as it was read may have been moved to another key since.
-        let metadata = command.act.description.as_ref().and_then(|said| said.metadata.as_ref());
-        let stale = metadata.is_some_and(|said| {
-            said.revision <= *revision && row.metadata_key.as_deref() != Some(said.key.text().as_str())
-        });
-        if !key_active || stale {
-            return Ok(Verdict::Refused(Err(Refusal::Contended)));
+        if let Some(refusal) = row.refusal(&command.act, key_active) {
+            return Ok(Verdict::Refused(Err(refusal)));
         }
         let number = place.write(connection, row, command).await?;
         if let Some(idempotency) = idempotency {
@@ -232,14 +225,31 @@ struct Place {
 }
 
 /// What the row says that a change relies on.
-struct Current {
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credentials)]
+pub(crate) struct Current {
     version: i64,
     revision: i64,
-    staged: Option<i64>,
-    highest: i64,
-    key: String,
+    staged_version: Option<i64>,
+    highest_version: i64,
+    key_id: String,
     expires_at: Option<i64>,
-    metadata_key: Option<String>,
+    metadata_key_id: Option<String>,
+}
+
+impl Current {
+    /// Why the change may not be made. `key_active`: whether the key is that it brings something sealed under.
+    pub(crate) fn refusal(&self, change: &ChangeCredential, key_active: bool) -> Option<Refusal> {
+        if self.revision != change.revision {
+            return Some(Refusal::Changed);
+        }
+        // Metadata that is stored again as it was read may have been moved to another key since.
+        let metadata = change.description.as_ref().and_then(|said| said.metadata.as_ref());
+        let stale = metadata.is_some_and(|said| {
+            said.revision <= self.revision && self.metadata_key_id.as_deref() != Some(said.key.text().as_str())
+        });
+        (!key_active || stale).then_some(Refusal::Contended)
+    }
 }
 
 /// The last check of a version, as its columns hold it.
@@ -271,26 +281,8 @@ impl Parts {
 impl Place {
     /// Reads the credential's row and keeps others from changing it.
     async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
-        type Row = (i64, i64, Option<i64>, i64, String, Option<i64>, Option<String>);
-        let query = of_credential!(credentials, self.organization, self.id).select((
-            credentials::version,
-            credentials::revision,
-            credentials::staged_version,
-            credentials::highest_version,
-            credentials::key_id,
-            credentials::expires_at,
-            credentials::metadata_key_id,
-        ));
-        let row: Option<Row> = for_update!(query).get_result(connection).await.optional()?;
-        Ok(row.map(|(version, revision, staged, highest, key, expires_at, metadata_key)| Current {
-            version,
-            revision,
-            staged,
-            highest,
-            key,
-            expires_at,
-            metadata_key,
-        }))
+        let row = of_credential!(credentials, self.organization, self.id).select(Current::as_select());
+        Ok(for_update!(row).get_result(connection).await.optional()?)
     }
 
     /// Writes and records the change, and gives the number of the version concerned.
@@ -303,23 +295,23 @@ impl Place {
         let (act, now) = (&command.act, command.now);
         let (number, current) = match &act.change {
             CredentialChange::Replace { version, destroy_at } => {
-                row.highest = version.number;
+                row.highest_version = version.number;
                 (version.number, Some((Parts::new(&version.sealed, now), *destroy_at, version.destroyed.as_slice())))
             }
             CredentialChange::Stage(version) => {
                 self.destroy(connection, &version.destroyed).await?;
                 self.stage(connection, version.number, Parts::new(&version.sealed, now)).await?;
-                (row.highest, row.staged) = (version.number, Some(version.number));
+                (row.highest_version, row.staged_version) = (version.number, Some(version.number));
                 (version.number, None)
             }
             CredentialChange::Promote { number, destroy_at, destroyed } => {
                 let promoted = self.take(connection, *number).await?;
-                row.staged = row.staged.filter(|staged| staged != number);
+                row.staged_version = row.staged_version.filter(|staged| staged != number);
                 (*number, Some((promoted, *destroy_at, destroyed.as_slice())))
             }
             CredentialChange::Destroy(number) => {
                 self.destroy(connection, &[*number]).await?;
-                row.staged = row.staged.filter(|staged| staged != number);
+                row.staged_version = row.staged_version.filter(|staged| staged != number);
                 (*number, None)
             }
             CredentialChange::Describe => (row.version, None),
@@ -328,8 +320,8 @@ impl Place {
         // A column that keeps its value is left out: its indexes are then left as they are.
         let changed = (
             credentials::revision.eq(row.revision + 1),
-            credentials::highest_version.eq(row.highest),
-            credentials::staged_version.eq(row.staged),
+            credentials::highest_version.eq(row.highest_version),
+            credentials::staged_version.eq(row.staged_version),
             credentials::updated_at.eq(now.as_millis()),
             (row.expires_at != Some(expires_at)).then(|| credentials::expires_at.eq(expires_at)),
             act.description.as_ref().map(|description| row::described!(description)),
@@ -346,7 +338,7 @@ impl Place {
                 let made_current = (
                     credentials::version.eq(number),
                     credentials::version_created_at.eq(parts.created_at),
-                    (row.key != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
+                    (row.key_id != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
                     credentials::information.eq(parts.information.as_slice()),
                     credentials::checked_at.eq(checked_at),
                     credentials::check_since.eq(check_since),

@@ -1,0 +1,171 @@
+//! Replacements that are written together: four statements and their entries, however many they are.
+
+use super::backend::together;
+use super::decision::execute_together;
+use crate::failure::Failure;
+use crate::new_row::{NewEntries, NewEntry, expiry_column};
+use crate::stored::{IdText, ToIdText as _};
+use diesel::QueryResult;
+use diesel::pg::Pg;
+use diesel::query_builder::{AstPass, QueryFragment, QueryId};
+use diesel::result::Error as SqlError;
+use diesel::sql_types::{Array, BigInt, Binary, Text};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use vault_core::Command;
+use vault_core::id::OrganizationId;
+use vault_core::port::{ChangeCredential, CredentialChange, NewVersion};
+use vault_core::time::Timestamp;
+
+/// A replacement that changes nothing but the data. It is looked up by no idempotency key.
+pub(super) struct Replacement<'a> {
+    version: &'a NewVersion,
+    destroy_at: Timestamp,
+    command: &'a Command<ChangeCredential>,
+}
+
+impl<'a> Replacement<'a> {
+    /// The replacement that a command is, if it is one.
+    pub(super) fn of(command: &'a Command<ChangeCredential>) -> Option<Self> {
+        match &command.act {
+            ChangeCredential {
+                change: CredentialChange::Replace { version, destroy_at }, description: None, ..
+            } if version.idempotency.is_none() => Some(Self { version, destroy_at: *destroy_at, command }),
+            _ => None,
+        }
+    }
+}
+
+/// Replacements of different credentials whose rows are taken, column by column.
+pub(super) struct Replacements<'a> {
+    organization: IdText,
+    ids: Vec<IdText>,
+    versions: Vec<i64>,
+    times: Vec<i64>,
+    destroy_at: Vec<i64>,
+    expires_at: Vec<i64>,
+    keys: Vec<IdText>,
+    information: Vec<&'a [u8]>,
+    data_keys: Vec<&'a [u8]>,
+    data: Vec<&'a [u8]>,
+    /// Versions that are destroyed, and their credentials.
+    destroyed: Vec<i64>,
+    destroyed_of: Vec<IdText>,
+    entries: Vec<NewEntry<'a>>,
+}
+
+impl<'a> Replacements<'a> {
+    pub(super) fn new(organization: OrganizationId) -> Self {
+        Self {
+            organization: organization.text(),
+            ids: Vec::new(),
+            versions: Vec::new(),
+            times: Vec::new(),
+            destroy_at: Vec::new(),
+            expires_at: Vec::new(),
+            keys: Vec::new(),
+            information: Vec::new(),
+            data_keys: Vec::new(),
+            data: Vec::new(),
+            destroyed: Vec::new(),
+            destroyed_of: Vec::new(),
+            entries: Vec::new(),
+        }
+    }
+
+    /// Adds one, and gives the number of its version.
+    pub(super) fn push(&mut self, Replacement { version, destroy_at, command }: Replacement<'a>) -> i64 {
+        let (id, sealed) = (command.act.id, &version.sealed);
+        self.ids.push(id.text());
+        self.versions.push(version.number);
+        self.times.push(command.now.as_millis());
+        self.destroy_at.push(destroy_at.as_millis());
+        self.expires_at.push(expiry_column(command.act.expires_at));
+        self.keys.push(sealed.key.text());
+        self.information.push(sealed.information.as_bytes());
+        self.data_keys.push(sealed.data_key.as_bytes());
+        self.data.push(sealed.data.as_bytes());
+        self.destroyed.extend(&version.destroyed);
+        self.destroyed_of.extend(version.destroyed.iter().map(|_| id.text()));
+        self.entries.push(NewEntry::of(&command.audit));
+        version.number
+    }
+
+    /// Writes and records them.
+    pub(super) async fn write(mut self, connection: &AsyncPgConnection) -> Result<(), Failure> {
+        if self.ids.is_empty() {
+            return Ok(());
+        }
+        let entries: NewEntries<'_> = self.entries.drain(..).collect();
+        // What was current may be among those destroyed, so it is kept first.
+        let (kept, ..) =
+            execute_together!(connection, Keep(&self), Destroy(&self), WriteData(&self), MakeCurrent(&self), entries)?;
+        // One of them has no data, which is told when it is decided alone.
+        if kept != self.ids.len() {
+            return Err(SqlError::RollbackTransaction.into());
+        }
+        Ok(())
+    }
+}
+
+/// A statement that is prepared once, however many replacements there are: its text up to the columns of `new`, these
+/// columns, and its text from there to the organization.
+macro_rules! statements {
+    ($($(#[$doc:meta])* $name:ident: $start:literal, $($column:ident: $sql:ty),+; $end:literal;)+) => {$(
+        $(#[$doc])*
+        struct $name<'a>(&'a Replacements<'a>);
+
+        impl QueryId for $name<'_> {
+            type QueryId = $name<'static>;
+            const HAS_STATIC_QUERY_ID: bool = true;
+        }
+
+        impl QueryFragment<Pg> for $name<'_> {
+            fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+                out.push_sql($start);
+                let mut between = " unnest(";
+                $(
+                    out.push_sql(between);
+                    out.push_bind_param::<Array<$sql>, _>(&self.0.$column)?;
+                    between = ", ";
+                )+
+                let _ = between;
+                out.push_sql($end);
+                out.push_bind_param::<Text, _>(&self.0.organization)
+            }
+        }
+    )+};
+}
+
+statements! {
+    /// Keeps the versions that are current as previous ones.
+    Keep:
+        "INSERT INTO credential_versions (organization_id, id, version, created_at, superseded_at, destroy_at, key_id, \
+         information, data_key, data, checked_at, check_since, check_failed) \
+         SELECT credentials.organization_id, credentials.id, credentials.version, \
+         COALESCE(credentials.version_created_at, credentials.created_at), new.at, new.destroy_at, credentials.key_id, \
+         credentials.information, credential_secrets.data_key, credential_secrets.data, credentials.checked_at, \
+         credentials.check_since, credentials.check_failed FROM",
+        ids: Text, times: BigInt, destroy_at: BigInt;
+        ") AS new (id, at, destroy_at) JOIN credentials ON credentials.id = new.id \
+         JOIN credential_secrets ON credential_secrets.organization_id = credentials.organization_id \
+         AND credential_secrets.id = credentials.id WHERE credentials.organization_id = ";
+    /// Destroys versions that are not current.
+    Destroy:
+        "DELETE FROM credential_versions USING",
+        destroyed_of: Text, destroyed: BigInt;
+        ") AS gone (id, version) WHERE credential_versions.id = gone.id AND credential_versions.version = gone.version \
+         AND credential_versions.organization_id = ";
+    /// Writes the new data.
+    WriteData:
+        "UPDATE credential_secrets SET data_key = new.data_key, data = new.data FROM",
+        ids: Text, data_keys: Binary, data: Binary;
+        ") AS new (id, data_key, data) WHERE credential_secrets.id = new.id AND credential_secrets.organization_id = ";
+    /// Makes the new versions current: not checked yet.
+    MakeCurrent:
+        "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
+         version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, key_id = new.key_id, \
+         information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
+        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, keys: Text, information: Binary;
+        ") AS new (id, version, at, expires_at, key_id, information) \
+         WHERE credentials.id = new.id AND credentials.organization_id = ";
+}
