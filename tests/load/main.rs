@@ -103,7 +103,7 @@ fn measure(options: &Options, target: &Path, directory: &Path, cluster: Option<&
     let references = References::new(target, directory, cluster.map(Cluster::create_database).as_deref());
     let database = cluster.map(database).transpose()?;
     let vault = Vault::create(&binary, directory, database)?;
-    if let Err(error) = measure_all(options, &vault, &references, cluster.is_none(), &mut report) {
+    if let Err(error) = measure_all(options, &vault, &references, cluster, &mut report) {
         return Err(format!("{error}\nthe server's log ends:\n{}", vault.log()).into());
     }
     let size = std::fs::metadata(&binary)?.len() as f64 / 1e6;
@@ -122,7 +122,7 @@ fn measure_all(
     options: &Options,
     vault: &Vault,
     references: &References,
-    embedded: bool,
+    cluster: Option<&Cluster>,
     report: &mut Report,
 ) -> Result<()> {
     if options.has(Subject::Cold) {
@@ -132,7 +132,7 @@ fn measure_all(
     std::thread::sleep(Duration::from_millis(500));
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
-    let ground = Ground { options, vault, server: &server, references, embedded };
+    let ground = Ground { options, vault, server: &server, references, cluster };
     let subjects: [(Subject, &str, Measurement); 12] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),

@@ -19,8 +19,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct Vault {
     binary: PathBuf,
     directory: PathBuf,
-    database_url: Option<String>,
-    /// Processes of its database, if that is a server.
+    /// Its database, if that is a server.
+    pub(crate) database_url: Option<String>,
+    /// Processes of that server.
     database_processes: Vec<u32>,
 }
 

@@ -75,6 +75,7 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut workload = Replacements { template: Template::replace(address, token), ids, next: 0, left: None };
     workload.left = Some(workload.ids.len() * VERSIONS);
     run(&ground.to_the_end(64), &mut workload)?;
+    ground.analyse();
     workload.left = None;
     let saving = Organization::create(ground.vault, ground.server, "BesideReplacements")?;
     for connections in ground.options.connections.iter().copied() {

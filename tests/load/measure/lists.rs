@@ -111,7 +111,7 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         for ((rows, _), sample) in organizations.iter().zip(samples) {
             let rate = sample.rate();
             let target = match (*rows, connections) {
-                (100, 64) if ground.embedded => Some(Target::new("≥ 7,000", rate >= 7_000.0)),
+                (100, 64) if ground.embedded() => Some(Target::new("≥ 7,000", rate >= 7_000.0)),
                 (1_000_000, 64) => Some(Target::new("≥ 0.90 of the rate at 100", rate >= 0.9 * smallest)),
                 _ => None,
             };

@@ -35,6 +35,7 @@ use crate::options::Options;
 use crate::reference::References;
 use crate::vault::{Server, Vault};
 use std::time::Duration;
+use vault_testkit::postgres::Cluster;
 
 /// What a measurement has to work with.
 pub(crate) struct Ground<'a> {
@@ -46,11 +47,24 @@ pub(crate) struct Ground<'a> {
     pub(crate) server: &'a Server,
     /// What bounds the figures.
     pub(crate) references: &'a References,
-    /// Whether the vault lies in the embedded file.
-    pub(crate) embedded: bool,
+    /// Where the vault lies, if not in the embedded file.
+    pub(crate) cluster: Option<&'a Cluster>,
 }
 
 impl Ground<'_> {
+    /// Whether the vault lies in the embedded file.
+    fn embedded(&self) -> bool {
+        self.cluster.is_none()
+    }
+
+    /// Has PostgreSQL look at the tables, as it does by itself within a minute of many changes. Until then it plans for
+    /// tables that are nearly empty.
+    fn analyse(&self) {
+        if let (Some(cluster), Some(url)) = (self.cluster, &self.vault.database_url) {
+            cluster.execute(url, "ANALYZE");
+        }
+    }
+
     /// The plan of one round.
     fn round(&self, connections: usize) -> Plan {
         let length = Length::For { warm_up: Duration::from_millis(300), counted: self.options.round() };

@@ -39,7 +39,7 @@ pub(crate) fn rotation(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         let rate = rotating.join().map_err(|_| "the rotation panicked")??;
         Ok((rate, saves.rate()))
     })?;
-    let target = ground.embedded.then(|| Target::new("≥ 10,000", beside >= 10_000.0));
+    let target = ground.embedded().then(|| Target::new("≥ 10,000", beside >= 10_000.0));
     let what = format!("key rotation of {} credentials beside {} saves/s", grouped(rows), grouped(saves));
     report.quantity(what, beside, "rows/s", target);
     Ok(())

@@ -133,6 +133,7 @@ pub(super) fn fill_with(
     if sample.error_count() > 0 {
         return Err(format!("the fill had errors: {:?}", sample.errors).into());
     }
+    ground.analyse();
     Ok(Filled { count: filled, ids: workload.ids.unwrap_or_default() })
 }
 
@@ -149,7 +150,7 @@ pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
             store_rates.push(ground.references.save_rate(connections, ground.options.round())?);
             http_rates.push(http.measure(&plan, &mut Saves::endless(http.address, &organization.token))?.rate());
         }
-        let target = (ground.embedded && connections == 64)
+        let target = (ground.embedded() && connections == 64)
             .then(|| Target::new("≥ 20,000, p99 ≤ 10 ms", sample.rate() >= 20_000.0 && sample.quantile(0.99) <= 10.0));
         let references = vec![Bound::new("store", mean(&store_rates)?), Bound::new("HTTP", mean(&http_rates)?)];
         report.rate(Rate { what: "save".to_owned(), connections, sample, references, target });

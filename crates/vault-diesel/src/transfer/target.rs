@@ -189,6 +189,8 @@ impl Transfer {
         }
         if let Some(writer) = writer.as_mut().as_pin_mut() {
             writer.finish().await.map_err(failed)?;
+            // Otherwise the server plans for empty tables until it looks at them by itself.
+            self.execute("analyse tables", &format!("ANALYZE \"{}\"", table.name)).await?;
         }
         Ok(tally)
     }
