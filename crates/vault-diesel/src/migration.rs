@@ -38,6 +38,7 @@ migrations![
     "0015_audit_delivery",
     "0016_recorded_states",
     "0017_estimates",
+    "0018_filters",
 ];
 
 /// The newest migration after which servers of the build before must not run. Each later one only adds: tables, indexes, and
@@ -137,7 +138,7 @@ mod tests {
         statement.starts_with("CREATE TABLE ")
             || statement.starts_with("CREATE INDEX ")
             || added.is_some_and(|(_, column)| !column.contains("NOT NULL") || column.contains(" DEFAULT "))
-            || statement.starts_with("ALTER TABLE ") && statement.ends_with(" SET (n_distinct = 1)")
+            || statement.starts_with("ALTER TABLE ") && statement.contains(" SET (n_distinct = ")
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 use support::NOW;
 use support::activators::activated;
+use support::plans;
 use support::postgres::{patient_store, query};
 use support::world::World;
 use vault_core::credential::{CredentialType, HealthState};
@@ -60,9 +61,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     let address = Cluster::shared().create_database();
     let store = patient_store(&address).await;
     store.migrate(NOW, &mut |_| {}).await.unwrap();
-    let plans_of_entries = "ALTER TABLE audit ADD COLUMN plans TEXT; \
-                            ALTER TABLE audit ALTER COLUMN plans SET DEFAULT current_setting('plan_cache_mode')";
-    query(&address, plans_of_entries);
+    plans::note_settings(&address);
     let world = World::make(&*store, 1).await;
     STATEMENTS.lock().unwrap().clear();
 
@@ -180,57 +179,8 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
     for table in expected {
         assert!(seen.contains(table), "no statement on {table} was seen");
     }
-    // What the plans below are made with is what sessions have.
-    let plans = query(&address, "SELECT DISTINCT plans FROM audit WHERE plans IS NOT NULL");
-    assert_eq!(plans.trim(), "force_generic_plan");
-    leads_to_the_rows_it_names(&address, &statements);
-}
-
-/// However few rows the server expects of an organization, because it knows thousands of small ones, a statement that names
-/// credentials by their ids is led to these, and not to all rows of the organization; a list by expiry to those that expire.
-fn leads_to_the_rows_it_names(address: &str, statements: &BTreeSet<String>) {
-    let small_organizations = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, updated_at, \
-         key_id, information) SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', '' \
-         FROM generate_series(1, 60000) row; ANALYZE credentials";
-    query(address, small_organizations);
-    let mut planned = 0;
-    let by_ids = ["credentials.id = $", "credentials.id = ANY($", "credentials.id = new.id"];
-    for sql in statements.iter().filter(|sql| by_ids.iter().any(|by_id| sql.contains(by_id))) {
-        let (used, plan) = indexes_of_credentials(address, sql);
-        let leads =
-            |index: &String| *index == "pkey" || *index == "of_namespace" && sql.contains("credentials.namespace = $");
-        assert!(!used.is_empty() && used.iter().all(leads), "{sql}\n{plan}");
-        planned += 1;
-    }
-    assert!(planned > 3, "{planned} statements name credentials by their ids");
-    let by_expiry: Vec<_> = statements.iter().filter(|sql| sql.contains("ORDER BY credentials.expires_at")).collect();
-    assert!(!by_expiry.is_empty());
-    for sql in by_expiry {
-        let (used, plan) = indexes_of_credentials(address, sql);
-        assert_eq!(used, ["by_expiry"], "{sql}\n{plan}");
-    }
-}
-
-/// The indexes of `credentials` that the server uses for a statement whose values it does not know, without the table's
-/// name; and its plan.
-fn indexes_of_credentials(address: &str, sql: &str) -> (Vec<String>, String) {
-    let parameters = (1..=99).rev().find(|number| sql.contains(&format!("${number}"))).unwrap();
-    let nulls = vec!["NULL"; parameters].join(", ");
-    // The server cannot guess what an array has; a connection says it.
-    let types = match (sql.contains("unnest("), parameters) {
-        (false, _) => "",
-        (true, 4) => "(text[], bigint[], bigint[])",
-        (true, 7) => "(text[], bigint[], bigint[], bigint[], text[], bytea[])",
-        (true, _) => panic!("say the types of {sql}"),
-    };
-    let explain = format!(
-        "SET plan_cache_mode = force_generic_plan; PREPARE planned{types} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE planned({nulls})"
-    );
-    let plan = query(address, &explain);
-    let used = plan
-        .lines()
-        .filter_map(|line| line.split_once(" credentials_"))
-        .map(|(_, index)| index.split([' ', ')']).next().unwrap_or_default().to_owned())
-        .collect();
-    (used, plan)
+    plans::assert_settings(&address);
+    plans::fill(&address);
+    let led = statements.iter().filter(|sql| plans::is_led_by_indexes(&address, sql)).count();
+    assert!(led > 20, "{led} statements on credentials");
 }

@@ -1,6 +1,7 @@
 //! What the tests share.
 
 pub(crate) mod activators;
+pub(crate) mod plans;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 pub(crate) mod world;

@@ -1,0 +1,17 @@
+-- PostgreSQL plans before values are known. A value that a statement filters by may be a rare one beside one that nearly all rows have:
+-- PostgreSQL is told that few rows have any one value, so that it uses the index of the column, which also has the order asked for.
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN namespace SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN type SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN metadata_key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN label SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE activations ALTER COLUMN integration_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE sessions ALTER COLUMN account_id SET (n_distinct = -0.1);
+-- More tables of which an organization may have all rows (see 0017_estimates).
+-- PostgreSQL: ALTER TABLE credential_secrets ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE credential_uses ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE check_requests ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE idempotency_keys ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE accounts ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE integrations ALTER COLUMN organization_id SET (n_distinct = 1);

@@ -1,0 +1,109 @@
+//! How PostgreSQL plans the statements of the service.
+
+use super::postgres::query;
+
+/// What the service sets for its sessions.
+const SETTINGS: [(&str, &str); 5] = [
+    ("plan_cache_mode", "force_generic_plan"),
+    ("enable_seqscan", "off"),
+    ("enable_bitmapscan", "off"),
+    ("enable_hashjoin", "off"),
+    ("enable_mergejoin", "off"),
+];
+
+/// Tables of which an organization may have any number of rows.
+const TABLES: [&str; 4] = ["credentials", "credential_secrets", "credential_versions", "credential_labels"];
+
+/// Has each entry of the audit trail from now on say what the session that writes it has set.
+pub(crate) fn note_settings(address: &str) {
+    let set = SETTINGS.map(|(name, _)| format!("current_setting('{name}')")).join(" || ' ' || ");
+    let column = format!(
+        "ALTER TABLE audit ADD COLUMN session_settings TEXT; \
+         ALTER TABLE audit ALTER COLUMN session_settings SET DEFAULT {set}"
+    );
+    query(address, &column);
+}
+
+/// The plans that are read here are made with what sessions of the service have.
+pub(crate) fn assert_settings(address: &str) {
+    let seen = "SELECT DISTINCT session_settings FROM audit WHERE session_settings IS NOT NULL";
+    assert_eq!(query(address, seen).trim(), SETTINGS.map(|(_, value)| value).join(" "));
+}
+
+/// Fills the tables so that the server misjudges organizations and filters: thousands of small organizations beside a large
+/// one, whose credentials have one namespace, one type, one key and one label.
+pub(crate) fn fill(address: &str) {
+    let statements = "
+        INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, updated_at, key_id, information)
+            SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', ''::bytea FROM generate_series(1, 30000) row
+            UNION ALL SELECT 'large', 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', ''::bytea FROM generate_series(1, 20000) row;
+        INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT organization_id, id, '', '' FROM credentials
+            ON CONFLICT DO NOTHING;
+        INSERT INTO credential_labels (organization_id, id, label) SELECT organization_id, id, 'label' FROM credentials;
+        INSERT INTO credential_versions (organization_id, id, version, created_at, key_id, information, data_key, data)
+            SELECT organization_id, id, 9, 0, key_id, '', '', '' FROM credentials;
+        ANALYZE";
+    query(address, statements);
+}
+
+/// Whether a statement has anything to do with the tables. If it has, it must be led to each row by an index, and by more
+/// than the organization.
+///
+/// # Panics
+/// It is not.
+pub(crate) fn is_led_by_indexes(address: &str, sql: &str) -> bool {
+    let plan = plan(address, sql);
+    let mut led = false;
+    let mut lines = plan.lines().peekable();
+    while let Some(line) = lines.next() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let after = |word: &str| words.iter().position(|one| *one == word).and_then(|place| words.get(place + 1));
+        let Some(table) = after("on").filter(|table| TABLES.contains(table)) else { continue };
+        if line.contains("Insert on") || line.contains("Update on") || line.contains("Delete on") {
+            continue;
+        }
+        let index = after("using").unwrap_or_else(|| panic!("{table} without an index: {sql}\n{plan}"));
+        let condition = lines.next_if(|line| line.contains("Index Cond:")).unwrap_or_default();
+        for column in leading_columns(address, index).split(' ') {
+            assert!(condition.contains(&format!("({column} ")), "{index} not by its {column}: {sql}\n{plan}");
+        }
+        led = true;
+    }
+    led
+}
+
+/// The first column of an index; the second one too, if the first is the organization.
+fn leading_columns(address: &str, index: &str) -> String {
+    let columns = format!(
+        "SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = '{index}'::regclass \
+         AND attnum <= 1 + (SELECT count(*) FROM pg_attribute WHERE attrelid = '{index}'::regclass AND attnum = 1 \
+         AND attname = 'organization_id')"
+    );
+    query(address, &columns).trim().to_owned()
+}
+
+/// The plan of a statement whose values the server does not know.
+fn plan(address: &str, sql: &str) -> String {
+    let begins = |words: &[&str]| words.iter().any(|word| sql.starts_with(word));
+    if !begins(&["SELECT", "INSERT", "UPDATE", "DELETE"]) || sql.contains("SELECT * FROM unnest(") {
+        // Plans nothing, or inserts new rows and reads none.
+        return String::new();
+    }
+    let parameters = (1..=99).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or_default();
+    // The server cannot guess what an array has; a connection says it.
+    let types = match (sql.contains("unnest("), parameters) {
+        (false, _) => "",
+        (true, 3) => "(text[], bigint[])",
+        (true, 4) if sql.contains("data_key = new") => "(text[], bytea[], bytea[])",
+        (true, 4) => "(text[], bigint[], bigint[])",
+        (true, 7) => "(text[], bigint[], bigint[], bigint[], text[], bytea[])",
+        (true, _) => panic!("say the types of {sql}"),
+    };
+    let given = match parameters {
+        0 => String::new(),
+        _ => format!("({})", vec!["NULL"; parameters].join(", ")),
+    };
+    let settings: Vec<_> = SETTINGS.iter().map(|(name, value)| format!("SET {name} = {value}")).collect();
+    let settings = settings.join("; ");
+    query(address, &format!("{settings}; PREPARE planned{types} AS {sql}; EXPLAIN (COSTS OFF) EXECUTE planned{given}"))
+}
