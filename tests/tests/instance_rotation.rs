@@ -197,13 +197,13 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
     // On PostgreSQL another server is beside it, which has the door.
     let (vault, door, replica) = match database {
         Database::Sqlite => {
-            let (vault, door) = Door::open(database);
+            let (vault, door) = Door::open_with(database, &["--activation-rate=0"]);
             (vault, door, None)
         }
         Database::Postgres => {
             let (vault, address) = (Vault::start(database), free_address());
             let mut command = vault.serve_command();
-            command.arg(format!("--activation-listen={address}"));
+            command.arg(format!("--activation-listen={address}")).arg("--activation-rate=0");
             let replica = Server::start(command, &vault.scratch("output"), &vault.scratch("log"));
             (vault, Door { address }, Some(replica))
         }

@@ -23,7 +23,8 @@ const OLDEST_SERVER: i32 = 130_000;
 ///
 /// Plans do not depend on the values of a statement, and each row is looked up by an index: the server's statistics may know
 /// nothing yet of an organization, or expect a filter to fit most rows or hardly any, and would then have it read all of
-/// an organization to find a few rows.
+/// an organization to find a few rows. A statement that can do nothing but read a whole table seems so dear for these
+/// settings that the server would compile it at each use.
 fn set_up_within(longest_wait: Duration) -> String {
     let (statement, lock) = (longest_wait * 5 / 7, longest_wait * 15 / 28);
     format!(
@@ -37,6 +38,7 @@ fn set_up_within(longest_wait: Duration) -> String {
             set_config('enable_bitmapscan', 'off', false),
             set_config('enable_hashjoin', 'off', false),
             set_config('enable_mergejoin', 'off', false),
+            set_config('jit', 'off', false),
             set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                 WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)",
         statement.as_millis(),

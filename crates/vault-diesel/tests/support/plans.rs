@@ -3,12 +3,13 @@
 use super::postgres::query;
 
 /// What the service sets for its sessions.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
     ("enable_bitmapscan", "off"),
     ("enable_hashjoin", "off"),
     ("enable_mergejoin", "off"),
+    ("jit", "off"),
 ];
 
 /// Tables of which an organization may have any number of rows.
