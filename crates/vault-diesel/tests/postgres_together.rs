@@ -81,6 +81,15 @@ impl Scene {
         Self { address: address.to_owned(), store, world, blocker, observer }
     }
 
+    /// Saves so many credentials, one after the other.
+    async fn saved(&self, count: usize) -> Vec<CredentialId> {
+        let mut saved = Vec::with_capacity(count);
+        for _ in 0..count {
+            saved.push(self.store.save_credential(self.world.save()).await.unwrap());
+        }
+        saved
+    }
+
     /// Has the first of them wait for the count inside its transaction, and the others for it. Then lets all go on.
     async fn hold_up<T>(
         &self,
@@ -161,10 +170,7 @@ async fn writes_that_wait_share_a_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn replacements_that_wait_share_a_transaction() {
     let scene = Scene::new().await;
-    let mut saved = Vec::new();
-    for _ in 0..20 {
-        saved.push(scene.store.save_credential(scene.world.save()).await.unwrap());
-    }
+    let saved = scene.saved(20).await;
     let nobody = CredentialId::from_bytes([0; 16]);
     let (first, last) = (saved[0], saved[19]);
     // Not in the order of their ids, in which their rows are taken.
@@ -196,10 +202,7 @@ async fn replacements_that_wait_share_a_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replacement_writes_the_same_alone_and_beside_others() {
     let scene = Scene::new().await;
-    let mut saved = Vec::new();
-    for _ in 0..5 {
-        saved.push(scene.store.save_credential(scene.world.save()).await.unwrap());
-    }
+    let saved = scene.saved(5).await;
     let rows = |table: &str| {
         let of = scene.world.organization;
         let differing = "count(*) || ' rows, ' || count(DISTINCT to_jsonb(one) - 'id' - 'namespace') || ' contents'";

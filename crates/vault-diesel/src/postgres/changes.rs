@@ -1,16 +1,13 @@
 //! Changes of credentials that share a transaction.
 
-use super::decision::credential::versions::{Current, is_under_one_key, sealing_key};
+use super::decision::credential::versions::{is_under_one_key, sealing_key};
 use super::gather::Gathered;
 use super::replacements::{Replacement, Replacements};
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, carry_out_in_turn, judge_each, of_credentials};
-use crate::failure::Failure;
-use crate::schema::credentials;
-use crate::stored::{IdText, ToIdText as _};
-use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
-use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use std::collections::{HashMap, HashSet};
+use super::together::{Fate, Fates, Judged, Together, carry_out_in_turn, hold, judge_each};
+use crate::stored::ToIdText as _;
+use diesel_async::AsyncPgConnection;
+use std::collections::HashSet;
 use std::sync::Arc;
 use vault_core::id::OrganizationId;
 use vault_core::port::{ChangeCredential, CredentialChange};
@@ -40,7 +37,7 @@ impl Together for ChangeCredential {
         commands: &[Command<Self>],
     ) -> Fates<Result<i64, Refusal>> {
         let judged = judge_each(connection, commands, organization, sealing_key).await?;
-        let rows = hold(connection, organization, commands).await?;
+        let rows = hold(connection, organization, commands.iter().map(|command| command.act.id)).await?;
         let mut replacements = Replacements::new(organization);
         let mut replaced = HashSet::new();
         let mut held = Vec::with_capacity(commands.len());
@@ -71,20 +68,4 @@ impl Together for ChangeCredential {
         let (fates, changed) = carry_out_in_turn(connection, commands, held).await?;
         Ok((fates, changed || !replaced.is_empty()))
     }
-}
-
-/// Takes the credentials, to change them, and reads what changes rely on. By id, as all take them who take several.
-async fn hold(
-    connection: &mut AsyncPgConnection,
-    organization: OrganizationId,
-    commands: &[Command<ChangeCredential>],
-) -> Result<HashMap<String, Current>, Failure> {
-    let ids: Vec<IdText> = commands.iter().map(|command| command.act.id.text()).collect();
-    let rows: Vec<(String, Current)> = of_credentials!(credentials, organization, ids)
-        .order(credentials::id)
-        .select((credentials::id, Current::as_select()))
-        .for_update()
-        .load(connection)
-        .await?;
-    Ok(rows.into_iter().collect())
 }

@@ -5,7 +5,7 @@ use super::decision::credential::count;
 use super::decision::execute_together;
 use super::gather::Gathered;
 use super::store::PostgresStore;
-use super::together::{Fate, Fates, Judged, Together, judge_each, of_credentials};
+use super::together::{Fate, Fates, Judged, Together, hold, judge_each, of_credentials};
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry};
 use crate::schema::credentials;
@@ -38,21 +38,23 @@ impl Together for DeleteCredential {
         count::hold(connection, organization).await?;
         let judged = judge_each(connection, commands, organization, |_| None).await?;
         // If one of the commands names one.
-        let revisions = match commands.iter().any(|command| command.act.revision.is_some()) {
-            true => hold_revisions(connection, organization, commands.iter().map(|command| command.act.id)).await?,
+        let rows = match commands.iter().any(|command| command.act.revision.is_some()) {
+            true => hold(connection, organization, commands.iter().map(|command| command.act.id)).await?,
             false => HashMap::new(),
         };
         let mut wanted = HashSet::new();
         let mut fates: Vec<Option<Fate<Outcome>>> = Vec::with_capacity(commands.len());
         for (command, judged) in commands.iter().zip(judged) {
             let DeleteCredential { id, revision, .. } = command.act;
-            let found = revisions.get(id.text().as_str());
+            let found = rows.get(id.text().as_str());
             fates.push(match judged {
                 Judged::Denied(denial) => Some(Fate::Denied(denial)),
                 Judged::Unknown => Some(Fate::Alone),
                 // One before has deleted it.
                 Judged::May(_) if wanted.contains(&id) => Some(Fate::Decided(Ok(false))),
-                Judged::May(_) if found.is_some_and(|found| revision.is_some_and(|revision| *found != revision)) => {
+                Judged::May(_)
+                    if found.is_some_and(|found| revision.is_some_and(|revision| found.revision != revision)) =>
+                {
                     Some(Fate::Decided(Err(Refusal::Changed)))
                 }
                 Judged::May(_) => {
@@ -73,22 +75,6 @@ impl Together for DeleteCredential {
         };
         Ok((fates.into_iter().zip(commands).map(fate).collect(), !deleted.is_empty()))
     }
-}
-
-/// Takes the credentials, to change them, and reads their revisions. By id, as all take them who take several.
-async fn hold_revisions(
-    connection: &mut AsyncPgConnection,
-    organization: OrganizationId,
-    ids: impl Iterator<Item = CredentialId>,
-) -> Result<HashMap<String, i64>, Failure> {
-    let ids: Vec<IdText> = ids.map(|id| id.text()).collect();
-    let rows: Vec<(String, i64)> = of_credentials!(credentials, organization, ids)
-        .order(credentials::id)
-        .select((credentials::id, credentials::revision))
-        .for_update()
-        .load(connection)
-        .await?;
-    Ok(rows.into_iter().collect())
 }
 
 /// Deletes the rows that show them. The ids of those that were there.

@@ -3,15 +3,20 @@
 //! changes are carried out one after the other, which saves their commits and the waiting for the rows that all of them
 //! take.
 
+use super::decision::credential::versions::Current;
 use super::decision::{Decided, Decision, Verdict, authorize, carry_out};
 use super::gather::Gathered;
 use super::store::PostgresStore;
 use crate::failure::Failure;
+use crate::schema::credentials;
+use crate::stored::{IdText, ToIdText as _};
 use diesel::result::Error as SqlError;
-use diesel_async::AsyncPgConnection;
+use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use std::collections::HashMap;
 use std::sync::Arc;
 use vault_core::Command;
-use vault_core::id::{KeyId, OrganizationId};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::principal::{Denial, Principal};
 use vault_core::time::Timestamp;
 
@@ -104,6 +109,22 @@ macro_rules! of_credentials {
 }
 
 pub(super) use of_credentials;
+
+/// Takes the credentials, to change them, and reads what changes rely on. By id, as all take them who take several.
+pub(super) async fn hold(
+    connection: &mut AsyncPgConnection,
+    organization: OrganizationId,
+    ids: impl Iterator<Item = CredentialId>,
+) -> Result<HashMap<String, Current>, Failure> {
+    let ids: Vec<IdText> = ids.map(|id| id.text()).collect();
+    let rows: Vec<(String, Current)> = of_credentials!(credentials, organization, ids)
+        .order(credentials::id)
+        .select((credentials::id, Current::as_select()))
+        .for_update()
+        .load(connection)
+        .await?;
+    Ok(rows.into_iter().collect())
+}
 
 /// What judging a principal came to.
 #[derive(Clone, Copy)]

@@ -229,7 +229,7 @@ struct Place {
 #[diesel(table_name = credentials)]
 pub(crate) struct Current {
     version: i64,
-    revision: i64,
+    pub(crate) revision: i64,
     staged_version: Option<i64>,
     highest_version: i64,
     key_id: String,
