@@ -345,16 +345,17 @@ impl Place {
                     credentials::check_failed.eq(check_failed.as_deref()),
                 );
                 let credential = update(credential).set((changed, made_current));
-                // What was current may be among those destroyed, so it is kept first. Mostly one at most goes.
-                let (first, rest) =
-                    destroyed.split_first().map_or((NO_VERSION, [].as_slice()), |(one, rest)| (*one, rest));
-                let kept = kept!(self, Superseded { at: now, destroy_at: *destroy_at });
+                // Mostly one is destroyed at most. It makes room for what is kept, which lies beside it: the other order has SQLite split
+                // a page and join it again. What was current may be among those destroyed; it must be kept before it can go.
+                let first = destroyed.iter().copied().find(|number| *number != row.version).unwrap_or(NO_VERSION);
                 let gone = diesel::delete(other!(self, first));
-                let (kept, ..) = execute_together!(connection, kept, gone, secrets, credential, record)?;
+                let kept = kept!(self, Superseded { at: now, destroy_at: *destroy_at });
+                let (_, kept, ..) = execute_together!(connection, gone, kept, secrets, credential, record)?;
                 if kept == 0 {
                     return Err(Failure::damaged("credential_secrets", self.id.to_string(), "missing"));
                 }
-                self.destroy(connection, rest).await?;
+                let rest: Vec<i64> = destroyed.iter().copied().filter(|number| *number != first).collect();
+                self.destroy(connection, &rest).await?;
             }
             None => {
                 update(credential).set(changed).execute(connection).await?;
