@@ -476,5 +476,6 @@ diesel::allow_tables_to_appear_in_same_query!(
     organizations
 );
 diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
+diesel::allow_tables_to_appear_in_same_query!(activations, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);

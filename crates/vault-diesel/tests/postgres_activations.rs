@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use support::NOW;
 use support::activators::activated;
-use support::postgres::{client, patient_store, query, wait_for_waiting};
+use support::postgres::{client, patient_store, query, wait_for_waiting, waiting};
 use support::world::World;
 use tokio::task::JoinSet;
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -290,6 +290,45 @@ async fn a_revocation_waits_for_the_hand_outs_that_it_did_not_stop() {
     }
 }
 
+/// What concerns one activation does not wait for another of the same integration.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn activations_of_one_integration_are_handed_out_and_ended_beside_each_other() {
+    let (address, here, there) = servers().await;
+    let (blocker, observer) = (client(&address).await, client(&address).await);
+    let world = Arc::new(World::make(&*here, 1).await);
+    let saved = world.save_activated(&*here).await.id;
+    let principal = world.activator(&world.integration(&*here).await);
+    let mut begun = Vec::new();
+    for _ in 0..3 {
+        let take = world.take(&principal);
+        begun.push(take.act.activation.as_ref().unwrap().id);
+        here.take_credentials(take).await.unwrap();
+    }
+    // Holds the end of the first one up after it has been allowed.
+    let row = format!("BEGIN; SELECT FROM activations WHERE id = '{}' FOR UPDATE", begun[0]);
+    blocker.batch_execute(&row).await.unwrap();
+    let end = tokio::spawn({
+        let (here, command) = (Arc::clone(&here), world.end(&principal, begun[0]));
+        async move { here.end_activation(command).await.unwrap() }
+    });
+    wait_for_waiting(&observer, 1, || end.is_finished()).await;
+    let beside = tokio::spawn({
+        let (there, world) = (Arc::clone(&there), Arc::clone(&world));
+        async move {
+            assert!(there.end_activation(world.end(&principal, begun[1])).await.unwrap());
+            assert_eq!(there.hand_out(world.hand_out(&principal, begun[2], &[saved])).await.unwrap(), None);
+        }
+    });
+    while !beside.is_finished() {
+        assert!(waiting(&observer).await < 2, "it waits too");
+        tokio::task::yield_now().await;
+    }
+    beside.await.unwrap();
+    assert!(!end.is_finished());
+    blocker.batch_execute("COMMIT").await.unwrap();
+    assert!(end.await.unwrap());
+}
+
 /// Whatever is to stop activations has its turn, however many there are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_revocation_has_its_turn_beside_activations() {
@@ -310,10 +349,12 @@ async fn a_revocation_has_its_turn_beside_activations() {
             load.spawn(async move {
                 while !stop.load(Ordering::Relaxed) {
                     let command = world.take(&principal);
+                    let activation = command.act.activation.as_ref().unwrap().id;
                     let command = if number < 8 { command } else { dry(command) };
-                    match store.take_credentials(command).await {
-                        Ok(_) | Err(StoreError::Denied(_) | StoreError::Refused(_)) => {}
-                        Err(error) => panic!("{error:?}"),
+                    decided(store.take_credentials(command).await);
+                    // One that is live, or not there: so is the second of both.
+                    for _ in 0..2 {
+                        decided(store.end_activation(world.end(&principal, activation)).await);
                     }
                     taken.fetch_add(1, Ordering::Relaxed);
                 }

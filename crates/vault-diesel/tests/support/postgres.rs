@@ -53,9 +53,14 @@ pub(crate) async fn client(address: &str) -> tokio_postgres::Client {
 
 /// Waits until so many connections of the observer's database wait for a lock.
 pub(crate) async fn wait_for_waiting(observer: &tokio_postgres::Client, count: i64, over: impl Fn() -> bool) {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while observer.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) != count {
+    while waiting(observer).await != count {
         assert!(!over(), "it did not wait");
         tokio::task::yield_now().await;
     }
+}
+
+/// How many connections wait for a lock in the observer's database.
+pub(crate) async fn waiting(observer: &tokio_postgres::Client) -> i64 {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    observer.query_one(sql, &[]).await.unwrap().get(0)
 }

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
 use super::super::credential::checks;
 use super::super::integration::lookup;
 use super::super::{Decided, Decision, Verdict, audit, decide};
-use super::activator::{judge, judge_and_take};
+use super::activator::{judge, judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::activations;
 use crate::stored::{Read, ToIdText as _};
@@ -120,17 +120,13 @@ impl Decision<IntegrationPrincipal> for EndActivation {
     type Outcome = bool;
 
     async fn authorize(connection: &mut Connection, command: &ForIntegration<Self>) -> Result<(), Failure> {
-        let judgement = judge_and_take(connection, &command.principal, command.now).await?;
+        let judgement = judge_and_share(connection, &command.principal, command.act.activation, command.now).await?;
         Ok(judgement.map(drop).map_err(Denial::Integration)?)
     }
 
     async fn act(connection: &mut Connection, command: &ForIntegration<Self>, (): ()) -> Decided<bool> {
-        let principal = &command.principal;
         let ended = diesel::delete(
-            activations::table
-                .filter(activations::organization_id.eq(principal.organization.text()))
-                .filter(activations::id.eq(command.act.activation.text()))
-                .filter(activations::integration_id.eq(principal.integration.text()))
+            own_activation!(command.principal, command.act.activation)
                 .filter(activations::expires_at.gt(command.now.as_millis())),
         )
         .execute(connection)

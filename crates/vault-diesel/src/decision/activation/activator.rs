@@ -4,10 +4,12 @@ use super::super::authorize::judge_organization;
 use super::super::backend::{Connection, RunQuery, for_share, for_update, together};
 use super::super::integration::row::row_of;
 use crate::failure::Failure;
-use crate::schema::{integrations, organizations};
+use crate::schema::{activations, integrations, organizations};
 use crate::stored::{Read, ToIdText as _};
+use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
+use vault_core::id::ActivationId;
 use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, judge_integration};
 use vault_core::organization::OrganizationState;
 use vault_core::time::Timestamp;
@@ -31,16 +33,28 @@ macro_rules! judged_of {
 type State = Option<Read<OrganizationState>>;
 type Judged = Option<(Read<Digest>, Option<i64>)>;
 
-/// Judges an integration by its row, and then by its organization.
-macro_rules! judge_by {
-    ($row:expr, $connection:expr, $principal:expr, $now:expr) => {{
+/// The activation, if it is the integration's.
+macro_rules! own_activation {
+    ($principal:expr, $activation:expr) => {
+        activations::table
+            .filter(activations::organization_id.eq($principal.organization.text()))
+            .filter(activations::id.eq($activation.text()))
+            .filter(activations::integration_id.eq($principal.integration.text()))
+    };
+}
+
+pub(crate) use own_activation;
+
+/// Reads an integration's row, and then its organization.
+macro_rules! read_both {
+    ($row:expr, $connection:expr, $principal:expr) => {{
         let (row, organization) = ($row, organization_of!($principal));
-        let (judged, state): (Judged, State) =
+        let both: (Judged, State) =
             together!($connection, |own| row.get_result(own).await.optional(), |own| organization
                 .get_result(own)
                 .await
                 .optional())?;
-        conclude($principal, state, judged, $now)
+        both
     }};
 }
 
@@ -50,7 +64,7 @@ pub(crate) async fn judge(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    judge_by!(judged_of!(principal), connection, principal, now)
+    conclude(principal, read_both!(judged_of!(principal), connection, principal), now)
 }
 
 /// Judges an integration for a decision that writes, and takes its row, which then stands for all that is judged:
@@ -62,23 +76,29 @@ pub(crate) async fn judge_and_take(
     principal: &IntegrationPrincipal,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    judge_by!(for_update!(judged_of!(principal)), connection, principal, now)
+    conclude(principal, read_both!(for_update!(judged_of!(principal)), connection, principal), now)
 }
 
-/// As [`judge_and_take`], but decisions of this kind share the row. Each must follow one that took it: so there are few of
-/// them at any time, and those who are to stop them get the row.
-pub(crate) async fn judge_and_hold(
+/// As [`judge_and_take`], for what concerns one activation: such decisions share the row, so that those of one integration do
+/// not wait for each other. Only a live activation lets them hold it, and each began with a decision that took the row: whoever
+/// is to stop them keeps further ones from beginning, and waits for no more of them than live.
+pub(crate) async fn judge_and_share(
     connection: &mut Connection,
     principal: &IntegrationPrincipal,
+    activation: ActivationId,
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
-    judge_by!(for_share!(judged_of!(principal)), connection, principal, now)
+    let live = own_activation!(principal, activation).filter(activations::expires_at.gt(now.as_millis()));
+    let row = for_share!(judged_of!(principal).filter(exists(live)));
+    match read_both!(row, connection, principal) {
+        (None, _) => judge(connection, principal, now).await,
+        both => conclude(principal, both, now),
+    }
 }
 
 fn conclude(
     principal: &IntegrationPrincipal,
-    state: State,
-    judged: Judged,
+    (judged, state): (Judged, State),
     now: Timestamp,
 ) -> Result<Judgement, Failure> {
     let (digest, last_used_at) = judged.unzip();

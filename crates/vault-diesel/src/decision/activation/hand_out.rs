@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, execute_each, for_share, toget
 use super::super::integration::freezes::frozen_since;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
-use super::activator::judge_and_hold;
+use super::activator::{judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{Read, ToIdText as _};
@@ -23,7 +23,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
         connection: &mut Connection,
         command: &ForIntegration<Self>,
     ) -> Result<Result<(), IntegrationRefusal>, Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await?.map(drop))
+        Ok(judge_and_share(connection, &command.principal, command.act.activation, command.now).await?.map(drop))
     }
 
     async fn act(
@@ -33,11 +33,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
     ) -> Decided<Option<HandOutRefusal>> {
         let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = &command.act;
         let organization = command.principal.organization;
-        let begun = activations::table
-            .filter(activations::organization_id.eq(organization.text()))
-            .filter(activations::id.eq(activation.text()))
-            .filter(activations::integration_id.eq(command.principal.integration.text()))
-            .select(activations::begun_at);
+        let begun = own_activation!(command.principal, activation).select(activations::begun_at);
         let wanted: Vec<_> = credentials.iter().map(|one| one.credential.text()).collect();
         // By id, as all take them who take several. Whoever deletes or replaces one comes before or after.
         let current = for_share!(
