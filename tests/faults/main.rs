@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     }
     // Servers that are killed leave orphans, which somebody has to bury.
     let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
-    let machine = Machine::look(&options.dir).unwrap();
+    let machine = Machine::look(&options.shared.dir).unwrap();
     let mut reports: Vec<Report> = Vec::new();
     for fault in options.faults() {
         for database in options.databases(fault) {
@@ -53,8 +53,12 @@ fn main() -> ExitCode {
             reports.push(report);
         }
     }
+    if reports.is_empty() {
+        note("error: --database excludes the only database that these faults can be caused on");
+        return ExitCode::FAILURE;
+    }
     let mut out = stdout().lock();
-    if options.json {
+    if options.shared.json {
         let reports: Vec<_> = reports.iter().map(Report::json).collect();
         writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "seed": options.seed, "reports": reports}))
             .unwrap();

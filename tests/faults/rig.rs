@@ -42,12 +42,12 @@ pub(crate) struct Rig {
 impl Rig {
     /// A vault on the ground's database, in the ground's directory.
     pub(crate) fn new(fault: &'static str, ground: &Ground<'_>) -> Self {
-        Self::of(fault, ground, Vault::absent_in(&ground.options.dir, ground.new_url()))
+        Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, ground.new_url()))
     }
 
     /// A vault on a PostgreSQL server of its own.
     pub(crate) fn on(fault: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> Self {
-        Self::of(fault, ground, Vault::absent_in(&ground.options.dir, Some(cluster.create_database())))
+        Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.create_database())))
     }
 
     /// A vault that is set up now, and served.

@@ -24,7 +24,7 @@ mod vault;
 
 use clap::Parser;
 use measure::Ground;
-use options::{DatabaseChoice, Options, Subject};
+use options::{Options, Subject};
 use reference::References;
 use report::{Report, Target};
 use std::error::Error;
@@ -34,6 +34,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use vault::Vault;
 use vault_testkit::postgres::{self, Cluster};
+use vault_tests::Database;
 use vault_tests::machine::Machine;
 
 /// What went wrong, in words: this program has nobody who could do anything about it.
@@ -68,20 +69,20 @@ fn run(options: &Options) -> Result<()> {
         let build = "cargo build --release --workspace --bins --examples";
         return Err(format!("orgvault or a reference program is not built in {target}: run `{build}`").into());
     }
-    let directory = tempfile::Builder::new().prefix("orgvault-load-").tempdir_in(&options.dir)?;
+    let directory = tempfile::Builder::new().prefix("orgvault-load-").tempdir_in(&options.shared.dir)?;
     let machine = Machine::look(directory.path())?;
     note(&machine.line());
     let mut reports = Vec::new();
-    if options.database != DatabaseChoice::Postgres {
+    if options.shared.database.contains(&Database::Sqlite) {
         reports.push(measure(options, target, &directory.path().join("sqlite"), None)?);
     }
-    if options.database != DatabaseChoice::Sqlite {
+    if options.shared.database.contains(&Database::Postgres) {
         let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
         let cluster = Cluster::start(postgres::Options { settings, ..postgres::Options::default() });
         reports.push(measure(options, target, &directory.path().join("postgres"), Some(&cluster))?);
     }
     let mut out = stdout().lock();
-    if options.json {
+    if options.shared.json {
         let reports: Vec<_> = reports.iter().map(Report::json).collect();
         writeln!(out, "{:#}", serde_json::json!({"machine": machine.json(), "reports": reports}))?;
     } else {

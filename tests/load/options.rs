@@ -2,41 +2,38 @@
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
 use std::time::Duration;
+use vault_tests::options::SharedOptions;
 
-/// Measures the release binary: rates, latencies, memory, start-up.
+/// Measures rates, response times, memory and start-up time of the release binary.
 ///
-/// Starts `orgvault` from the directory of this program on vaults of its own, drives it over HTTP and prints each
-/// figure beside what bounds it, measured in the same run, and beside its target.
+/// Runs `orgvault` from the directory of this program on new vaults, sends requests over HTTP, and prints each figure
+/// beside its bound, measured in the same run, and beside its target.
 #[derive(Parser)]
 #[command(name = "load", max_term_width = 110)]
 pub(crate) struct Options {
-    /// On which database
-    #[arg(long, value_enum, default_value = "both")]
-    pub(crate) database: DatabaseChoice,
-    /// For how long each rate is measured, in all its rounds
+    /// Seconds to measure each rate, all rounds together
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub(crate) seconds: u64,
-    /// In how many rounds; between two rounds of one rate its references and its neighbours have theirs
+    /// Rounds of each rate; its bounds and the rates that it is compared with are measured between them
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub(crate) rounds: u64,
-    /// Sizes of the organizations that are listed
+    /// Sizes of the organizations to list
     #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: Vec<u64>,
-    /// Credentials of the organization whose key is rotated
+    /// Credentials of the organization whose key is rotated (rotation)
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rotated: u64,
-    /// Connections at once
+    /// Numbers of connections to measure with
     #[arg(long, value_delimiter = ',', default_value = "1,64,256", value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
     pub(crate) connections: Vec<usize>,
-    /// Response times of refused logins that are taken of each kind
+    /// Refused logins of each kind whose response times are compared (timing)
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(20..=3000))]
     pub(crate) samples: u64,
-    /// Logins at unknown addresses, all different, before the response times are taken
+    /// Logins at different unknown addresses before that (timing)
     #[arg(long, default_value_t = 20_000)]
     pub(crate) strangers: u64,
-    /// What to measure
+    /// Subjects to measure
     #[arg(
         long,
         value_delimiter = ',',
@@ -44,23 +41,8 @@ pub(crate) struct Options {
         default_value = "saves,lists,deletes,logins,timing,storm,commands,cold"
     )]
     pub(crate) only: Vec<Subject>,
-    /// Where the vaults are made, in a directory that is removed at the end; should lie on a disk, not in memory
-    #[arg(long, default_value = "/var/tmp", value_name = "DIRECTORY")]
-    pub(crate) dir: PathBuf,
-    /// Print one JSON document instead of the table
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Databases to measure on.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DatabaseChoice {
-    /// The embedded file
-    Sqlite,
-    /// A throwaway PostgreSQL server
-    Postgres,
-    /// One after the other
-    Both,
+    #[command(flatten)]
+    pub(crate) shared: SharedOptions,
 }
 
 /// What can be measured.
@@ -72,21 +54,21 @@ pub(crate) enum Subject {
     Lists,
     /// Deleting credentials
     Deletes,
-    /// Replacing data, and lists of labels
+    /// Replacing data, and listing by label
     Life,
     /// Activating namespaces and ending activations, by one integration and by many
     Activations,
-    /// Saving in many organizations at once, and beside one whose saves are all refused
+    /// Saving in many organizations at once, and beside an organization whose saves are all refused
     Tenants,
     /// Replacing the key of an organization
     Rotation,
     /// Logging in
     Logins,
-    /// Whether the time of a refused login tells why it was refused
+    /// Whether the response time of a refused login reveals the reason
     Timing,
-    /// More logins than can be hashed, and lists beside them
+    /// More logins than can be hashed, with lists at the same time
     Storm,
-    /// Commands beside a busy server
+    /// Commands while a server is busy
     Commands,
     /// The console's first page, in Chromium
     Console,

@@ -7,7 +7,7 @@ use std::process::Command;
 use vault_testkit::postgres::Cluster;
 
 /// Where a vault keeps its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Database {
     /// The embedded, encrypted file.
     Sqlite,

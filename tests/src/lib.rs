@@ -9,7 +9,7 @@
 //! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
 //! - [`browser`]: a real browser.
-//! - [`machine`]: where and when something was measured.
+//! - [`machine`]: where and when something was measured. [`options`]: what the load program and the fault program share on their command lines.
 //! - [`disk`]: a small disk, and filling it.
 //! - [`earlier`]: vaults of earlier versions.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
@@ -32,6 +32,7 @@ pub mod disk;
 pub mod earlier;
 pub mod integration;
 pub mod machine;
+pub mod options;
 pub mod passcode;
 pub mod policy;
 pub mod process;

@@ -32,71 +32,71 @@ fn report(arguments: &[&str]) -> (Option<Value>, bool, String) {
 }
 
 #[test]
-fn r01_killed_at_any_moment() {
+fn killed_at_any_moment() {
     happens("kill", "sqlite", "4");
     happens("kill", "postgres", "2");
 }
 
 #[test]
-fn r02_killed_at_a_system_call() {
+fn killed_at_a_system_call() {
     happens("kill-at-syscalls", "sqlite", "3");
 }
 
 #[test]
-fn r03_the_power_is_cut() {
+fn the_power_is_cut() {
     happens("power-cut", "sqlite", "8");
 }
 
 /// The same look at a service whose syncs do nothing.
 #[test]
-fn r03_what_is_not_synced_is_seen_to_be_lost() {
+fn what_is_not_synced_is_seen_to_be_lost() {
     let (report, is_clean, said) = report(&["power-cut", "--rounds", "60", "--without-sync"]);
     let Some(report) = report else { return };
     assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{said}");
 }
 
 #[test]
-fn r04_a_sync_fails() {
+fn a_sync_fails() {
     happens("failed-syncs", "sqlite", "3");
 }
 
 #[test]
-fn r05_sectors_of_the_disk_fail() {
+fn sectors_of_the_disk_fail() {
     happens("bad-sectors", "sqlite", "4");
 }
 
 #[test]
-fn r06_a_write_finds_the_disk_full() {
+fn a_write_finds_the_disk_full() {
     happens("full-at-syscalls", "sqlite", "3");
 }
 
 #[test]
-fn r08_no_descriptors_are_left() {
+fn no_descriptors_are_left() {
     happens("descriptors", "sqlite", "1");
 }
 
 #[test]
-fn r10_a_read_does_not_end() {
+fn a_read_does_not_end() {
     happens("long-read", "sqlite", "1");
 }
 
 #[test]
-fn r11_connections_end() {
+fn connections_end() {
     happens("connections", "postgres", "2");
 }
 
 #[test]
-fn r12_postgresql_is_killed() {
+fn postgresql_is_killed() {
     happens("database", "postgres", "2");
 }
 
 #[test]
-fn r13_the_answer_to_a_commit_is_lost() {
+fn the_answer_to_a_commit_is_lost() {
     happens("lost-commits", "postgres", "1");
 }
 
 #[test]
-fn r16_the_standby_takes_over() {
+fn the_standby_takes_over() {
     happens("failover", "postgres", "2");
 }
 
@@ -106,26 +106,26 @@ fn a_pooler_is_killed() {
 }
 
 #[test]
-fn r17_connections_are_few() {
+fn connections_are_few() {
     happens("few-connections", "postgres", "1");
 }
 
 #[test]
-fn r25_logins_storm() {
+fn logins_storm() {
     happens("login-storm", "sqlite", "1");
 }
 
 #[test]
-fn r26_no_memory_is_left() {
+fn no_memory_is_left() {
     happens("no-memory", "sqlite", "1");
 }
 
 #[test]
-fn r28_replicas_are_restarted_in_turn() {
+fn replicas_are_restarted_in_turn() {
     happens("rolling-restart", "postgres", "2");
 }
 
 #[test]
-fn r30_stored_bytes_change() {
+fn stored_bytes_change() {
     happens("bit-rot", "sqlite", "4");
 }

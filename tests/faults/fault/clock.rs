@@ -1,4 +1,4 @@
-//! R19, R20: the clocks of replicas are wrong (libfaketime).
+//! The clocks of replicas are wrong (libfaketime).
 
 use super::Ground;
 use crate::report::Report;

@@ -1,4 +1,4 @@
-//! R08: the process may have no more file descriptors than it has.
+//! The process may have no more file descriptors than it has.
 
 use super::Ground;
 use crate::report::Report;

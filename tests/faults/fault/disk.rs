@@ -1,4 +1,4 @@
-//! R06, R07: the disk fills up under load, or becomes read-only.
+//! The disk fills up under load, or becomes read-only.
 
 use super::Ground;
 use crate::report::Report;
@@ -33,7 +33,7 @@ impl Disk {
 
     /// ext4 on an image, which becomes read-only after an error.
     fn ext4(ground: &Ground<'_>, megabytes: u64) -> Self {
-        let place = tempfile::tempdir_in(&ground.options.dir).unwrap();
+        let place = tempfile::tempdir_in(&ground.options.shared.dir).unwrap();
         let image = place.path().join("image");
         File::create(&image).unwrap().set_len(megabytes << 20).unwrap();
         run(Command::new("mkfs.ext4").args(["-q", "-e", "remount-ro"]).arg(&image));
@@ -87,7 +87,7 @@ pub(crate) fn run(command: &mut Command) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// R06: the disk fills up under load, and has space again.
+/// The disk fills up under load, and has space again.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("disk-full", ground.database, "only root can mount a file system to fill");
@@ -117,7 +117,7 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// R07: the file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an
+/// The file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an
 /// operator repairs it. What was acknowledged in that moment and lost is counted, not judged: ext4 may say that a file is synced
 /// although it has dropped the journal's transaction (docs/RELIABILITY.md).
 pub(super) fn read_only(ground: &Ground<'_>) -> Report {

@@ -1,4 +1,4 @@
-//! R16: the primary of a cluster dies under load, and its standby takes over.
+//! The primary of a cluster dies under load, and its standby takes over.
 
 use super::Ground;
 use crate::cluster::{self, Patroni};
@@ -32,7 +32,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     let mut create = Command::new("psql");
     create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
     super::disk::run(create.arg(cluster.url("postgres")));
-    let vault = Vault::absent_in(&ground.options.dir, Some(cluster.url("orgvault")));
+    let vault = Vault::absent_in(&ground.options.shared.dir, Some(cluster.url("orgvault")));
     let mut rig = Rig::of(name, ground, vault);
     let others = [rig.replica(), rig.replica()];
     let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();

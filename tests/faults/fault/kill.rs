@@ -1,4 +1,4 @@
-//! R01: the service is killed (SIGKILL) at any moment and started again. Tells of the death of a process only: what it wrote
+//! The service is killed (SIGKILL) at any moment and started again. Tells of the death of a process only: what it wrote
 //! stays in the memory of the kernel, so whether it was synced to disk does not show here.
 
 use super::Ground;

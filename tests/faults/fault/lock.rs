@@ -1,4 +1,4 @@
-//! R09: another program holds the lock that every write needs, for 10 s.
+//! Another program holds the lock that every write needs, for 10 s.
 
 use super::Ground;
 use crate::report::Report;

@@ -1,4 +1,4 @@
-//! R26: the process gets no more memory. A hash, the largest piece that it ever asks for at once, is refused and the process
+//! The process gets no more memory. A hash, the largest piece that it ever asks for at once, is refused and the process
 //! lives on.
 
 use super::Ground;

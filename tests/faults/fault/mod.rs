@@ -31,57 +31,57 @@ pub(crate) use disk::run;
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fault {
-    /// R01: the service is killed
+    /// The service is killed
     Kill,
-    /// R02: the service is killed at each system call that writes
+    /// The service is killed at each system call that writes
     KillAtSyscalls,
-    /// R03: the power is cut
+    /// Power is cut
     PowerCut,
-    /// R04: each sync to disk fails
+    /// Each sync to disk fails
     FailedSyncs,
-    /// R05: sectors of the disk cannot be read or written
+    /// Sectors of the disk cannot be read or written
     BadSectors,
-    /// R06: each write finds the disk full
+    /// Each write finds the disk full
     FullAtSyscalls,
-    /// R06: the disk fills up, and has space again
+    /// The disk is full for a while
     DiskFull,
-    /// R07: the disk becomes read-only
+    /// The disk becomes read-only
     ReadOnly,
-    /// R08: no file descriptors are left
+    /// No file descriptors are left
     Descriptors,
-    /// R09: another program holds the database's lock
+    /// Another program holds the database's lock
     Lock,
-    /// R10: a read that does not end keeps the write-ahead log from starting over
+    /// A long read keeps the write-ahead log from being reused
     LongRead,
-    /// R11: connections to PostgreSQL end
+    /// Connections to PostgreSQL are terminated
     Connections,
-    /// R12: PostgreSQL is killed
+    /// PostgreSQL is killed
     Database,
-    /// R13: the answer to a COMMIT is lost
+    /// The answer to a COMMIT is lost
     LostCommits,
-    /// R14: the network to PostgreSQL forwards nothing
+    /// The network to PostgreSQL forwards nothing
     NetworkHangs,
-    /// R15: the network to PostgreSQL is slow
+    /// The network to PostgreSQL is slow
     SlowNetwork,
-    /// R16: the primary of two PostgreSQL servers dies, and the synchronous standby takes over
+    /// The primary of two PostgreSQL servers fails, and the synchronous standby takes over
     Failover,
-    /// R16: the same with an asynchronous standby, which may lose what was acknowledged last
+    /// The same with an asynchronous standby, which may lose what was acknowledged last
     AsynchronousFailover,
-    /// A pooler of connections, pgbouncer, between the service and PostgreSQL is killed
+    /// The connection pooler pgbouncer, between the service and PostgreSQL, is killed
     Pooler,
-    /// R17: PostgreSQL gives fewer connections than replicas want
+    /// PostgreSQL allows fewer connections than the replicas want
     FewConnections,
-    /// R19, R20: clocks of replicas are wrong
+    /// The clocks of replicas are wrong
     Clocks,
-    /// R25: many more logins than can be hashed, in little memory
+    /// Far more logins arrive than can be hashed, with little memory
     LoginStorm,
-    /// R26: the service gets no more memory
+    /// The service gets no more memory
     NoMemory,
-    /// R28: replicas are restarted in turn
+    /// Replicas are restarted one after the other
     RollingRestart,
-    /// Servers of the build before (--earlier) and of this one serve one database
+    /// Servers of the previous build (--earlier) and of this build serve one database
     RollingUpgrade,
-    /// R30: bytes of the stored file change
+    /// Bytes of the stored file change
     BitRot,
 }
 

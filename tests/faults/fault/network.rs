@@ -1,4 +1,4 @@
-//! R13, R14, R15: the network between the service and PostgreSQL loses answers, hangs, or is slow.
+//! The network between the service and PostgreSQL loses answers, hangs, or is slow.
 
 use super::Ground;
 use crate::proxy::{Mode, Proxy};
@@ -20,7 +20,7 @@ fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) ->
     let url = cluster.create_database();
     let (server, database) = url.rsplit_once('/').unwrap();
     let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.chance());
-    let vault = Vault::absent_in(&ground.options.dir, Some(url.clone())).set_up();
+    let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
     let through = format!("postgres://postgres@{}/{database}?sslmode=disable", proxy.address);
     let rig = Rig::through(name, ground, vault, &through);
     (rig, proxy)
@@ -38,7 +38,7 @@ pub(super) fn directory(server: &str) -> PathBuf {
     PathBuf::from(text)
 }
 
-/// R13: the answer to a commit is lost: what was saved stands or not, is not acknowledged, and is repeated with one effect.
+/// The answer to a commit is lost: what was saved stands or not, is not acknowledged, and is repeated with one effect.
 pub(super) fn lost_commits(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("lost-commits", ground, &cluster);
@@ -57,7 +57,7 @@ pub(super) fn lost_commits(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// R14: the network takes connections and bytes and forwards nothing.
+/// The network takes connections and bytes and forwards nothing.
 pub(super) fn hanging(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("network-hangs", ground, &cluster);
@@ -77,7 +77,7 @@ pub(super) fn hanging(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// R15: the network is slow.
+/// The network is slow.
 pub(super) fn slow(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("slow-network", ground, &cluster);

@@ -23,7 +23,7 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     let socket = directory(server);
     let place = tempfile::tempdir().unwrap();
     let address = free_address();
-    let vault = Vault::absent_in(&ground.options.dir, Some(url.clone())).set_up();
+    let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
     let mut pooler = Pooler::start(place.path(), &socket, address);
     let through = format!("postgres://postgres@{address}/{database}?sslmode=disable");
     let mut rig = Rig::through("pooler", ground, vault, &through);

@@ -1,4 +1,4 @@
-//! R03: the power is cut. Every write and every flush that reaches the disk is recorded (QEMU's `blklogwrites`, below a loop
+//! The power is cut. Every write and every flush that reaches the disk is recorded (QEMU's `blklogwrites`, below a loop
 //! device), and disks are made of the record as a power cut may leave them: everything up to a flush, and everything up to a
 //! flush with a random part of what was written after it, in sectors of 512 bytes. On each disk the file system is mounted,
 //! which replays its journal, the service is started, and all that was acknowledged before the cut must be there.

@@ -1,4 +1,4 @@
-//! R17, R28: several replicas on one PostgreSQL server that has few connections, or that are restarted in turn.
+//! Several replicas on one PostgreSQL server that has few connections, or that are restarted in turn.
 
 use super::Ground;
 use crate::report::Report;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::process::Server;
 
-/// R17: three replicas want thirty connections of a server that gives ten.
+/// Three replicas want thirty connections of a server that gives ten.
 pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options { max_connections: 13, ..Options::default() }); // three are a superuser's
     let mut rig = Rig::on("few-connections", ground, &cluster);
@@ -25,7 +25,7 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// R28: each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
+/// Each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
 /// answer.
 pub(super) fn rolling(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("rolling-restart", ground);

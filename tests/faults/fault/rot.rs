@@ -1,4 +1,4 @@
-//! R30: bytes of the stored file change by themselves. What they belong to is refused; nothing wrong is ever given.
+//! Bytes of the stored file change by themselves. What they belong to is refused; nothing wrong is ever given.
 
 use super::Ground;
 use crate::report::Report;

@@ -1,4 +1,4 @@
-//! R05: sectors of the disk, below the database or its write-ahead log, cannot be read or written (QEMU's `blkdebug` below a
+//! Sectors of the disk, below the database or its write-ahead log, cannot be read or written (QEMU's `blkdebug` below a
 //! loop device with ext4): once, or until the disk is replaced. The disk's memory is empty at the start, so reads reach it.
 //! Whoever ends by itself is started again on the same disk, as systemd does; in the end the disk is mounted anew, so what
 //! the kernel only remembered is gone.

@@ -1,4 +1,4 @@
-//! R11, R12: PostgreSQL's processes end.
+//! PostgreSQL's processes end.
 
 use super::Ground;
 use crate::report::Report;
@@ -11,7 +11,7 @@ use vault_testkit::postgres::{Cluster, Options};
 
 const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
 
-/// R11: connections are ended by an operator, and processes of connections are killed, which has the whole server start
+/// Connections are ended by an operator, and processes of connections are killed, which has the whole server start
 /// over.
 pub(super) fn connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
@@ -40,7 +40,7 @@ pub(super) fn connections(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-/// R12: the server is killed, by SIGKILL or by an immediate stop, and started again.
+/// The server is killed, by SIGKILL or by an immediate stop, and started again.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let mut rig = Rig::on("database", ground, &cluster);

@@ -1,4 +1,4 @@
-//! R10: a read that does not end keeps the write-ahead log from starting over, while clients write.
+//! A read that does not end keeps the write-ahead log from starting over, while clients write.
 
 use super::Ground;
 use super::lock::Holder;

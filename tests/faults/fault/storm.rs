@@ -1,4 +1,4 @@
-//! R25: many more logins than can be hashed, in a process that may have 512 MiB, while clients write.
+//! Many more logins than can be hashed, in a process that may have 512 MiB, while clients write.
 
 use super::Ground;
 use crate::report::Report;

@@ -1,4 +1,4 @@
-//! R02, R04, R06: at each system call of the service that changes files, one after the other, the service is killed, or the
+//! At each system call of the service that changes files, one after the other, the service is killed, or the
 //! call fails. `strace` does both.
 
 use super::Ground;
@@ -29,7 +29,7 @@ enum Deed {
     Fail(&'static str),
 }
 
-/// R02: the service, and commands that change much, are killed at each of their calls.
+/// The service, and commands that change much, are killed at each of their calls.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, &[0, WRITES], |_, _| {});
     if report.rounds > 0 {
@@ -40,7 +40,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// R04: each sync fails once. What it was to sync is not acknowledged, and a server whose commit it was ends.
+/// Each sync fails once. What it was to sync is not acknowledged, and a server whose commit it was ends.
 pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     let mut ended = 0_usize;
     let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), &[WRITES], |run, losses| {
@@ -53,7 +53,7 @@ pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// R06: each write of a file finds the disk full once. The server goes on.
+/// Each write of a file finds the disk full once. The server goes on.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
     each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), &[WRITES], |run, losses| {
         if run.ready && run.ended {
@@ -195,7 +195,7 @@ pub(super) fn wait(server: &mut Server) -> bool {
 /// The first start of a vault is killed at each of its calls, and made again.
 fn first_start(ground: &Ground<'_>, report: &mut Report) {
     let make = |vault: &Vault| vault.run(&["init"]);
-    let fresh = || Vault::absent_in(&ground.options.dir, None);
+    let fresh = || Vault::absent_in(&ground.options.shared.dir, None);
     let places = command(ground, report, "first start", &["init"], fresh, make);
     report.figure("places of a first start", places);
 }
@@ -204,7 +204,7 @@ fn first_start(ground: &Ground<'_>, report: &mut Report) {
 fn rotation(ground: &Ground<'_>, report: &mut Report) {
     let again = |vault: &Vault| vault.run(&["key", "rotate", "--organization", "Acme"]);
     let made = || {
-        let vault = Vault::absent_in(&ground.options.dir, None).set_up();
+        let vault = Vault::absent_in(&ground.options.shared.dir, None).set_up();
         vault.organization("Acme");
         vault
     };
@@ -216,7 +216,7 @@ fn rotation(ground: &Ground<'_>, report: &mut Report) {
 fn migration(ground: &Ground<'_>, report: &mut Report) {
     let again = |vault: &Vault| vault.run(&["migrate"]);
     for earlier in Earlier::all() {
-        let made = || earlier.restored_in(&ground.options.dir, Database::Sqlite).vault;
+        let made = || earlier.restored_in(&ground.options.shared.dir, Database::Sqlite).vault;
         let places = command(ground, report, "migration", &["migrate"], made, again);
         report.figure("places of a migration", places);
     }

@@ -15,7 +15,7 @@ pub(super) fn rolling(ground: &Ground<'_>) -> Report {
         return Report::skipped("rolling-upgrade", ground.database, "--earlier names no binary of the build before");
     };
     // The vault is the earlier build's, schema and all.
-    let vault = Vault::absent_in(&ground.options.dir, ground.new_url());
+    let vault = Vault::absent_in(&ground.options.shared.dir, ground.new_url());
     let program = || binary::isolated(Command::new(earlier));
     binary::Run::of(&mut vault.on_this(program(), &["init"])).done();
     let vault = vault.granted();
