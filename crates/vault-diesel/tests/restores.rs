@@ -2,68 +2,33 @@
 
 use crate::support;
 
-use async_trait::async_trait;
 use std::sync::Arc;
-use support::NOW;
-use support::postgres::{query, store};
+use support::postgres::query;
 use support::sqlite::Scratch;
-use vault_core::id::OrganizationId;
+use support::subject::{OnPostgres, OnSqlite};
 use vault_core::port::KeyedDigester as _;
 use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
-use vault_testkit::contract::{self, ContractStore, Store, restore, run};
+use vault_testkit::contract::{restore, run};
 use vault_testkit::crypto::FakeDigester;
 use vault_testkit::memory::MemoryStore;
-use vault_testkit::postgres::Cluster;
 use zeroize::Zeroizing;
 
-struct Subject {
-    store: Arc<dyn Store>,
-    audit: Box<dyn Fn(OrganizationId) -> Vec<String> + Send + Sync>,
-}
-
-impl ContractStore for Subject {
-    fn ports(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.store)
-    }
-}
-
-#[async_trait]
-impl contract::Subject for Subject {
-    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
-        (self.audit)(organization)
-    }
-
-    async fn rows(&self, _organization: OrganizationId) -> Vec<String> {
-        Vec::new() // no case asks
-    }
-}
-
-async fn sqlite() -> Subject {
-    let scratch = Scratch::new();
-    let store = scratch.migrated().await;
+/// The row of the instance, whose key is the one that the cases digest under.
+fn instance(blob: &str) -> String {
     let key = FakeDigester::default().active_key();
-    let instance = format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', x'00', x'00', 0, NULL)");
-    scratch.bare().execute(&instance, []).unwrap();
-    let audit = Box::new(move |organization: OrganizationId| {
-        let connection = scratch.bare();
-        let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
-        let actions = statement.query_map([organization.to_string()], |row| row.get(0)).unwrap();
-        actions.map(Result::unwrap).collect()
-    });
-    Subject { store, audit }
+    format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', {blob}, {blob}, 0, NULL)")
 }
 
-async fn postgres() -> Subject {
-    let address = Cluster::shared().create_database();
-    let store = store(&address).await;
-    store.migrate(NOW, &mut |_| {}).await.unwrap();
-    let key = FakeDigester::default().active_key();
-    query(&address, &format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', '', '', 0, NULL)"));
-    let audit = Box::new(move |organization: OrganizationId| {
-        let actions = query(&address, &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
-        actions.lines().map(str::to_owned).collect()
-    });
-    Subject { store, audit }
+async fn sqlite() -> OnSqlite {
+    let subject = OnSqlite::new().await;
+    subject.scratch.bare().execute(&instance("x'00'"), []).unwrap();
+    subject
+}
+
+async fn postgres() -> OnPostgres {
+    let subject = OnPostgres::alone().await;
+    query(&subject.address, &instance("''"));
+    subject
 }
 
 #[tokio::test]

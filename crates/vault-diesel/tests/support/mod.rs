@@ -4,6 +4,7 @@ pub(crate) mod activators;
 pub(crate) mod plans;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
+pub(crate) mod subject;
 pub(crate) mod world;
 
 use vault_core::time::Timestamp;

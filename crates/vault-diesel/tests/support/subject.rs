@@ -1,0 +1,102 @@
+//! The stores of this crate, as the cases of contracts see them.
+
+use super::NOW;
+use super::postgres::{database, query, store};
+use super::sqlite::Scratch;
+use async_trait::async_trait;
+use std::sync::Arc;
+use vault_core::id::OrganizationId;
+use vault_diesel::{PostgresStore, SqliteStore};
+use vault_testkit::contract::{ContractStore, Store, Subject};
+use vault_testkit::postgres::Cluster;
+
+/// A store on a file of its own.
+pub(crate) struct OnSqlite {
+    pub(crate) scratch: Scratch,
+    store: Arc<SqliteStore>,
+}
+
+impl OnSqlite {
+    pub(crate) async fn new() -> Self {
+        let scratch = Scratch::new();
+        let store = scratch.migrated().await;
+        Self { scratch, store }
+    }
+}
+
+impl ContractStore for OnSqlite {
+    fn ports(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+}
+
+#[async_trait]
+impl Subject for OnSqlite {
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
+        let connection = self.scratch.bare();
+        let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
+        let actions = statement.query_map([organization.to_string()], |row| row.get(0)).unwrap();
+        actions.map(Result::unwrap).collect()
+    }
+
+    async fn rows(&self, organization: OrganizationId) -> Vec<String> {
+        let connection = self.scratch.bare();
+        let tables = "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
+                      WHERE m.type = 'table' AND m.name <> 'audit' AND c.name = 'organization_id'";
+        let mut statement = connection.prepare(tables).unwrap();
+        let tables: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        assert!(tables.len() > 15, "{tables:?}");
+        let holds = |table: &String| {
+            let any = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE organization_id = ?1)");
+            connection.query_row(&any, [organization.to_string()], |row| row.get(0)).unwrap()
+        };
+        tables.into_iter().filter(holds).collect()
+    }
+}
+
+/// A store on a PostgreSQL database.
+pub(crate) struct OnPostgres {
+    pub(crate) address: String,
+    store: Arc<PostgresStore>,
+}
+
+impl OnPostgres {
+    /// On the database that cases share.
+    pub(crate) async fn shared() -> Self {
+        let address = database().to_owned();
+        Self { store: store(&address).await, address }
+    }
+
+    /// On a database of its own.
+    pub(crate) async fn alone() -> Self {
+        let address = Cluster::shared().create_database();
+        let store = store(&address).await;
+        store.migrate(NOW, &mut |_| {}).await.unwrap();
+        Self { address, store }
+    }
+}
+
+impl ContractStore for OnPostgres {
+    fn ports(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+}
+
+#[async_trait]
+impl Subject for OnPostgres {
+    async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
+        let actions =
+            query(&self.address, &format!("SELECT action FROM audit WHERE organization_id = '{organization}'"));
+        actions.lines().map(str::to_owned).collect()
+    }
+
+    async fn rows(&self, organization: OrganizationId) -> Vec<String> {
+        let tables = "SELECT table_name FROM information_schema.columns
+                      WHERE table_schema = 'public' AND column_name = 'organization_id' AND table_name <> 'audit'";
+        let tables = query(&self.address, tables);
+        assert!(tables.lines().count() > 15, "{tables}");
+        let any = |table| format!("SELECT '{table}' FROM {table} WHERE organization_id = '{organization}'");
+        let any: Vec<_> = tables.lines().map(any).collect();
+        query(&self.address, &any.join(" UNION ")).lines().map(str::to_owned).collect()
+    }
+}
