@@ -92,7 +92,7 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("disk-full", ground.database, "only root can mount a file system to fill");
     }
-    let disk = Disk::in_memory(24);
+    let disk = Disk::in_memory(256); // with room for the rows and the log of many rounds
     let mut rig = Rig::of("disk-full", ground, Vault::absent_in(&disk.path(), None));
     let mut healed = Vec::new();
     for _ in 0..ground.options.rounds(20) {

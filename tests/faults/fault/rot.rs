@@ -11,10 +11,12 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.check();
     let mut chance = ground.chance();
     let file = rig.vault.data_dir().join("orgvault.db");
+    // A server that runs on a rotten file may note a newer state there, and would then refuse the sound file as an earlier one.
+    let anchor = rig.vault.data_dir().join("orgvault.anchor");
     let (mut refused_start, mut refused_read, mut whole) = (0_usize, 0_usize, 0_usize);
     for _ in 0..ground.options.rounds(200) {
         rig.server.take().expect("its server runs").stop();
-        let sound = fs::read(&file).unwrap();
+        let (sound, anchored) = (fs::read(&file).unwrap(), fs::read(&anchor).unwrap());
         let mut rotten = sound.clone();
         for _ in 0..=chance.below(64) {
             let place = chance.below(rotten.len());
@@ -37,6 +39,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
             let _ = fs::remove_file(rig.vault.data_dir().join(beside));
         }
         fs::write(&file, sound).unwrap();
+        fs::write(&anchor, anchored).unwrap();
         rig.serve();
         rig.report.rounds += 1;
     }
