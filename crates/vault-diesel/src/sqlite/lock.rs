@@ -125,10 +125,11 @@ fn take(path: &Path, command: &str) -> Result<ServerLock, Refusal> {
         Err(Errno::WOULDBLOCK) => return Err(Refusal::Held(holder)),
         Err(error) => return Err(error.into()),
     }
-    file.set_len(0)?;
+    // In place and not synced: after a power cut it may hold less, or what was there before (see `read`).
+    let holder = format!("{command} (process {})\n", std::process::id());
     file.rewind()?;
-    writeln!(file, "{command} (process {})", std::process::id())?;
-    file.flush()?;
+    file.write_all(holder.as_bytes())?;
+    file.set_len(holder.len() as u64)?;
     Ok(ServerLock { _file: file })
 }
 
@@ -168,19 +169,23 @@ fn judge(file: &impl rustix::fd::AsFd) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The holder that the file names; empty before the first one has written.
+/// The holder that the file names; empty before the first one has written. A power cut may leave the beginning of what was
+/// written, with zeros for the rest, or with the end of a longer name.
 fn read(file: &mut File) -> Result<String, Refusal> {
     let mut content = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut content)?;
     let foreign = || Refusal::Foreign(LockFileFlaw::Content);
+    if content.len() as u64 > LONGEST {
+        return Err(foreign());
+    }
     let content = String::from_utf8(content).map_err(|_| foreign())?;
-    let holder = content.strip_suffix('\n').unwrap_or(&content);
-    let ours = holder.is_empty()
-        || holder.split_once(" (process ").is_some_and(|(command, process)| {
-            let id = process.strip_suffix(')').unwrap_or_default();
-            !command.is_empty() && !command.contains(char::is_control) && id.parse::<u32>().is_ok()
-        });
-    if ours { Ok(holder.to_owned()) } else { Err(foreign()) }
+    let holder = content.trim_end_matches('\0').lines().next().unwrap_or_default();
+    let is_ours = holder.split_once(" (process ").is_some_and(|(command, process)| {
+        let id = process.strip_suffix(')').unwrap_or(process);
+        !command.is_empty() && !command.contains(char::is_control) && id.parse::<u32>().is_ok()
+    });
+    let is_empty = content.bytes().all(|byte| byte == 0);
+    if is_ours || is_empty { Ok(holder.to_owned()) } else { Err(foreign()) }
 }
 
 #[cfg(test)]
@@ -218,6 +223,26 @@ mod tests {
         assert!(fs::read_to_string(&lock).unwrap().starts_with("migrate (process "));
     }
 
+    /// Data that was not synced may be missing, in part or as zeros, where its length is not.
+    #[test]
+    fn what_a_power_cut_leaves_of_it_is_ours() {
+        let (_directory, database, lock) = place();
+        let zeros = "\0".repeat(21);
+        let left = [
+            "",
+            &zeros,
+            "serve (process 12)\n\0\0\0",
+            "serve (process 12",
+            "init (process 7)\n3)\n",
+            "serve (process 1\0\0",
+        ];
+        for content in left {
+            fs::write(&lock, content).unwrap();
+            drop(ServerLock::take(&database, "serve").unwrap_or_else(|error| panic!("{content:?}: {error}")));
+            assert_eq!(fs::read_to_string(&lock).unwrap(), format!("serve (process {})\n", std::process::id()));
+        }
+    }
+
     #[test]
     fn nothing_that_others_made_is_written_to() {
         let (directory, database, lock) = place();
@@ -239,7 +264,9 @@ mod tests {
         whole();
         fs::remove_file(&lock).unwrap();
 
-        for content in ["precious\n", "serve (process x)\n", "(process 1)\n", &"long ".repeat(100)] {
+        for content in
+            ["precious\n", "\nprecious", "\0precious", "serve (process x)\n", "(process 1)\n", &"long ".repeat(100)]
+        {
             fs::write(&lock, content).unwrap();
             assert_eq!(foreign(&database), LockFileFlaw::Content, "{content}");
             assert_eq!(fs::read_to_string(&lock).unwrap(), content);
