@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         }
     }
     if reports.is_empty() {
-        note("error: --database excludes the only database that these faults can be caused on");
+        note("error: these faults cannot be caused on the chosen database: leave --database out");
         return ExitCode::FAILURE;
     }
     let mut out = stdout().lock();

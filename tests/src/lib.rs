@@ -9,7 +9,8 @@
 //! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
 //! - [`browser`]: a real browser.
-//! - [`machine`]: where and when something was measured. [`options`]: what the load program and the fault program share on their command lines.
+//! - [`machine`]: where and when something was measured.
+//! - [`options`]: command-line options of the load and the fault program.
 //! - [`disk`]: a small disk, and filling it.
 //! - [`earlier`]: vaults of earlier versions.
 //! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.

@@ -125,11 +125,10 @@ fn take(path: &Path, command: &str) -> Result<ServerLock, Refusal> {
         Err(Errno::WOULDBLOCK) => return Err(Refusal::Held(holder)),
         Err(error) => return Err(error.into()),
     }
-    // In place and not synced: after a power cut it may hold less, or what was there before (see `read`).
-    let holder = format!("{command} (process {})\n", std::process::id());
+    file.set_len(0)?;
     file.rewind()?;
-    file.write_all(holder.as_bytes())?;
-    file.set_len(holder.len() as u64)?;
+    writeln!(file, "{command} (process {})", std::process::id())?;
+    file.flush()?;
     Ok(ServerLock { _file: file })
 }
 
@@ -169,8 +168,8 @@ fn judge(file: &impl rustix::fd::AsFd) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The holder that the file names; empty before the first one has written. A power cut may leave the beginning of what was
-/// written, with zeros for the rest, or with the end of a longer name.
+/// The holder that the file names; empty before the first one has written. The file is not synced: after a power cut there may
+/// be zeros in place of what was written.
 fn read(file: &mut File) -> Result<String, Refusal> {
     let mut content = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut content)?;
@@ -179,13 +178,14 @@ fn read(file: &mut File) -> Result<String, Refusal> {
         return Err(foreign());
     }
     let content = String::from_utf8(content).map_err(|_| foreign())?;
-    let holder = content.trim_end_matches('\0').lines().next().unwrap_or_default();
-    let is_ours = holder.split_once(" (process ").is_some_and(|(command, process)| {
-        let id = process.strip_suffix(')').unwrap_or(process);
-        !command.is_empty() && !command.contains(char::is_control) && id.parse::<u32>().is_ok()
-    });
-    let is_empty = content.bytes().all(|byte| byte == 0);
-    if is_ours || is_empty { Ok(holder.to_owned()) } else { Err(foreign()) }
+    let written = content.trim_end_matches('\0');
+    let holder = written.strip_suffix('\n').unwrap_or(written);
+    let ours = holder.is_empty()
+        || holder.split_once(" (process ").is_some_and(|(command, process)| {
+            let id = process.strip_suffix(')').unwrap_or_default();
+            !command.is_empty() && !command.contains(char::is_control) && id.parse::<u32>().is_ok()
+        });
+    if ours { Ok(holder.to_owned()) } else { Err(foreign()) }
 }
 
 #[cfg(test)]
@@ -223,19 +223,11 @@ mod tests {
         assert!(fs::read_to_string(&lock).unwrap().starts_with("migrate (process "));
     }
 
-    /// Data that was not synced may be missing, in part or as zeros, where its length is not.
     #[test]
-    fn what_a_power_cut_leaves_of_it_is_ours() {
+    fn zeros_that_a_power_cut_left_are_overwritten() {
         let (_directory, database, lock) = place();
         let zeros = "\0".repeat(21);
-        let left = [
-            "",
-            &zeros,
-            "serve (process 12)\n\0\0\0",
-            "serve (process 12",
-            "init (process 7)\n3)\n",
-            "serve (process 1\0\0",
-        ];
+        let left = ["", &zeros, "serve (process 12)\n\0\0\0"];
         for content in left {
             fs::write(&lock, content).unwrap();
             drop(ServerLock::take(&database, "serve").unwrap_or_else(|error| panic!("{content:?}: {error}")));
@@ -264,9 +256,17 @@ mod tests {
         whole();
         fs::remove_file(&lock).unwrap();
 
-        for content in
-            ["precious\n", "\nprecious", "\0precious", "serve (process x)\n", "(process 1)\n", &"long ".repeat(100)]
-        {
+        for content in [
+            "precious\n",
+            "\nprecious",
+            "\0precious",
+            "serve (process x)\n",
+            "serve (process 12",
+            "serve (process 12)\n3)\n",
+            "(process 1)\n",
+            &"long ".repeat(100),
+            &"\0".repeat(300),
+        ] {
             fs::write(&lock, content).unwrap();
             assert_eq!(foreign(&database), LockFileFlaw::Content, "{content}");
             assert_eq!(fs::read_to_string(&lock).unwrap(), content);
