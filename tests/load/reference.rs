@@ -1,5 +1,5 @@
-//! What bounds the figures: the store, the hash and the HTTP framework alone, as examples of the crates that use
-//! them. Each is run between the rounds of what it bounds.
+//! What bounds the figures: the rows of the vault alone and behind the least service, and the hash alone, each as an
+//! example. Each is run between the rounds of what it bounds.
 
 use crate::Result;
 use crate::client::{Plan, Sample, Workload, run};
@@ -12,12 +12,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The programs that are run.
-const PROGRAMS: [&str; 3] = ["bare_store", "bare_argon2", "bare_http"];
+const PROGRAMS: [&str; 2] = ["bare_vault", "bare_argon2"];
 
 /// The reference programs and where they work.
 pub(crate) struct References {
     programs: PathBuf,
-    /// What tells `bare_store` its database.
+    /// What tells `bare_vault` its database.
     database: String,
 }
 
@@ -47,11 +47,11 @@ impl References {
 
     fn store(&self, command: &str, arguments: &[String]) -> Result<f64> {
         let figures =
-            self.figures("bare_store", &[&[command.to_owned(), self.database.clone()], arguments].concat())?;
+            self.figures("bare_vault", &[&[command.to_owned(), self.database.clone()], arguments].concat())?;
         figure(&figures, "rate")
     }
 
-    /// Rows a second that the store alone commits for `callers` at once: one credential and its audit record each.
+    /// Rows a second that a loop commits for `callers` at once: one credential and its audit record each.
     pub(crate) fn save_rate(&self, callers: usize, length: Duration) -> Result<f64> {
         self.store("save", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
@@ -61,7 +61,7 @@ impl References {
         self.store("fill", &[option("rows", rows)])
     }
 
-    /// Ranges of 100 rows a second that the store alone reads with `callers` at once.
+    /// Ranges of 100 rows a second that a loop reads with `callers` at once.
     pub(crate) fn list_rate(&self, callers: usize, length: Duration) -> Result<f64> {
         self.store("list", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
@@ -73,16 +73,19 @@ impl References {
         Ok((figure(&figures, "rate")?, figure(&figures, "cost_us")?))
     }
 
-    /// Starts the bare HTTP server.
-    pub(crate) fn http(&self) -> Result<BareHttp> {
-        let mut command = Command::new(self.programs.join("bare_http"));
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    /// Starts the bare service. The work of `database`, the processes of PostgreSQL, counts as the service's.
+    pub(crate) fn service(&self, database: &[u32]) -> Result<BareService> {
+        let mut command = Command::new(self.programs.join("bare_vault"));
+        let mut child = command.arg("serve").arg(&self.database).stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let stdout = child.stdout.take();
-        let mut server = BareHttp { child, address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let watched = [&[child.id()], database].concat();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut service = BareService { child, watched, address, token: String::new() };
         let mut line = String::new();
         BufReader::new(stdout.ok_or("no standard output")?).read_line(&mut line)?;
-        server.address = line.trim().parse()?;
-        Ok(server)
+        let (address, token) = line.trim().split_once(' ').ok_or("a bare service that said nothing")?;
+        (service.address, service.token) = (address.parse()?, token.to_owned());
+        Ok(service)
     }
 }
 
@@ -94,21 +97,24 @@ fn option(name: &str, value: impl std::fmt::Display) -> String {
     format!("--{name}={value}")
 }
 
-/// A server that reads requests and answers without doing anything.
-pub(crate) struct BareHttp {
+/// The least service that saves and lists.
+pub(crate) struct BareService {
     child: Child,
+    watched: Vec<u32>,
     /// Where it listens.
     pub(crate) address: SocketAddr,
+    /// The token that it takes.
+    pub(crate) token: String,
 }
 
-impl BareHttp {
-    /// Drives `workload`, made for its address, with the plan of what it bounds.
+impl BareService {
+    /// Drives `workload`, made for its address and token, with the plan of what it bounds.
     pub(crate) fn measure(&self, plan: &Plan, workload: &mut impl Workload) -> Result<Sample> {
-        run(&Plan { address: self.address, watched: vec![self.child.id()], ..plan.clone() }, workload)
+        run(&Plan { address: self.address, watched: self.watched.clone(), ..plan.clone() }, workload)
     }
 }
 
-impl Drop for BareHttp {
+impl Drop for BareService {
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::KILL);
         let _ = self.child.wait();

@@ -22,7 +22,7 @@ pub(crate) struct Vault {
     /// Its database, if that is a server.
     pub(crate) database_url: Option<String>,
     /// Processes of that server.
-    database_processes: Vec<u32>,
+    pub(crate) database_processes: Vec<u32>,
 }
 
 /// A running server.

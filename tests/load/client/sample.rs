@@ -84,6 +84,16 @@ impl Sample {
         if self.elapsed.is_zero() { 0.0 } else { self.count() as f64 / self.elapsed.as_secs_f64() }
     }
 
+    /// The processor time of the watched processes for one good answer, in microseconds.
+    pub(crate) fn cost(&self) -> f64 {
+        self.per_answer(self.work.server)
+    }
+
+    /// So much time for one good answer, in microseconds.
+    pub(crate) fn per_answer(&self, time: Duration) -> f64 {
+        time.as_secs_f64() * 1e6 / (self.count().max(1) as f64)
+    }
+
     /// The latency that this share of the good answers kept, in milliseconds.
     pub(crate) fn quantile(&self, share: f64) -> f64 {
         self.latencies.value_at_quantile(share) as f64 / 1000.0

@@ -23,18 +23,17 @@ pub(super) struct FirstPage {
 }
 
 impl FirstPage {
-    /// Asks once, and looks at the answer closely.
-    pub(super) fn new(address: SocketAddr, organization: &Organization, rows: u64) -> Result<Self> {
-        let request = request::list(address, &organization.token);
+    /// Asks once, and looks at the answer closely: the owner of the token has so many credentials.
+    pub(super) fn new(address: SocketAddr, token: &str, rows: u64) -> Result<Self> {
+        let request = request::list(address, token);
         let (status, _, body) = exchange(address, &request)?;
+        if status != 200 {
+            return Err(format!("a list of {rows} credentials was answered with {status}").into());
+        }
         let items: Value = serde_json::from_slice(&body)?;
         let shown = items.as_array().map_or(0, Vec::len) as u64;
-        if status != 200 || shown != rows.min(PAGE) {
-            return Err(format!(
-                "a list of {} showed {shown} of {rows} credentials, status {status}",
-                organization.name
-            )
-            .into());
+        if shown != rows.min(PAGE) {
+            return Err(format!("a list of {rows} credentials showed {shown}").into());
         }
         Ok(Self { request, length: body.len() })
     }
@@ -91,33 +90,32 @@ pub(crate) fn lists(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     }
     let most = organizations.iter().map(|(rows, _)| *rows).max().unwrap_or(0).max(PAGE);
     let rate = ground.references.fill(most)?;
-    note(&format!("filled the bare store with {most} rows at {}/s", grouped(rate)));
-    let http = ground.references.http()?;
+    note(&format!("filled the bare vault with {most} rows at {}/s", grouped(rate)));
+    let service = ground.references.service(&ground.vault.database_processes)?;
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
         let mut samples: Vec<Sample> = organizations.iter().map(|_| Sample::empty()).collect::<Result<_>>()?;
-        let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
+        let (mut bare, mut loop_rates) = (Sample::empty()?, Vec::new());
         for _ in 0..ground.options.rounds {
             for ((rows, organization), sample) in organizations.iter().zip(&mut samples) {
-                sample.add(run(&plan, &mut FirstPage::new(plan.address, organization, *rows)?)?)?;
+                sample.add(run(&plan, &mut FirstPage::new(plan.address, &organization.token, *rows)?)?)?;
             }
-            store_rates.push(ground.references.list_rate(connections, ground.options.round())?);
-            if let Some((_, organization)) = organizations.first() {
-                let mut bare = FirstPage::new(http.address, organization, PAGE)?;
-                http_rates.push(http.measure(&plan, &mut bare)?.rate());
-            }
+            let mut page = FirstPage::new(service.address, &service.token, PAGE)?;
+            bare.add(service.measure(&plan, &mut page)?)?;
+            loop_rates.push(ground.references.list_rate(connections, ground.options.round())?);
         }
         let smallest = samples.first().map_or(0.0, Sample::rate);
         for ((rows, _), sample) in organizations.iter().zip(samples) {
             let rate = sample.rate();
             let target = match (*rows, connections) {
-                (100, 64) if ground.embedded() => Some(Target::new("≥ 7,000", rate >= 7_000.0)),
+                (100, 64) if ground.embedded() => Some(Target::new("≥ the bare service", rate >= bare.rate())),
+                (100, 64) => Some(Target::new("≥ 0.8 of the bare loop", rate >= 0.8 * mean(&loop_rates)?)),
                 (1_000_000, 64) => Some(Target::new("≥ 0.90 of the rate at 100", rate >= 0.9 * smallest)),
                 _ => None,
             };
             let references = vec![
-                Bound::new("store", mean(&store_rates)?),
-                Bound::new("HTTP", mean(&http_rates)?),
+                Bound::of("bare service", &bare),
+                Bound::new("bare loop", mean(&loop_rates)?),
                 Bound::new("smallest", smallest),
             ];
             let what = format!("list 100 of {}", grouped(*rows as f64));

@@ -137,22 +137,28 @@ pub(super) fn fill_with(
     Ok(Filled { count: filled, ids: workload.ids.unwrap_or_default() })
 }
 
-/// Measures saves, between rounds of the store and of the HTTP framework alone.
+/// Measures saves, between rounds of a loop that commits the same rows and of the least service that saves.
 pub(crate) fn saves(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Saves")?;
-    let http = ground.references.http()?;
+    let service = ground.references.service(&ground.vault.database_processes)?;
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
-        let mut sample = Sample::empty()?;
-        let (mut store_rates, mut http_rates) = (Vec::new(), Vec::new());
+        let (mut sample, mut bare) = (Sample::empty()?, Sample::empty()?);
+        let mut loop_rates = Vec::new();
         for _ in 0..ground.options.rounds {
             sample.add(run(&plan, &mut Saves::endless(plan.address, &organization.token))?)?;
-            store_rates.push(ground.references.save_rate(connections, ground.options.round())?);
-            http_rates.push(http.measure(&plan, &mut Saves::endless(http.address, &organization.token))?.rate());
+            bare.add(service.measure(&plan, &mut Saves::endless(service.address, &service.token))?)?;
+            loop_rates.push(ground.references.save_rate(connections, ground.options.round())?);
         }
-        let target = (ground.embedded() && connections == 64)
-            .then(|| Target::new("≥ 20,000, p99 ≤ 10 ms", sample.rate() >= 20_000.0 && sample.quantile(0.99) <= 10.0));
-        let references = vec![Bound::new("store", mean(&store_rates)?), Bound::new("HTTP", mean(&http_rates)?)];
+        let references = vec![Bound::of("bare service", &bare), Bound::new("bare loop", mean(&loop_rates)?)];
+        let target = match (ground.embedded(), connections) {
+            (true, 64) => {
+                let met = sample.rate() >= bare.rate() && sample.cost() <= 1.25 * bare.cost();
+                Some(Target::new("≥ the bare service, ≤ 1.25 of its processor time", met))
+            }
+            (false, 64) => Some(Target::new("≥ 0.6 of the bare loop", sample.rate() >= 0.6 * mean(&loop_rates)?)),
+            _ => None,
+        };
         report.rate(Rate { what: "save".to_owned(), connections, sample, references, target });
     }
     Ok(())

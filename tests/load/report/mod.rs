@@ -8,7 +8,6 @@ use crate::client::Sample;
 use crate::note;
 use serde_json::{Value, json};
 use std::fmt::Write;
-use std::time::Duration;
 
 /// A target.
 #[derive(Clone)]
@@ -40,6 +39,11 @@ impl Bound {
     /// A bound of which only the rate is known.
     pub(crate) const fn new(name: &'static str, rate: f64) -> Self {
         Self { name, rate, cost: None }
+    }
+
+    /// What this sample came to.
+    pub(crate) fn of(name: &'static str, sample: &Sample) -> Self {
+        Self { name, rate: sample.rate(), cost: Some(sample.cost()) }
     }
 }
 
@@ -155,11 +159,6 @@ impl Bound {
 }
 
 impl Rate {
-    /// The processor time that one good answer cost, in microseconds.
-    fn cost(&self, time: Duration) -> f64 {
-        time.as_secs_f64() * 1e6 / (self.sample.count().max(1) as f64)
-    }
-
     /// The share of the machine that neither server nor client used, but somebody did.
     fn others(&self) -> f64 {
         let work = &self.sample.work;
@@ -181,8 +180,8 @@ impl Rate {
             decimal(sample.quantile(0.5)),
             decimal(sample.quantile(0.99)),
             decimal(sample.longest()),
-            decimal(self.cost(sample.work.server)),
-            decimal(self.cost(sample.work.client)),
+            decimal(sample.cost()),
+            decimal(sample.per_answer(sample.work.client)),
             format!("{:.0} %", self.others() * 100.0),
             if errors.is_empty() { "0".to_owned() } else { errors.join(", ") },
             references.join(", "),
@@ -197,7 +196,7 @@ impl Rate {
             "what": self.what, "connections": self.connections, "per_second": sample.rate(), "count": sample.count(),
             "seconds": sample.elapsed.as_secs_f64(), "p50_ms": sample.quantile(0.5), "p99_ms": sample.quantile(0.99),
             "max_ms": sample.longest(), "errors": sample.errors, "turned_away": sample.turned_away(),
-            "server_us": self.cost(sample.work.server), "client_us": self.cost(sample.work.client),
+            "server_us": sample.cost(), "client_us": sample.per_answer(sample.work.client),
             "others": self.others(), "references": references, "target": self.target.as_ref().map(target_json),
         })
     }

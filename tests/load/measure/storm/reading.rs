@@ -31,7 +31,7 @@ impl Workload for Paced {
 
 /// Lists for one round, with this pause after each answer.
 pub(super) fn list(ground: &Ground<'_>, organization: &Organization, pause: Duration) -> Result<Sample> {
-    let page = FirstPage::new(ground.server.address, organization, PAGE)?;
+    let page = FirstPage::new(ground.server.address, &organization.token, PAGE)?;
     let now = Instant::now();
     // One after the other, not all at once.
     let due = (0..CONNECTIONS).map(|slot| now + pause.mul_f64(slot as f64 / CONNECTIONS as f64)).collect();

@@ -1,18 +1,25 @@
-//! The rows of the vault on its databases, and nothing else: what bounds saves and lists. Commits and reads as fast
-//! as it can, with the tables and the settings of the vault. Prints `{"rate": …}`.
+//! What bounds the rates of saves and lists on a machine: the rows of the vault on its databases, alone or behind the
+//! least service that could be one. It has the tables and the settings of the vault, but no rules.
 //!
 //! ```text
-//! cargo run --release -p vault-diesel --example bare_store -- save --file=/var/tmp/bare.db --callers=64 --seconds=5
+//! cargo run --release -p vault-tests --example bare_vault -- save --file=/var/tmp/bare.db --callers=64 --seconds=5
 //! … fill --file=/var/tmp/bare.db --rows=1000000
 //! … list --file=/var/tmp/bare.db --callers=64 --seconds=5
+//! … serve --file=/var/tmp/bare.db
 //! … save --postgres=postgres://… --callers=64 --seconds=5
 //! ```
 //!
-//! `save`: rows a second, where each commit holds one row of each caller; on PostgreSQL of 64 callers at most. `fill`:
-//! the same in large commits, for `list`: ranges of 100 rows a second.
+//! - `save` prints `{"rate": …}`: rows a second, where each commit holds one row of each caller; on PostgreSQL of 64
+//!   callers at most.
+//! - `fill`: the same in large commits, for `list`.
+//! - `list`: ranges of 100 rows a second.
+//! - `serve` takes saves and lists over HTTP: it checks a token and its session, seals and opens with AES-256-GCM, and
+//!   answers when the row is committed. It prints its address and a token on one line, and serves until it is ended.
 
 mod postgres;
 mod row;
+mod seal;
+mod service;
 mod sqlite;
 
 use std::error::Error;
@@ -46,10 +53,13 @@ fn main() -> Result<(), Failure> {
             _ => return Err(format!("what is {argument}?").into()),
         }
     }
-    let rate = match &options.place {
-        Some(Place::File(path)) => sqlite::run(&command, path, &options)?,
-        Some(Place::Postgres(url)) => postgres::run(&command, url, &options)?,
-        None => return Err("where? --file=PATH or --postgres=URL".into()),
+    let place = options.place.as_ref().ok_or("where? --file=PATH or --postgres=URL")?;
+    if command == "serve" {
+        return service::run(place);
+    }
+    let rate = match place {
+        Place::File(path) => sqlite::run(&command, path, &options)?,
+        Place::Postgres(url) => postgres::run(&command, url, &options)?,
     };
     writeln!(std::io::stdout(), "{{\"rate\": {rate:.1}}}")?;
     Ok(())

@@ -1,13 +1,26 @@
 //! The rows on an encrypted file.
 
-use crate::row::{Common, Own, Rows};
+use crate::row::{Common, Listed, Own, Rows};
+use crate::seal::Keys;
+use crate::service::Save;
 use crate::{FILLED_AT_ONCE, Failure, LISTED, Options, PAGE, SAVED};
 use diesel::connection::SimpleConnection as _;
 use diesel::prelude::*;
+use std::cell::RefCell;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
 use vault_diesel::MIGRATIONS;
+
+/// Rows that are committed together at most.
+const LARGEST_COMMIT: usize = 1_024;
+
+diesel::table! {
+    bare_sessions (id) {
+        id -> Text,
+    }
+}
 
 diesel::table! {
     credentials (organization_id, id) {
@@ -59,7 +72,6 @@ const READER: &str = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
 
 /// Runs a command.
 pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, Failure> {
-    let path = path.to_str().ok_or("the path is not text")?;
     match command {
         "save" => {
             let rows = options.callers.max(1) as u64;
@@ -71,10 +83,15 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
     }
 }
 
-fn writer(path: &str) -> Result<SqliteConnection, Failure> {
-    let mut connection = SqliteConnection::establish(path)?;
+fn connect(path: &Path, role: &str) -> Result<SqliteConnection, Failure> {
+    let mut connection = SqliteConnection::establish(path.to_str().ok_or("the path is not text")?)?;
     connection.batch_execute(SETTINGS)?;
-    connection.batch_execute(WRITER)?;
+    connection.batch_execute(role)?;
+    Ok(connection)
+}
+
+fn writer(path: &Path) -> Result<SqliteConnection, Failure> {
+    let mut connection = connect(path, WRITER)?;
     if credentials::table.count().get_result::<i64>(&mut connection).is_err() {
         for migration in MIGRATIONS {
             connection.batch_execute(migration.sql)?;
@@ -91,15 +108,14 @@ fn commit(
     over: impl Fn(u64, Instant) -> bool,
 ) -> Result<f64, Failure> {
     let common = Common::new();
+    let sealed = Keys::new()?.sample()?;
     let mut rows = Rows::new();
     let started = Instant::now();
     let mut done = 0;
     while !over(done, started) {
         connection.immediate_transaction(|connection| {
             for _ in 0..at_once {
-                if let Some(row) = rows.next() {
-                    insert(connection, organization, &common, &row)?;
-                }
+                insert(connection, organization, &common, &rows.next_with(sealed.clone()))?;
             }
             QueryResult::Ok(())
         })?;
@@ -119,15 +135,15 @@ fn insert(connection: &mut SqliteConnection, organization: &str, common: &Common
             credentials::created_at.eq(row.at),
             credentials::updated_at.eq(row.at),
             credentials::key_id.eq(common.key),
-            credentials::information.eq(&common.sealed),
+            credentials::information.eq(&row.sealed.information),
         ))
         .execute(connection)?;
     diesel::insert_into(credential_secrets::table)
         .values((
             credential_secrets::organization_id.eq(organization),
             credential_secrets::id.eq(&row.id),
-            credential_secrets::data_key.eq(&common.data_key),
-            credential_secrets::data.eq(&common.sealed),
+            credential_secrets::data_key.eq(&row.sealed.data_key),
+            credential_secrets::data.eq(&row.sealed.data),
         ))
         .execute(connection)?;
     diesel::insert_into(audit::table)
@@ -148,8 +164,56 @@ fn insert(connection: &mut SqliteConnection, organization: &str, common: &Common
     Ok(())
 }
 
+/// Commits the saves that wait, all of them at once, on a thread of its own.
+pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
+    let mut connection = writer(path)?;
+    connection
+        .batch_execute("CREATE TABLE IF NOT EXISTS bare_sessions (id TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID")?;
+    diesel::insert_or_ignore_into(bare_sessions::table)
+        .values(bare_sessions::id.eq(session))
+        .execute(&mut connection)?;
+    let common = Common::new();
+    thread::spawn(move || {
+        let mut saves = Vec::new();
+        while waiting.blocking_recv_many(&mut saves, LARGEST_COMMIT) > 0 {
+            let saved = connection.immediate_transaction(|connection| {
+                for save in &saves {
+                    find_session(connection, &save.session)?;
+                    insert(connection, SAVED, &common, &save.row)?;
+                }
+                QueryResult::Ok(())
+            });
+            for save in saves.drain(..) {
+                // Nobody may be waiting any more.
+                let _ = save.done.send(saved.is_ok());
+            }
+        }
+    });
+    Ok(())
+}
+
+fn find_session(connection: &mut SqliteConnection, session: &str) -> QueryResult<String> {
+    bare_sessions::table.find(session).select(bare_sessions::id).first(connection)
+}
+
+/// A connection that reads pages.
+pub(super) struct Reader(RefCell<SqliteConnection>);
+
+impl Reader {
+    pub(super) fn new(path: &Path) -> Result<Self, Failure> {
+        Ok(Self(RefCell::new(connect(path, READER)?)))
+    }
+
+    /// The newest page, if the session exists.
+    pub(super) fn page(&self, session: &str) -> Result<Vec<Listed>, Failure> {
+        let connection = &mut *self.0.try_borrow_mut()?;
+        find_session(connection, session)?;
+        page(connection)
+    }
+}
+
 /// Reads pages on as many threads as can be busy. Pages a second.
-fn read(path: &str, callers: usize, length: Duration) -> Result<f64, Failure> {
+fn read(path: &Path, callers: usize, length: Duration) -> Result<f64, Failure> {
     let threads = callers.clamp(1, thread::available_parallelism()?.get());
     let rates = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| read_alone(path, length))).collect();
@@ -158,35 +222,36 @@ fn read(path: &str, callers: usize, length: Duration) -> Result<f64, Failure> {
     Ok(rates.iter().sum())
 }
 
-type Row = (String, String, String, i64, i64, i64, String, Vec<u8>);
-
-fn read_alone(path: &str, length: Duration) -> Result<f64, Failure> {
-    let mut connection = SqliteConnection::establish(path)?;
-    connection.batch_execute(SETTINGS)?;
-    connection.batch_execute(READER)?;
+fn read_alone(path: &Path, length: Duration) -> Result<f64, Failure> {
+    let mut connection = connect(path, READER)?;
     let started = Instant::now();
     let mut pages = 0_u64;
     while started.elapsed() < length {
-        let page: Vec<Row> = credentials::table
-            .filter(credentials::organization_id.eq(LISTED))
-            .filter(credentials::id.lt("~"))
-            .order(credentials::id.desc())
-            .limit(PAGE as i64)
-            .select((
-                credentials::id,
-                credentials::kind,
-                credentials::namespace,
-                credentials::version,
-                credentials::created_at,
-                credentials::updated_at,
-                credentials::key_id,
-                credentials::information,
-            ))
-            .load(&mut connection)?;
-        if page.len() != PAGE {
-            return Err(format!("a page of {} rows: fill first", page.len()).into());
-        }
+        page(&mut connection)?;
         pages += 1;
     }
     Ok(pages as f64 / started.elapsed().as_secs_f64())
+}
+
+fn page(connection: &mut SqliteConnection) -> Result<Vec<Listed>, Failure> {
+    let page: Vec<Listed> = credentials::table
+        .filter(credentials::organization_id.eq(LISTED))
+        .filter(credentials::id.lt("~"))
+        .order(credentials::id.desc())
+        .limit(PAGE as i64)
+        .select((
+            credentials::id,
+            credentials::kind,
+            credentials::namespace,
+            credentials::version,
+            credentials::created_at,
+            credentials::updated_at,
+            credentials::key_id,
+            credentials::information,
+        ))
+        .load(connection)?;
+    if page.len() != PAGE {
+        return Err(format!("a page of {} rows: fill first", page.len()).into());
+    }
+    Ok(page)
 }

@@ -2,9 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The sizes of a sealed object-store credential: header, nonce and tag, and plaintext in steps of 256 bytes.
-const DATA_KEY: usize = 78;
-const SEALED: usize = 46 + 256;
+/// The size of an authentication code.
 const CODE: usize = 32;
 
 /// What every row has alike.
@@ -12,8 +10,6 @@ pub(super) struct Common {
     pub(super) key: &'static str,
     pub(super) account: &'static str,
     pub(super) session: &'static str,
-    pub(super) data_key: Vec<u8>,
-    pub(super) sealed: Vec<u8>,
     pub(super) code: Vec<u8>,
 }
 
@@ -23,11 +19,17 @@ impl Common {
             key: "0b1f6c0e-5d7a-4f3e-8a52-2f9d1c7e4b60",
             account: "2c9e7a44-91d3-4a0b-b1c5-7e3f8d2a6c11",
             session: "5e0d3b72-6c48-4f9a-9e27-1a8b4c6d7f22",
-            data_key: vec![0xA5; DATA_KEY],
-            sealed: vec![0x5A; SEALED],
             code: vec![0xC3; CODE],
         }
     }
+}
+
+/// What a row holds sealed.
+#[derive(Clone)]
+pub(super) struct Sealed {
+    pub(super) information: Vec<u8>,
+    pub(super) data_key: Vec<u8>,
+    pub(super) data: Vec<u8>,
 }
 
 /// What each row has to itself.
@@ -36,7 +38,11 @@ pub(super) struct Own {
     pub(super) namespace: String,
     pub(super) subject: String,
     pub(super) at: i64,
+    pub(super) sealed: Sealed,
 }
+
+/// What a list reads of a row: id, type, namespace, version, when it was created and updated, key, information.
+pub(super) type Listed = (String, String, String, i64, i64, i64, String, Vec<u8>);
 
 /// Makes rows with rising ids, as those of the vault rise with time.
 pub(super) struct Rows {
@@ -50,17 +56,19 @@ impl Rows {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { base: u64::try_from(since.as_millis()).unwrap_or(0), next: 0 }
     }
-}
 
-impl Iterator for Rows {
-    type Item = Own;
-
-    fn next(&mut self) -> Option<Own> {
+    /// The next row.
+    pub(super) fn next_with(&mut self, sealed: Sealed) -> Own {
         self.next += 1;
         let (base, next) = (self.base & 0xFFFF_FFFF_FFFF, self.next);
         let id = format!("{:08x}-{:04x}-7cc3-9d1e-{next:012x}", base >> 16, base & 0xFFFF);
         let subject = format!("credential:{id}");
         let namespace = format!("imports/nightly-{next:08X}");
-        Some(Own { id, namespace, subject, at: i64::try_from(base).ok()? })
+        Own { id, namespace, subject, at: i64::try_from(base).unwrap_or(i64::MAX), sealed }
+    }
+
+    /// The next rows, all with the same seals.
+    pub(super) fn many(&mut self, count: usize, sealed: &Sealed) -> Vec<Own> {
+        (0..count).map(|_| self.next_with(sealed.clone())).collect()
     }
 }
