@@ -45,6 +45,16 @@ async fn nothing_in_the_files_can_be_read_and_nobody_else_may_try() {
     assert_eq!(names, ["orgvault.db", "orgvault.db-shm", "orgvault.db-wal"]);
 }
 
+#[test]
+fn the_library_is_compiled_without_locks_that_connections_share() {
+    let memory = rusqlite::Connection::open_in_memory().unwrap();
+    let mut statement = memory.prepare("PRAGMA compile_options").unwrap();
+    let options: Vec<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+    let says = |option: &str| options.iter().any(|said| said == option);
+    assert!(says("THREADSAFE=2") && says("DEFAULT_MEMSTATUS=0"), "see .cargo/config.toml: {options:?}");
+    assert!(!says("ENABLE_MEMORY_MANAGEMENT"), "see .cargo/config.toml: {options:?}");
+}
+
 #[tokio::test]
 async fn only_its_key_opens_a_database() {
     let (scratch, store, _) = setting().await;

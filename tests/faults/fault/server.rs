@@ -48,7 +48,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let mut chance = ground.chance();
     let mut healed = Vec::new();
     for round in 0..ground.options.rounds(100) {
-        let delay = chance.millis(20, 400);
+        let delay = chance.millis(20, 1_500);
         let postmaster: i32 =
             cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)").parse().unwrap();
         rig.work(|| {
