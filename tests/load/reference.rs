@@ -66,6 +66,17 @@ impl References {
         self.store("list", &[option("callers", callers), option("seconds", length.as_secs_f64())])
     }
 
+    /// Replacements a second that a loop commits for `callers` at once, on a file.
+    pub(crate) fn replacement_rate(&self, callers: usize, length: Duration) -> Result<f64> {
+        self.store("replace", &[option("callers", callers), option("seconds", length.as_secs_f64())])
+    }
+
+    /// Deletes a second that a loop commits for `callers` at once, in random order among `rows`, on a file.
+    pub(crate) fn delete_rate(&self, callers: usize, rows: usize, length: Duration) -> Result<f64> {
+        let arguments = [option("callers", callers), option("rows", rows), option("seconds", length.as_secs_f64())];
+        self.store("delete", &arguments)
+    }
+
     /// Password hashes a second, `threads` at once, and the processor time of one in microseconds.
     pub(crate) fn hashes(&self, threads: usize, length: Duration) -> Result<(f64, f64)> {
         let arguments = [option("threads", threads), option("seconds", length.as_secs_f64())];

@@ -6,6 +6,8 @@
 //! … fill --file=/var/tmp/bare.db --rows=1000000
 //! … list --file=/var/tmp/bare.db --callers=64 --seconds=5
 //! … serve --file=/var/tmp/bare.db
+//! … replace --file=/var/tmp/bare.db --callers=64 --seconds=5
+//! … delete --file=/var/tmp/bare.db --callers=64 --seconds=5 --rows=100000
 //! … save --postgres=postgres://… --callers=64 --seconds=5
 //! ```
 //!
@@ -13,6 +15,8 @@
 //!   callers at most.
 //! - `fill`: the same in large commits, for `list`.
 //! - `list`: ranges of 100 rows a second.
+//! - `replace`, on a file: replacements a second of 2,000 credentials in turn, each with four previous versions.
+//! - `delete`, on a file: deletes a second in random order among so many rows.
 //! - `serve` takes saves and lists over HTTP: it checks a token and its session, seals and opens with AES-256-GCM, and
 //!   answers when the row is committed. It prints its address and a token on one line, and serves until it is ended.
 
@@ -38,6 +42,8 @@ const PAGE: usize = 100;
 const LISTED: &str = "01939f3c-0000-7cc3-9d1e-6f1b2a3c4d5e";
 /// The organization into which is saved.
 const SAVED: &str = "01939f3c-1111-7cc3-9d1e-6f1b2a3c4d5e";
+/// The organization whose credentials are replaced and deleted.
+const CHANGED: &str = "01939f3c-2222-7cc3-9d1e-6f1b2a3c4d5e";
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);

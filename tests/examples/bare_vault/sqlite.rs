@@ -1,11 +1,10 @@
-//! The rows on an encrypted file.
+//! The rows on an encrypted file, through the bare driver.
 
-use crate::row::{Common, Listed, Own, Rows};
+use crate::row::{Common, Listed, Own, Rows, Sealed};
 use crate::seal::Keys;
 use crate::service::Save;
-use crate::{FILLED_AT_ONCE, Failure, LISTED, Options, PAGE, SAVED};
-use diesel::connection::SimpleConnection as _;
-use diesel::prelude::*;
+use crate::{CHANGED, FILLED_AT_ONCE, Failure, LISTED, Options, PAGE, SAVED};
+use rusqlite::{Connection, Result, Transaction, TransactionBehavior};
 use std::cell::RefCell;
 use std::path::Path;
 use std::thread;
@@ -15,52 +14,10 @@ use vault_diesel::MIGRATIONS;
 
 /// Rows that are committed together at most.
 const LARGEST_COMMIT: usize = 1_024;
-
-diesel::table! {
-    bare_sessions (id) {
-        id -> Text,
-    }
-}
-
-diesel::table! {
-    credentials (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
-        #[sql_name = "type"]
-        kind -> Text,
-        namespace -> Text,
-        version -> BigInt,
-        created_at -> BigInt,
-        updated_at -> BigInt,
-        key_id -> Text,
-        information -> Binary,
-    }
-}
-
-diesel::table! {
-    credential_secrets (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
-        data_key -> Binary,
-        data -> Binary,
-    }
-}
-
-diesel::table! {
-    audit (id) {
-        id -> Text,
-        at -> BigInt,
-        organization_id -> Nullable<Text>,
-        actor -> Text,
-        account_id -> Nullable<Text>,
-        session_id -> Nullable<Text>,
-        action -> Text,
-        subject -> Text,
-        count -> BigInt,
-        key_id -> Text,
-        code -> Binary,
-    }
-}
+/// How many credentials are replaced in turn.
+const REPLACED: usize = 2_000;
+/// How many previous versions each of them has.
+const VERSIONS: i64 = 4;
 
 const SETTINGS: &str = "PRAGMA busy_timeout = 5000; PRAGMA cipher_log = OFF;
     PRAGMA key = \"x'00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff'\";
@@ -70,97 +27,170 @@ const SETTINGS: &str = "PRAGMA busy_timeout = 5000; PRAGMA cipher_log = OFF;
 const WRITER: &str = "PRAGMA cache_size = -16384;";
 const READER: &str = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
 
+const CREDENTIAL: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, \
+    updated_at, expires_at, key_id, information) VALUES (?1, ?2, 's3', ?3, 1, ?4, ?4, 9223372036854775807, ?5, ?6)";
+const SECRET: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) VALUES (?1, ?2, ?3, ?4)";
+const AUDIT: &str = "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, count, \
+    key_id, code) VALUES (?1, ?2, ?3, 'account', ?4, ?5, ?6, ?7, 1, ?8, ?9)";
+const LIST: &str = "SELECT id, type, namespace, version, created_at, updated_at, key_id, information FROM credentials \
+    WHERE organization_id = ?1 AND id < '~' ORDER BY id DESC LIMIT 100";
+const SESSION: &str = "SELECT id FROM bare_sessions WHERE id = ?1";
+const DESTROY: &str = "DELETE FROM credential_versions WHERE organization_id = ?1 AND id = ?2 AND version = ?3";
+const KEEP: &str = "INSERT INTO credential_versions SELECT organization_id, id, version, created_at, ?3, ?3, key_id, \
+    information, data_key, data, NULL, NULL, NULL FROM credentials JOIN credential_secrets USING (organization_id, id) \
+    WHERE organization_id = ?1 AND id = ?2";
+const NEW_SECRET: &str =
+    "UPDATE credential_secrets SET data_key = ?3, data = ?4 WHERE organization_id = ?1 AND id = ?2";
+const NEW_VERSION: &str = "UPDATE credentials SET version = ?3, highest_version = ?3, revision = revision + 1, \
+    updated_at = ?4, version_created_at = ?4, information = ?5 WHERE organization_id = ?1 AND id = ?2";
+const DELETE: &str = "DELETE FROM credentials WHERE organization_id = ?1 AND id = ?2";
+const DELETE_SECRET: &str = "DELETE FROM credential_secrets WHERE organization_id = ?1 AND id = ?2";
+
 /// Runs a command.
 pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, Failure> {
+    let callers = options.callers.max(1);
+    let over = |_, started: Instant| started.elapsed() >= options.length;
     match command {
         "save" => {
-            let rows = options.callers.max(1) as u64;
-            commit(&mut writer(path)?, SAVED, rows, |_, started| started.elapsed() >= options.length)
+            let mut saves = Saves::new(SAVED)?;
+            commit(&mut writer(path)?, callers, over, |transaction| saves.save(transaction))
         }
-        "fill" => commit(&mut writer(path)?, LISTED, FILLED_AT_ONCE.min(options.rows), |rows, _| rows >= options.rows),
+        "fill" => {
+            let mut saves = Saves::new(LISTED)?;
+            let (at_once, enough) = (FILLED_AT_ONCE.min(options.rows), |rows, _| rows >= options.rows);
+            commit(&mut writer(path)?, usize::try_from(at_once)?, enough, |transaction| saves.save(transaction))
+        }
+        "replace" => {
+            let mut connection = writer(path)?;
+            let mut saves = Saves::new(CHANGED)?;
+            let ids = saves.many(&mut connection, REPLACED)?;
+            let mut turn = 0;
+            let mut replace = |transaction: &Transaction<'_>| {
+                let (id, version) = (&ids[turn % REPLACED], 2 + (turn / REPLACED) as i64);
+                turn += 1;
+                saves.replace(transaction, id, version)
+            };
+            let filled = (REPLACED as u64) * VERSIONS as u64;
+            commit(&mut connection, REPLACED, |rows, _| rows >= filled, &mut replace)?;
+            commit(&mut connection, callers, over, replace)
+        }
+        "delete" => {
+            let mut connection = writer(path)?;
+            let mut saves = Saves::new(CHANGED)?;
+            let ids = saves.many(&mut connection, usize::try_from(options.rows)?)?;
+            let mut place = 0;
+            let over = |rows, started| over(rows, started) || rows + callers as u64 > options.rows;
+            commit(&mut connection, callers, over, |transaction| {
+                // Every place once, far from the one before: the step has no divisor in common with a number of rows.
+                place = (place + 7_919 * 104_729) % ids.len();
+                saves.delete(transaction, &ids[place])
+            })
+        }
         "list" => read(path, options.callers, options.length),
-        _ => Err("save, fill or list?".into()),
+        _ => Err("save, fill, replace, delete, list or serve?".into()),
     }
 }
 
-fn connect(path: &Path, role: &str) -> Result<SqliteConnection, Failure> {
-    let mut connection = SqliteConnection::establish(path.to_str().ok_or("the path is not text")?)?;
-    connection.batch_execute(SETTINGS)?;
-    connection.batch_execute(role)?;
+fn connect(path: &Path, role: &str) -> Result<Connection, Failure> {
+    let connection = Connection::open(path)?;
+    connection.execute_batch(SETTINGS)?;
+    connection.execute_batch(role)?;
     Ok(connection)
 }
 
-fn writer(path: &Path) -> Result<SqliteConnection, Failure> {
-    let mut connection = connect(path, WRITER)?;
-    if credentials::table.count().get_result::<i64>(&mut connection).is_err() {
+fn writer(path: &Path) -> Result<Connection, Failure> {
+    let connection = connect(path, WRITER)?;
+    if connection.prepare("SELECT id FROM credentials").is_err() {
         for migration in MIGRATIONS {
-            connection.batch_execute(migration.sql)?;
+            connection.execute_batch(migration.sql)?;
         }
     }
     Ok(connection)
 }
 
-/// Commits so many rows at once until `over`. Rows a second.
+/// Carries so many changes out in each commit until `over`. Changes a second.
 fn commit(
-    connection: &mut SqliteConnection,
-    organization: &str,
-    at_once: u64,
+    connection: &mut Connection,
+    at_once: usize,
     over: impl Fn(u64, Instant) -> bool,
+    mut change: impl FnMut(&Transaction<'_>) -> Result<()>,
 ) -> Result<f64, Failure> {
-    let common = Common::new();
-    let sealed = Keys::new()?.sample()?;
-    let mut rows = Rows::new();
     let started = Instant::now();
     let mut done = 0;
     while !over(done, started) {
-        connection.immediate_transaction(|connection| {
-            for _ in 0..at_once {
-                insert(connection, organization, &common, &rows.next_with(sealed.clone()))?;
-            }
-            QueryResult::Ok(())
-        })?;
-        done += at_once;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for _ in 0..at_once {
+            change(&transaction)?;
+        }
+        transaction.commit()?;
+        done += at_once as u64;
     }
     Ok(done as f64 / started.elapsed().as_secs_f64())
 }
 
-fn insert(connection: &mut SqliteConnection, organization: &str, common: &Common, row: &Own) -> QueryResult<()> {
-    diesel::insert_into(credentials::table)
-        .values((
-            credentials::organization_id.eq(organization),
-            credentials::id.eq(&row.id),
-            credentials::kind.eq("s3"),
-            credentials::namespace.eq(&row.namespace),
-            credentials::version.eq(1),
-            credentials::created_at.eq(row.at),
-            credentials::updated_at.eq(row.at),
-            credentials::key_id.eq(common.key),
-            credentials::information.eq(&row.sealed.information),
-        ))
-        .execute(connection)?;
-    diesel::insert_into(credential_secrets::table)
-        .values((
-            credential_secrets::organization_id.eq(organization),
-            credential_secrets::id.eq(&row.id),
-            credential_secrets::data_key.eq(&row.sealed.data_key),
-            credential_secrets::data.eq(&row.sealed.data),
-        ))
-        .execute(connection)?;
-    diesel::insert_into(audit::table)
-        .values((
-            audit::id.eq(&row.id),
-            audit::at.eq(row.at),
-            audit::organization_id.eq(organization),
-            audit::actor.eq("account"),
-            audit::account_id.eq(common.account),
-            audit::session_id.eq(common.session),
-            audit::action.eq("credential.saved"),
-            audit::subject.eq(&row.subject),
-            audit::count.eq(1),
-            audit::key_id.eq(common.key),
-            audit::code.eq(&common.code),
-        ))
-        .execute(connection)?;
+/// Changes of one organization's credentials, with seals that are all alike.
+struct Saves {
+    organization: &'static str,
+    common: Common,
+    sealed: Sealed,
+    rows: Rows,
+}
+
+impl Saves {
+    fn new(organization: &'static str) -> Result<Self, Failure> {
+        Ok(Self { organization, common: Common::new(), sealed: Keys::new()?.sample()?, rows: Rows::new() })
+    }
+
+    fn save(&mut self, transaction: &Transaction<'_>) -> Result<()> {
+        insert(transaction, self.organization, &self.common, &self.rows.next_with(self.sealed.clone()))
+    }
+
+    /// Saves so many in large commits. Their ids.
+    fn many(&mut self, connection: &mut Connection, count: usize) -> Result<Vec<String>, Failure> {
+        let mut ids = Vec::with_capacity(count);
+        while ids.len() < count {
+            let rows = self.rows.many(LARGEST_COMMIT.min(count - ids.len()), &self.sealed);
+            let transaction = connection.transaction()?;
+            for row in rows {
+                insert(&transaction, self.organization, &self.common, &row)?;
+                ids.push(row.id);
+            }
+            transaction.commit()?;
+        }
+        Ok(ids)
+    }
+
+    /// Keeps the current version as a previous one, in place of the oldest, and writes the version that follows.
+    fn replace(&mut self, transaction: &Transaction<'_>, id: &str, version: i64) -> Result<()> {
+        let record = self.rows.next_with(self.sealed.clone());
+        let (organization, Sealed { information, data_key, data }) = (self.organization, &self.sealed);
+        transaction.prepare_cached(DESTROY)?.execute((organization, id, version - 1 - VERSIONS))?;
+        transaction.prepare_cached(KEEP)?.execute((organization, id, record.at))?;
+        transaction.prepare_cached(NEW_SECRET)?.execute((organization, id, data_key, data))?;
+        transaction.prepare_cached(NEW_VERSION)?.execute((organization, id, version, record.at, information))?;
+        audit(transaction, organization, &self.common, &record, "credential.replaced")
+    }
+
+    fn delete(&mut self, transaction: &Transaction<'_>, id: &str) -> Result<()> {
+        let record = self.rows.next_with(self.sealed.clone());
+        transaction.prepare_cached(DELETE)?.execute((self.organization, id))?;
+        transaction.prepare_cached(DELETE_SECRET)?.execute((self.organization, id))?;
+        audit(transaction, self.organization, &self.common, &record, "credential.deleted")
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, organization: &str, common: &Common, row: &Own) -> Result<()> {
+    let Own { id, namespace, at, sealed, .. } = row;
+    let credential = (organization, id, namespace, at, common.key, &sealed.information);
+    transaction.prepare_cached(CREDENTIAL)?.execute(credential)?;
+    transaction.prepare_cached(SECRET)?.execute((organization, id, &sealed.data_key, &sealed.data))?;
+    audit(transaction, organization, common, row, "credential.saved")
+}
+
+fn audit(transaction: &Transaction<'_>, organization: &str, common: &Common, row: &Own, action: &str) -> Result<()> {
+    let Common { key, account, session, code } = common;
+    let record = (&row.id, row.at, organization, account, session, action, &row.subject, key, code);
+    transaction.prepare_cached(AUDIT)?.execute(record)?;
     Ok(())
 }
 
@@ -168,20 +198,18 @@ fn insert(connection: &mut SqliteConnection, organization: &str, common: &Common
 pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
     let mut connection = writer(path)?;
     connection
-        .batch_execute("CREATE TABLE IF NOT EXISTS bare_sessions (id TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID")?;
-    diesel::insert_or_ignore_into(bare_sessions::table)
-        .values(bare_sessions::id.eq(session))
-        .execute(&mut connection)?;
+        .execute_batch("CREATE TABLE IF NOT EXISTS bare_sessions (id TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID")?;
+    connection.execute("INSERT OR IGNORE INTO bare_sessions VALUES (?1)", [session])?;
     let common = Common::new();
     thread::spawn(move || {
         let mut saves = Vec::new();
         while waiting.blocking_recv_many(&mut saves, LARGEST_COMMIT) > 0 {
-            let saved = connection.immediate_transaction(|connection| {
+            let saved = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
                 for save in &saves {
-                    find_session(connection, &save.session)?;
-                    insert(connection, SAVED, &common, &save.row)?;
+                    find_session(&transaction, &save.session)?;
+                    insert(&transaction, SAVED, &common, &save.row)?;
                 }
-                QueryResult::Ok(())
+                transaction.commit()
             });
             for save in saves.drain(..) {
                 // Nobody may be waiting any more.
@@ -192,12 +220,12 @@ pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: Unbounded
     Ok(())
 }
 
-fn find_session(connection: &mut SqliteConnection, session: &str) -> QueryResult<String> {
-    bare_sessions::table.find(session).select(bare_sessions::id).first(connection)
+fn find_session(connection: &Connection, session: &str) -> Result<String> {
+    connection.prepare_cached(SESSION)?.query_row([session], |row| row.get(0))
 }
 
 /// A connection that reads pages.
-pub(super) struct Reader(RefCell<SqliteConnection>);
+pub(super) struct Reader(RefCell<Connection>);
 
 impl Reader {
     pub(super) fn new(path: &Path) -> Result<Self, Failure> {
@@ -206,7 +234,7 @@ impl Reader {
 
     /// The newest page, if the session exists.
     pub(super) fn page(&self, session: &str) -> Result<Vec<Listed>, Failure> {
-        let connection = &mut *self.0.try_borrow_mut()?;
+        let connection = &*self.0.try_borrow()?;
         find_session(connection, session)?;
         page(connection)
     }
@@ -223,33 +251,20 @@ fn read(path: &Path, callers: usize, length: Duration) -> Result<f64, Failure> {
 }
 
 fn read_alone(path: &Path, length: Duration) -> Result<f64, Failure> {
-    let mut connection = connect(path, READER)?;
+    let connection = connect(path, READER)?;
     let started = Instant::now();
     let mut pages = 0_u64;
     while started.elapsed() < length {
-        page(&mut connection)?;
+        page(&connection)?;
         pages += 1;
     }
     Ok(pages as f64 / started.elapsed().as_secs_f64())
 }
 
-fn page(connection: &mut SqliteConnection) -> Result<Vec<Listed>, Failure> {
-    let page: Vec<Listed> = credentials::table
-        .filter(credentials::organization_id.eq(LISTED))
-        .filter(credentials::id.lt("~"))
-        .order(credentials::id.desc())
-        .limit(PAGE as i64)
-        .select((
-            credentials::id,
-            credentials::kind,
-            credentials::namespace,
-            credentials::version,
-            credentials::created_at,
-            credentials::updated_at,
-            credentials::key_id,
-            credentials::information,
-        ))
-        .load(connection)?;
+fn page(connection: &Connection) -> Result<Vec<Listed>, Failure> {
+    let mut statement = connection.prepare_cached(LIST)?;
+    let rows = statement.query_map([LISTED], |row| Listed::try_from(row))?;
+    let page = rows.collect::<Result<Vec<_>, _>>()?;
     if page.len() != PAGE {
         return Err(format!("a page of {} rows: fill first", page.len()).into());
     }

@@ -1,11 +1,11 @@
 //! Deletes.
 
 use super::saves::{Id, fill};
-use super::{Ground, judge};
+use super::{Ground, judge, mean};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
-use crate::report::{Rate, Report};
+use crate::report::{Bound, Rate, Report};
 use crate::request::Template;
 use crate::shuffle::Shuffler;
 use std::time::{Duration, Instant};
@@ -32,7 +32,8 @@ impl Workload for Deletes {
     }
 }
 
-/// Measures deletes, in the order in which nothing lies: neither the oldest nor the newest first.
+/// Measures deletes, in the order in which nothing lies: neither the oldest nor the newest first. On the embedded file
+/// between rounds of a loop that deletes the same rows, and of one that saves them.
 pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Deletes")?;
     let mut shuffler = Shuffler::new();
@@ -44,13 +45,23 @@ pub(crate) fn deletes(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         shuffler.shuffle(&mut ids);
         let plan = ground.round(connections);
         let mut workload = Deletes { template: Template::delete(plan.address, &organization.token), ids };
-        let mut sample = Sample::empty()?;
+        let (mut sample, rows) = (Sample::empty()?, workload.ids.len());
+        let (mut loop_rates, mut save_rates) = (Vec::new(), Vec::new());
         for _ in 0..ground.options.rounds {
             if !workload.ids.is_empty() {
                 sample.add(run(&plan, &mut workload)?)?;
             }
+            if ground.embedded() {
+                loop_rates.push(ground.references.delete_rate(connections, rows, ground.options.round())?);
+                save_rates.push(ground.references.save_rate(connections, ground.options.round())?);
+            }
         }
-        report.rate(Rate { what: "delete".to_owned(), connections, sample, references: Vec::new(), target: None });
+        let mut references = Vec::new();
+        if ground.embedded() {
+            references.push(Bound::new("bare loop", mean(&loop_rates)?));
+            references.push(Bound::new("bare loop of saves", mean(&save_rates)?));
+        }
+        report.rate(Rate { what: "delete".to_owned(), connections, sample, references, target: None });
     }
     Ok(())
 }

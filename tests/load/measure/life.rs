@@ -1,7 +1,7 @@
 //! Replacing data, and lists by label.
 
 use super::saves::{Id, Saves, fill_with};
-use super::{Ground, judge};
+use super::{Ground, judge, mean};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
@@ -66,7 +66,8 @@ pub(crate) fn life(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     labels(ground, report)
 }
 
-/// Replacements of credentials with three labels and five versions, between rounds of saves.
+/// Replacements of credentials with three labels and five versions, between rounds of saves. On the embedded file also
+/// between rounds of a loop that replaces the same rows, and of one that saves them.
 fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Replacements")?;
     let (address, token) = (ground.server.address, &organization.token);
@@ -81,15 +82,24 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
         let (mut sample, mut saves, mut labelled) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);
+        let (mut loop_rates, mut save_rates) = (Vec::new(), Vec::new());
         for _ in 0..ground.options.rounds {
             sample.add(run(&plan, &mut workload)?)?;
             saves.add(run(&plan, &mut Saves::endless(address, &saving.token))?)?;
             let template = Template::save_labelled(address, &saving.token, LABELS);
             labelled.add(run(&plan, &mut Saves::endless_of(template))?)?;
+            if ground.embedded() {
+                loop_rates.push(ground.references.replacement_rate(connections, ground.options.round())?);
+                save_rates.push(ground.references.save_rate(connections, ground.options.round())?);
+            }
         }
         let (rate, save) = (sample.rate(), saves.rate());
         let target = (connections == 64).then(|| Target::new("≥ 0.8 of saves", rate >= 0.8 * save));
-        let references = vec![Bound::new("save", save), Bound::new("save with labels", labelled.rate())];
+        let mut references = vec![Bound::new("save", save), Bound::new("save with labels", labelled.rate())];
+        if ground.embedded() {
+            references.push(Bound::new("bare loop", mean(&loop_rates)?));
+            references.push(Bound::new("bare loop of saves", mean(&save_rates)?));
+        }
         report.rate(Rate { what: "replace, 5 versions".to_owned(), connections, sample, references, target });
     }
     Ok(())
