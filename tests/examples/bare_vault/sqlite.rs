@@ -162,7 +162,7 @@ impl Saves {
 
     /// Keeps the current version as a previous one, in place of the oldest, and writes the version that follows.
     fn replace(&mut self, transaction: &Transaction<'_>, id: &str, version: i64) -> Result<()> {
-        let record = self.rows.next_with(self.sealed.clone());
+        let record = self.record(id);
         let (organization, Sealed { information, data_key, data }) = (self.organization, &self.sealed);
         transaction.prepare_cached(DESTROY)?.execute((organization, id, version - 1 - VERSIONS))?;
         transaction.prepare_cached(KEEP)?.execute((organization, id, record.at))?;
@@ -171,8 +171,13 @@ impl Saves {
         audit(transaction, organization, &self.common, &record, "credential.replaced")
     }
 
+    /// What the audit says of a credential.
+    fn record(&mut self, id: &str) -> Own {
+        Own { subject: format!("credential:{id}"), ..self.rows.next_with(self.sealed.clone()) }
+    }
+
     fn delete(&mut self, transaction: &Transaction<'_>, id: &str) -> Result<()> {
-        let record = self.rows.next_with(self.sealed.clone());
+        let record = self.record(id);
         transaction.prepare_cached(DELETE)?.execute((self.organization, id))?;
         transaction.prepare_cached(DELETE_SECRET)?.execute((self.organization, id))?;
         audit(transaction, self.organization, &self.common, &record, "credential.deleted")
