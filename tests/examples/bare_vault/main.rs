@@ -53,13 +53,13 @@ fn main() -> Result<(), Failure> {
         match argument.split_once('=') {
             Some(("--file", path)) => options.place = Some(Place::File(path.into())),
             Some(("--postgres", url)) => options.place = Some(Place::Postgres(url.to_owned())),
-            Some(("--callers", count)) => options.callers = count.parse()?,
-            Some(("--seconds", seconds)) => options.length = Duration::try_from_secs_f64(seconds.parse()?)?,
-            Some(("--rows", count)) => options.rows = count.parse()?,
-            _ => return Err(format!("what is {argument}?").into()),
+            Some(("--callers", count)) => options.callers = number(&argument, count)?,
+            Some(("--seconds", seconds)) => options.length = Duration::try_from_secs_f64(number(&argument, seconds)?)?,
+            Some(("--rows", count)) => options.rows = number(&argument, count)?,
+            _ => return Err(format!("there is no option {argument}").into()),
         }
     }
-    let place = options.place.as_ref().ok_or("where? --file=PATH or --postgres=URL")?;
+    let place = options.place.as_ref().ok_or("no database is named: add --file=PATH or --postgres=URL")?;
     if command == "serve" {
         return service::run(place);
     }
@@ -69,6 +69,11 @@ fn main() -> Result<(), Failure> {
     };
     writeln!(std::io::stdout(), "{{\"rate\": {rate:.1}}}")?;
     Ok(())
+}
+
+/// The number in an argument.
+fn number<T: std::str::FromStr>(argument: &str, text: &str) -> Result<T, Failure> {
+    text.parse().map_err(|_| format!("{argument}: expected a number").into())
 }
 
 /// What is asked for.

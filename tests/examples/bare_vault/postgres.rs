@@ -21,7 +21,8 @@ const CONNECTIONS: usize = 10;
 const LARGEST_COMMIT: usize = 64;
 
 const CREDENTIALS: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, \
-    updated_at, key_id, information) SELECT $1, id, 's3', namespace, 1, at, at, $5, information \
+    updated_at, expires_at, key_id, information) \
+    SELECT $1, id, 's3', namespace, 1, at, at, 9223372036854775807, $5, information \
     FROM unnest($2::text[], $3::text[], $4::bigint[], $6::bytea[]) AS row (id, namespace, at, information)";
 const SECRETS: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) \
     SELECT $1, id, data_key, data FROM unnest($2::text[], $3::bytea[], $4::bytea[]) AS row (id, data_key, data)";
@@ -41,7 +42,7 @@ pub(super) fn run(command: &str, url: &str, options: &Options) -> Result<f64, Fa
             "save" => save(url, options.callers, options.length).await,
             "fill" => fill(url, options.rows).await,
             "list" => list(url, options.callers, options.length).await,
-            _ => Err("save, fill or list?".into()),
+            _ => Err("there is no such command on PostgreSQL: save, fill, list or serve".into()),
         }
     })
 }

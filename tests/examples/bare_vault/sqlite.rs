@@ -81,13 +81,13 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
             let mut place = 0;
             let over = |rows, started| over(rows, started) || rows + callers as u64 > options.rows;
             commit(&mut connection, callers, over, |transaction| {
-                // Every place once, far from the one before: the step has no divisor in common with a number of rows.
+                // Every place once, far from the one before: the step is a product of two primes that no number of rows in use has.
                 place = (place + 7_919 * 104_729) % ids.len();
                 saves.delete(transaction, &ids[place])
             })
         }
         "list" => read(path, options.callers, options.length),
-        _ => Err("save, fill, replace, delete, list or serve?".into()),
+        _ => Err("there is no such command: save, fill, replace, delete, list or serve".into()),
     }
 }
 
