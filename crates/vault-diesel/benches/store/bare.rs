@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use vault_core::Command;
 use vault_core::port::SaveCredential;
-use vault_diesel::{MIGRATIONS, SqliteKey};
+use vault_diesel::SqliteKey;
 use zeroize::Zeroizing;
 
 const KEY: [u8; 32] = [7; 32];
@@ -33,13 +33,9 @@ fn open(path: &Path) -> Connection {
     connection
 }
 
-pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> (Duration, Duration) {
-    let path = folder.join(format!("bare-{}.db", world.next()));
-    let connection = open(&path);
-    for migration in MIGRATIONS {
-        connection.execute_batch(migration.sql).unwrap();
-    }
-    prepare(&connection, world);
+/// Saves into the file of `world`, which nobody else has open.
+pub(crate) fn saves(world: &World, path: &Path, count: usize) -> (Duration, Duration) {
+    let connection = open(path);
     let saves: Vec<Command<SaveCredential>> = (0..count).map(|_| world.save()).collect();
     let watch = Stopwatch::start();
     for batch in saves.chunks(64) {
@@ -47,36 +43,7 @@ pub(crate) fn saves(world: &World, folder: &Path, count: usize) -> (Duration, Du
         batch.iter().for_each(|save| insert(&connection, world, save));
         connection.prepare_cached("COMMIT").unwrap().execute([]).unwrap();
     }
-    let took = watch.stop();
-    drop(connection);
-    std::fs::remove_file(path).unwrap();
-    took
-}
-
-fn prepare(connection: &Connection, world: &World) {
-    let (organization, account) = (world.organization.to_string(), world.account.to_string());
-    connection
-        .execute("INSERT INTO organizations VALUES (?1, 'n', 'n', 'active', 'k', x'00', 0)", [&organization])
-        .unwrap();
-    connection.execute("INSERT INTO credential_counts VALUES (?1, 0)", [&organization]).unwrap();
-    connection
-        .execute(
-            "INSERT INTO organization_keys VALUES (?1, ?2, 'active', x'00', 0, 0)",
-            [&organization, &world.key.to_string()],
-        )
-        .unwrap();
-    connection
-        .execute(
-            "INSERT INTO accounts VALUES (?1, ?2, x'00', 'e', 'editor', 'active', x'00', 1, x'00', 1, 's', x'00', 0)",
-            [&organization, &account],
-        )
-        .unwrap();
-    connection
-        .execute(
-            "INSERT INTO sessions VALUES (?1, ?2, ?3, 0, 9000000000000, 'n')",
-            [&organization, &world.session.to_string(), &account],
-        )
-        .unwrap();
+    watch.stop()
 }
 
 fn insert(connection: &Connection, world: &World, command: &Command<SaveCredential>) {
@@ -103,7 +70,10 @@ fn insert(connection: &Connection, world: &World, command: &Command<SaveCredenti
         .unwrap();
     assert!(live > 0);
     connection
-        .prepare_cached("INSERT INTO credentials VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, ?6, ?7)")
+        .prepare_cached(
+            "INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, updated_at, \
+             expires_at, key_id, information) VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, 9223372036854775807, ?6, ?7)",
+        )
         .unwrap()
         .execute(params![
             organization,
@@ -116,13 +86,16 @@ fn insert(connection: &Connection, world: &World, command: &Command<SaveCredenti
         ])
         .unwrap();
     connection
-        .prepare_cached("INSERT INTO credential_secrets VALUES (?1, ?2, ?3, ?4)")
+        .prepare_cached("INSERT INTO credential_secrets (organization_id, id, data_key, data) VALUES (?1, ?2, ?3, ?4)")
         .unwrap()
         .execute(params![organization, id, save.sealed.data_key.as_bytes(), save.sealed.data.as_bytes()])
         .unwrap();
     let record = &audit.record;
     connection
-        .prepare_cached("INSERT INTO audit VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)")
+        .prepare_cached(
+            "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, count, \
+             key_id, code) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )
         .unwrap()
         .execute(params![
             record.id.to_string(),

@@ -1,6 +1,6 @@
 //! Saves and list reads of the embedded store beside the bare driver on the same rows, in one run.
 //!
-//! `cargo bench -p vault-diesel`, or with a number of rows to fill the vault with: `-- 1000000`.
+//! `cargo bench -p vault-diesel`, or with a number of rows to fill the vault with, 20,000 at least: `-- 1000000`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for people to run")]
 
@@ -9,6 +9,7 @@ mod bare;
 #[path = "../../tests/support/world.rs"]
 mod world;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vault_core::namespace::Namespace;
@@ -20,24 +21,26 @@ use world::World;
 const CALLERS: usize = 64;
 const SAVES: usize = 40_000;
 const LISTS: usize = 4_000;
+/// With fewer rows a namespace has no full page.
+const FEWEST: usize = 20_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let fill = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(20_000);
+    let fill = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(0).max(FEWEST);
     let only = arguments.iter().find(|argument| argument.parse::<usize>().is_err()).map_or("", String::as_str);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
     let path = folder.path().join("bench.db");
-    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.clone(), bare::key()) };
-    let store = SqliteStore::open(settings).unwrap();
     runtime.block_on(async {
-        store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
-        let world = Arc::new(World::make(&*store, 1).await);
+        let (store, world) = vault(&path).await;
         report("filled by 512 callers", fill, saves(&store, &world, fill, 512).await);
         for round in 1..=3 {
             println!("round {round}");
             if "saves".contains(only) {
-                report("  bare driver, commits of 64 saves", SAVES, bare::saves(&world, folder.path(), SAVES));
+                let path = folder.path().join(format!("bare-{round}.db"));
+                let (closed, bare_world) = vault(&path).await;
+                closed.close().await;
+                report("  bare driver, commits of 64 saves", SAVES, bare::saves(&bare_world, &path, SAVES));
                 report("  store, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
                 report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
             }
@@ -51,6 +54,15 @@ fn main() {
         }
         store.close().await;
     });
+}
+
+/// A new vault in the file `path`.
+async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.to_path_buf(), bare::key()) };
+    let store = SqliteStore::open(settings).unwrap();
+    store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
+    let world = Arc::new(World::make(&*store, 1).await);
+    (store, world)
 }
 
 /// Wall-clock time and the processor time of all threads.
