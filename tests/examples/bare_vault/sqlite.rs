@@ -81,7 +81,8 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
             let mut place = 0;
             let over = |rows, started| over(rows, started) || rows + callers as u64 > options.rows;
             commit(&mut connection, callers, over, |transaction| {
-                // Every place once, far from the one before: the step is a product of two primes that no number of rows in use has.
+                // Every place once, far from the one before: the step is a product of two primes, neither of which divides the
+                // number of rows that is in use.
                 place = (place + 7_919 * 104_729) % ids.len();
                 saves.delete(transaction, &ids[place])
             })

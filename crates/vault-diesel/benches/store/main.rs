@@ -21,12 +21,13 @@ use world::World;
 const CALLERS: usize = 64;
 const SAVES: usize = 40_000;
 const LISTS: usize = 4_000;
-/// With fewer rows a namespace has no full page.
+/// So many rows that each namespace has a full page.
 const FEWEST: usize = 20_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
-    let fill = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(0).max(FEWEST);
+    let fill =
+        arguments.iter().find_map(|argument| argument.parse().ok()).map_or(FEWEST, |rows: usize| rows.max(FEWEST));
     let only = arguments.iter().find(|argument| argument.parse::<usize>().is_err()).map_or("", String::as_str);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let folder = tempfile::tempdir_in(".").unwrap();
