@@ -54,7 +54,10 @@ fn main() -> Result<(), Failure> {
             Some(("--file", path)) => options.place = Some(Place::File(path.into())),
             Some(("--postgres", url)) => options.place = Some(Place::Postgres(url.to_owned())),
             Some(("--callers", count)) => options.callers = number(&argument, count)?,
-            Some(("--seconds", seconds)) => options.length = Duration::try_from_secs_f64(number(&argument, seconds)?)?,
+            Some(("--seconds", seconds)) => {
+                let length = Duration::try_from_secs_f64(number(&argument, seconds)?);
+                options.length = length.map_err(|_| format!("{argument}: expected seconds, 0 or more"))?;
+            }
             Some(("--rows", count)) => options.rows = number(&argument, count)?,
             _ => return Err(format!("there is no option {argument}").into()),
         }

@@ -248,6 +248,9 @@ impl Reader {
 
 /// Reads pages on as many threads as can be busy. Pages a second.
 fn read(path: &Path, callers: usize, length: Duration) -> Result<f64, Failure> {
+    if !path.try_exists()? {
+        return Err(format!("there is no file {}: `bare_vault fill` creates it", path.display()).into());
+    }
     let threads = callers.clamp(1, thread::available_parallelism()?.get());
     let rates = thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(|| read_alone(path, length))).collect();

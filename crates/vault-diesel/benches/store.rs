@@ -1,12 +1,12 @@
-//! Saves and list reads of the embedded store beside the bare driver on the same rows, in one run.
+//! Saves and list reads of the embedded store, without HTTP. The program `bare_vault` writes and reads the same rows without
+//! the store.
 //!
 //! `cargo bench -p vault-diesel`, or with a number of rows to fill the vault with, 20,000 at least: `-- 1000000`.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for people to run")]
 
-mod bare;
 #[allow(dead_code, reason = "the tests use all of it")]
-#[path = "../../tests/support/world.rs"]
+#[path = "../tests/support/world.rs"]
 mod world;
 
 use std::path::Path;
@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialRepository as _, ListCredentials};
 use vault_core::time::Timestamp;
-use vault_diesel::{SqliteSettings, SqliteStore};
+use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
 use world::World;
+use zeroize::Zeroizing;
 
 const CALLERS: usize = 64;
 const SAVES: usize = 40_000;
@@ -38,19 +39,14 @@ fn main() {
         for round in 1..=3 {
             println!("round {round}");
             if "saves".contains(only) {
-                let path = folder.path().join(format!("bare-{round}.db"));
-                let (closed, bare_world) = vault(&path).await;
-                closed.close().await;
-                report("  bare driver, commits of 64 saves", SAVES, bare::saves(&bare_world, &path, SAVES));
-                report("  store, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
-                report("  store, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
+                report("  saves, 64 callers", SAVES, saves(&store, &world, SAVES, CALLERS).await);
+                report("  saves, 1 caller", SAVES / 40, saves(&store, &world, SAVES / 40, 1).await);
             }
             if "lists".contains(only) {
                 let (all, one) = (None, Some(world::namespace(3)));
-                report("  bare driver, list of 100", LISTS, bare::lists(&world, &path, LISTS));
-                report("  store, list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, &all, 1).await);
-                report("  store, list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, &all, 8).await);
-                report("  store, list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, &one, 1).await);
+                report("  list of 100, 1 caller", LISTS, lists(&store, &world, LISTS, &all, 1).await);
+                report("  list of 100, 8 callers", LISTS, lists(&store, &world, LISTS, &all, 8).await);
+                report("  list of 100 of a namespace", LISTS, lists(&store, &world, LISTS, &one, 1).await);
             }
         }
         store.close().await;
@@ -59,7 +55,7 @@ fn main() {
 
 /// A new vault in the file `path`.
 async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
-    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.to_path_buf(), bare::key()) };
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.to_path_buf(), SqliteKey::from_bytes(Zeroizing::new([7; 32]))) };
     let store = SqliteStore::open(settings).unwrap();
     store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
     let world = Arc::new(World::make(&*store, 1).await);
@@ -68,17 +64,17 @@ async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
 
 /// Wall-clock time and the processor time of all threads.
 #[derive(Clone, Copy)]
-pub(crate) struct Stopwatch {
+struct Stopwatch {
     begun: Instant,
     processor: Duration,
 }
 
 impl Stopwatch {
-    pub(crate) fn start() -> Self {
+    fn start() -> Self {
         Self { begun: Instant::now(), processor: processor_time() }
     }
 
-    pub(crate) fn stop(self) -> (Duration, Duration) {
+    fn stop(self) -> (Duration, Duration) {
         (self.begun.elapsed(), processor_time() - self.processor)
     }
 }
