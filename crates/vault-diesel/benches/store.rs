@@ -55,7 +55,10 @@ fn main() {
 
 /// A new vault in the file `path`.
 async fn vault(path: &Path) -> (Arc<SqliteStore>, Arc<World>) {
-    let settings = SqliteSettings { create: true, ..SqliteSettings::new(path.to_path_buf(), SqliteKey::from_bytes(Zeroizing::new([7; 32]))) };
+    let settings = SqliteSettings {
+        create: true,
+        ..SqliteSettings::new(path.to_path_buf(), SqliteKey::from_bytes(Zeroizing::new([7; 32])))
+    };
     let store = SqliteStore::open(settings).unwrap();
     store.migrate(Timestamp::from_millis(0), &mut |_| {}).await.unwrap();
     let world = Arc::new(World::make(&*store, 1).await);
