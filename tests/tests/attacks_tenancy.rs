@@ -215,7 +215,7 @@ fn a55_an_id_is_a_uuid_in_one_spelling(database: Database) {
     ]);
     for flawed in &ids {
         for method in ["GET", "DELETE"] {
-            // As bytes: an ordinary client would tidy some of these up.
+            // As bytes: an ordinary client would maintain some of these up.
             let authorization = format!("Authorization: Bearer {}", session.token);
             let target = format!("/v1/organization-vault/{flawed}");
             let answer = Wire::exchange(vault.address(), request(method, &target, &[&authorization], b"")).unwrap();

@@ -1,9 +1,9 @@
 //! The audit outside the vault: its lines, delivering them as they are written, and how long entries are kept.
 
-mod keeping;
+mod retention;
 mod sink;
 
-pub(crate) use keeping::{DELIVERED, WAITING, start};
+pub(crate) use retention::{DELIVERED, WAITING, start};
 pub(crate) use sink::SinkPlace;
 
 use crate::text::rfc3339;

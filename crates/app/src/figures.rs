@@ -2,8 +2,8 @@
 
 use std::error::Error;
 use std::time::{Duration, Instant};
-use vault_core::stock::Stock;
-use vault_core::usecase::{Operator, Wear};
+use vault_core::credential_counts::CredentialCounts;
+use vault_core::usecase::{KeyUsage, Operator};
 use vault_embed::OpenVault;
 
 /// How often keys and the audit are looked at.
@@ -87,8 +87,8 @@ pub(crate) async fn keep(operator: Operator, expiring_seconds: i64) {
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
-        match operator.wear().await {
-            Ok(wear) => show_wear(&wear),
+        match operator.key_usage().await {
+            Ok(key_usage) => show_key_usage(&key_usage),
             Err(error) => {
                 let error = &error as &dyn Error;
                 tracing::warn!(error, "metrics of keys and audit were not updated; the next attempt is in 15 seconds");
@@ -98,8 +98,8 @@ pub(crate) async fn keep(operator: Operator, expiring_seconds: i64) {
         if began < count_at {
             continue;
         }
-        match operator.take_stock(expiring_seconds).await {
-            Ok(stock) => show_stock(&stock),
+        match operator.count_by_state(expiring_seconds).await {
+            Ok(credential_counts) => show_stock(&credential_counts),
             Err(error) => {
                 let error = &error as &dyn Error;
                 tracing::warn!(error, "credentials were not counted for the metrics; the next attempt is in a minute");
@@ -109,17 +109,17 @@ pub(crate) async fn keep(operator: Operator, expiring_seconds: i64) {
     }
 }
 
-fn show_wear(wear: &Wear) {
-    metrics::gauge!(KEY_USES, "purpose" => "organization").set(wear.organization_key);
-    let millis = u64::try_from(wear.unsealed_millis).unwrap_or_default();
+fn show_key_usage(key_usage: &KeyUsage) {
+    metrics::gauge!(KEY_USES, "purpose" => "organization").set(key_usage.organization_key);
+    let millis = u64::try_from(key_usage.unsealed_millis).unwrap_or_default();
     metrics::gauge!(AUDIT_LAG).set(Duration::from_millis(millis).as_secs_f64());
 }
 
-fn show_stock(stock: &Stock) {
-    for (state, count) in stock.by_health() {
+fn show_stock(credential_counts: &CredentialCounts) {
+    for (state, count) in credential_counts.by_health() {
         metrics::gauge!(CREDENTIALS, "health" => state.as_str()).set(number(count));
     }
-    for (window, count) in stock.by_expiry() {
+    for (window, count) in credential_counts.by_expiry() {
         metrics::gauge!(EXPIRING, "within" => window.as_str()).set(number(count));
     }
 }

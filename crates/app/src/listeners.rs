@@ -91,7 +91,7 @@ impl Listeners {
                 runtime: Handle::current(),
                 metrics: parts.metrics,
                 readiness: parts.readiness,
-                ids: vault.ports().ambient.ids.clone(),
+                ids: vault.ports().environment.ids.clone(),
             };
             let settings = AdminSettings { listener: listener_at(settings, address) };
             let bound =

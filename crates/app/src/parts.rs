@@ -26,7 +26,7 @@ pub(crate) fn public(
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
         audit: opened.audit_reader(),
-        ids: opened.ports().ambient.ids.clone(),
+        ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn activation(
     ActivationParts {
         runtime: Handle::current(),
         activations: opened.activations(opener).vendor(vendor).probe(storage.map(as_probe)).live_limit(settings.limit),
-        ids: opened.ports().ambient.ids.clone(),
+        ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
         ca_file: settings.server.storage_ca_file.clone(),
         ..StorageSettings::default()
     };
-    Ok(Some(Arc::new(Storage::new(settings, opened.ports().ambient.ids.clone())?)))
+    Ok(Some(Arc::new(Storage::new(settings, opened.ports().environment.ids.clone())?)))
 }
 
 fn as_probe(storage: &Arc<Storage>) -> Arc<dyn StorageProbe> {

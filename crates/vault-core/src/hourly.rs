@@ -7,14 +7,14 @@ pub const HOUR_SECONDS: i64 = 3600;
 
 /// How often something was done within the hour that began with its first time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hourly {
+pub struct HourlyLimit {
     /// How often.
     pub count: u32,
     /// The first time.
     pub since: Option<Timestamp>,
 }
 
-impl Hourly {
+impl HourlyLimit {
     /// How often data may be compared with one credential. Against noise alone: whoever may save can compare
     /// fingerprints in the list.
     pub const MATCHES: u32 = 10;

@@ -12,7 +12,7 @@ use vault_core::account::{AccountGrant, AccountLogins, AccountState, SignedAccou
 use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
-use vault_core::hourly::{HOUR_SECONDS, Hourly};
+use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{AccountId, OrganizationId, SeedId, SessionId};
 use vault_core::invitation::{Invitation, StoredInvitation};
 use vault_core::lockout::{AttemptLock, WRONG_PASSCODES};
@@ -154,11 +154,11 @@ proptest! {
 
     #[test]
     fn too_often_is_refused_for_the_rest_of_an_hour(steps in vec(0_i64..HOUR_SECONDS, 1..100)) {
-        let mut counts = Hourly::default();
+        let mut counts = HourlyLimit::default();
         let (mut now, mut counted) = (at(0), Vec::new());
         for step in steps {
             now = now.plus_seconds(step);
-            match counts.refused_for(Hourly::ADDRESS_CONFLICTS, now) {
+            match counts.refused_for(HourlyLimit::ADDRESS_CONFLICTS, now) {
                 None => {
                     counts = counts.plus_one(now);
                     counted.push(now);
@@ -166,30 +166,30 @@ proptest! {
                 Some(seconds) => {
                     let seconds = i64::from(seconds);
                     prop_assert!((1..=HOUR_SECONDS + 1).contains(&seconds));
-                    prop_assert!(counts.refused_for(Hourly::ADDRESS_CONFLICTS, now.plus_seconds(seconds)).is_none());
+                    prop_assert!(counts.refused_for(HourlyLimit::ADDRESS_CONFLICTS, now.plus_seconds(seconds)).is_none());
                 }
             }
         }
         // However they come, no more than twice as many fit into any hour.
         for from in &counted {
             let within = counted.iter().filter(|at| *at >= from && **at < from.plus_seconds(HOUR_SECONDS));
-            prop_assert!(within.count() <= 2 * usize::try_from(Hourly::ADDRESS_CONFLICTS).unwrap());
+            prop_assert!(within.count() <= 2 * usize::try_from(HourlyLimit::ADDRESS_CONFLICTS).unwrap());
         }
     }
 
     #[test]
     fn an_hour_begins_with_the_first_time_and_ends(count in 0_u32..30, since in 0_i64..1 << 40, later in 0..2 * HOUR_SECONDS * 1000) {
-        let counts = Hourly { count, since: Some(at(since)) };
+        let counts = HourlyLimit { count, since: Some(at(since)) };
         let now = at(since + later);
         let expected = if later < HOUR_SECONDS * 1000 {
-            Hourly { count: count + 1, since: counts.since }
+            HourlyLimit { count: count + 1, since: counts.since }
         } else {
-            Hourly { count: 1, since: Some(now) }
+            HourlyLimit { count: 1, since: Some(now) }
         };
         prop_assert_eq!(counts.plus_one(now), expected);
         let end = at(since + HOUR_SECONDS * 1000);
-        prop_assert_eq!(counts.plus_one(end), Hourly { count: 1, since: Some(end) });
-        prop_assert_eq!(Hourly::default().plus_one(now), Hourly { count: 1, since: Some(now) });
+        prop_assert_eq!(counts.plus_one(end), HourlyLimit { count: 1, since: Some(end) });
+        prop_assert_eq!(HourlyLimit::default().plus_one(now), HourlyLimit { count: 1, since: Some(now) });
     }
 
     /// Each of the three alone keeps the owner out.

@@ -62,16 +62,16 @@ impl Deployment {
         let made = Keyring::create(&*deployment.root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), now)
             .await
             .unwrap();
-        let ambient = deployment.ambient(&made.keyring);
-        let audit = ambient.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
+        let environment = deployment.environment(&made.keyring);
+        let audit = environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
         let command = CreateInstance { instance: made.instance, keys: made.keys, audit };
         assert!(deployment.store.create_instance(command).await.unwrap());
         deployment.start().await.operator.create_organization("Acme").await.unwrap();
         deployment
     }
 
-    fn ambient(&self, keyring: &Keyring) -> Ambient {
-        Ambient {
+    fn environment(&self, keyring: &Keyring) -> Environment {
+        Environment {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             events: self.events.clone(),
@@ -87,12 +87,12 @@ impl Deployment {
         let entropy = Arc::new(OsEntropy);
         let keyring = Keyring::open(&*self.root, entropy.clone(), &record, &retiring, &keys).await.unwrap();
         keyring.renewing(self.root.clone(), store.clone());
-        let (ambient, digester) = (self.ambient(&keyring), Arc::new(keyring.digester()));
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let (environment, digester) = (self.environment(&keyring), Arc::new(keyring.digester()));
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
         let crypto = keyring.credentials(store.clone());
         let ports = AccountPorts {
-            ambient: ambient.clone(),
+            environment: environment.clone(),
             tally: tally.clone(),
             store: store.clone(),
             hasher: Arc::new(hasher),
@@ -109,9 +109,9 @@ impl Deployment {
         };
         Process {
             accounts: Accounts::new(record.id, ports),
-            integrations: Integrations::new(ambient.clone(), store.clone(), entropy, digester.clone()),
-            keys: Keys::new(ambient.clone(), store.clone(), with).batch(1),
-            operator: Operator::new(ambient, tally, store.clone(), crypto.sealer),
+            integrations: Integrations::new(environment.clone(), store.clone(), entropy, digester.clone()),
+            keys: Keys::new(environment.clone(), store.clone(), with).batch(1),
+            operator: Operator::new(environment, tally, store.clone(), crypto.sealer),
             digester,
         }
     }

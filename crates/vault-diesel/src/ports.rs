@@ -7,8 +7,8 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventSink, FreezeRepository, Housekeeping, Inspection, InspectionStore, InstanceKeyRotation,
-    IntegrationRepository, IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard,
+    CredentialStore, EventSink, FreezeRepository, Inspection, InspectionStore, InstanceKeyRotation,
+    IntegrationRepository, IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard, Maintenance,
     OperatorStore, OrganizationRepository, OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository,
     StoreError,
 };
@@ -37,7 +37,7 @@ pub struct StorePorts {
     pub inspection: Arc<dyn InspectionStore>,
     /// The rotation of keys.
     pub rotation: Arc<dyn RotationStore>,
-    /// What operators need: organizations, keys, the audit and upkeep.
+    /// What operators need: organizations, keys, the audit and maintenance.
     pub operator: Arc<dyn OperatorStore>,
 }
 
@@ -138,7 +138,7 @@ impl StorePorts {
             + Inspection
             + AuditLog
             + AuditTrail
-            + Housekeeping
+            + Maintenance
             + RestoreRepository
             + 'static,
     {

@@ -11,7 +11,7 @@ use vault_core::audit::{Actor, AuditAction, AuditFinding, Checkpoint, Checkpoint
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoOrigins};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{Ambient, AuditTally, Operator};
+use vault_core::usecase::{AuditTally, Environment, Operator};
 use vault_diesel::SqliteStore;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::contract::Store;
@@ -23,7 +23,7 @@ struct Setting {
     scratch: Scratch,
     store: Arc<SqliteStore>,
     ids: Arc<SequentialIds>,
-    ambient: Ambient,
+    environment: Environment,
     operator: Operator,
 }
 
@@ -33,12 +33,12 @@ async fn setting() -> (Setting, Vec<AuditId>) {
     let store = scratch.migrated().await;
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let ambient =
-        Ambient { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
-    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+    let environment =
+        Environment { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
+    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
-    let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);
-    let setting = Setting { scratch, store, ids, ambient, operator };
+    let operator = Operator::new(environment.clone(), tally, store.clone(), sealer);
+    let setting = Setting { scratch, store, ids, environment, operator };
     let mut written = Vec::new();
     for _ in 0..3 {
         written.extend(setting.write(3).await);
@@ -49,8 +49,9 @@ async fn setting() -> (Setting, Vec<AuditId>) {
 
 impl Setting {
     async fn write(&self, count: usize) -> Vec<AuditId> {
-        let now = self.ambient.now();
-        let record = |_| self.ambient.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let now = self.environment.now();
+        let record =
+            |_| self.environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
         let records: Vec<_> = (0..count).map(record).collect();
         let ids = records.iter().map(|sealed| sealed.record.id).collect();
         self.store.append(records).await.unwrap();
@@ -134,12 +135,14 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
     let (audit, origins) = (Arc::new(FakeAuditSealer), Arc::new(NoOrigins));
-    let ambient = Ambient { clock: clock.clone(), ids: ids.clone(), events, audit, origins };
-    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-    let operator = Operator::new(ambient.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
+    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, origins };
+    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+    let operator =
+        Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
     let write = async |count: usize| {
-        let record =
-            |_| ambient.record(ambient.now(), None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let record = |_| {
+            environment.record(environment.now(), None, Actor::System, AuditAction::CredentialShown, Subject::Vault)
+        };
         store.append((0..count).map(record).collect()).await.unwrap();
         operator.seal_audit(1_000).await.unwrap();
         clock.advance_seconds(1);
@@ -154,7 +157,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     for count in [3, 4, 1_000, 7] {
         write(count).await;
     }
-    let before = ambient.now();
+    let before = environment.now();
     let removed = async |last| operator.cut_audit(before, last, 1_000).await.unwrap().entries;
     assert_eq!(removed(Some(2)).await, 7);
     assert_eq!(verify().await, (2, 4, 1_007));
@@ -166,7 +169,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     // A start that does not fit changes nothing.
     let [start, next]: [_; 2] = store.checkpoints(0, 2).await.unwrap().try_into().unwrap();
     let (start, next) = (start.sealed.unwrap(), next.sealed.unwrap());
-    let entry = || ambient.record(ambient.now(), None, Actor::System, AuditAction::AuditCut, Subject::Audit);
+    let entry = || environment.record(environment.now(), None, Actor::System, AuditAction::AuditCut, Subject::Audit);
     let entries = next.checkpoint.entries.clone();
     for (first, start) in [
         (4, &next),
@@ -177,7 +180,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     }
     assert_eq!(verify().await, (3, 5, 9));
 
-    let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), ambient.now());
+    let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
         store.take_delivery(Delivery { holder, now, until: now.plus_seconds(60) }).await.unwrap()
     };

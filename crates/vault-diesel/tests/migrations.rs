@@ -42,8 +42,8 @@ const SHARED: [&str; 16] = [
     "schema_versions",
 ];
 
-/// Indexes by which upkeep finds what is over, whosoever it is.
-const UPKEEP: [&str; 10] = [
+/// Indexes by which maintenance finds what is over, whosoever it is.
+const MAINTENANCE: [&str; 10] = [
     "account_notices_age",
     "activations_expiry",
     "attempt_classes_age",
@@ -96,7 +96,7 @@ async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_sqlite() {
     let found: Vec<(String, String, String)> = rows.map(Result::unwrap).collect();
     assert!(found.len() > 15, "{found:?}");
     for (table, index, first) in found {
-        let shared = SHARED.contains(&table.as_str()) || UPKEEP.contains(&index.as_str());
+        let shared = SHARED.contains(&table.as_str()) || MAINTENANCE.contains(&index.as_str());
         assert!(shared || first == "organization_id", "{index} of {table}");
     }
 }
@@ -114,7 +114,7 @@ async fn keys_and_indexes_of_tenants_begin_with_the_organization_on_postgres() {
     for line in found.lines() {
         let mut fields = line.split('|');
         let (table, index, first) = (fields.next().unwrap(), fields.next().unwrap(), fields.next().unwrap());
-        let shared = SHARED.contains(&table) || UPKEEP.contains(&index);
+        let shared = SHARED.contains(&table) || MAINTENANCE.contains(&index);
         assert!(shared || first == "organization_id", "{index} of {table}");
     }
 }

@@ -13,7 +13,7 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, ChangeAccount, CredentialRepository as _, DeleteOrganization,
-    Find, FoundAccount, Housekeeping as _, OrganizationRepository as _, SessionRepository as _, SetOrganizationState,
+    Find, FoundAccount, Maintenance as _, OrganizationRepository as _, SessionRepository as _, SetOrganizationState,
     StoreError,
 };
 use vault_core::principal::{Denial, Principal, Scope};

@@ -19,9 +19,8 @@ use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountChange, AccountKey, AccountRepository as _, Brought, ChangeAccount, ConcludeAttempt, Conclusion,
-    ConfirmEnrolment, CreateInvitation, EndSession, Expired, Find, FoundAccount, Housekeeping as _,
-    InvitationRepository as _, LoginGuard as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError,
-    WriteDraft,
+    ConfirmEnrolment, CreateInvitation, EndSession, Expired, Find, FoundAccount, InvitationRepository as _,
+    LoginGuard as _, Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -369,7 +368,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
 }
 
 /// Everything that takes rows of accounts and invitations at once: re-enrolments of a colleague and of each other, role
-/// changes, drafts, confirmations, logins and the sweep.
+/// changes, drafts, confirmations, logins and the delete_expired.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_for_ever() {
     let (here, there) = servers().await;
@@ -441,7 +440,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
                 let login = world.login(grant(&here, whom).await, session, PasscodeProof::Step(TimeStep(9)));
                 deeds.push(async move { made(server.conclude_attempt(login).await) }.boxed());
             }
-            deeds.push(async move { made(server.sweep(Expired::Invitations, NOW).await) }.boxed());
+            deeds.push(async move { made(server.delete_expired(Expired::Invitations, NOW).await) }.boxed());
             deeds.push(async move { made(server.find_invitation(code, NOW).await) }.boxed());
         }
         let changed = join_all(deeds).await.into_iter().filter(|changed| *changed).count();

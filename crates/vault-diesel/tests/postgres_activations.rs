@@ -17,8 +17,8 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::Expired;
 use vault_core::port::{
     ActivationRepository as _, CredentialRepository as _, DeleteOrganization, ForIntegration, FreezeRepository as _,
-    Housekeeping as _, IntegrationChange, IntegrationRepository as _, OrganizationRepository as _,
-    SetOrganizationState, StoreError, TakeCredentials,
+    IntegrationChange, IntegrationRepository as _, Maintenance as _, OrganizationRepository as _, SetOrganizationState,
+    StoreError, TakeCredentials,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
@@ -79,7 +79,7 @@ async fn activations_changes_and_freezes_do_not_wait_for_each_other_for_ever() {
                 }
             };
             deeds.push(rotate.boxed());
-            deeds.push(async move { decided(server.sweep(Expired::Activations, NOW).await) }.boxed());
+            deeds.push(async move { decided(server.delete_expired(Expired::Activations, NOW).await) }.boxed());
         }
         let rotated = join_all(deeds).await.into_iter().filter(|rotated| *rotated).count();
         assert_eq!(rotated, 1);

@@ -40,6 +40,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let information = credential.information.as_ref().map_or("damaged", |information| information.as_json());
         println!("{} {} {information}", credential.id, credential.namespace);
     }
-    opened.close().await?; // ends the upkeep, records how often lists were read, and closes the database
+    opened.close().await?; // ends the maintenance, records how often lists were read, and closes the database
     Ok(())
 }

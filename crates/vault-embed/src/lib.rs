@@ -8,7 +8,7 @@
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let opened = vault_embed::open_or_create(RootKey::file("/etc/us/root.key"), Database::sqlite("vault.db")).await?;
 //! let vault: Vault = opened.vault(); // saves, lists, shows, deletes
-//! opened.close().await?; // ends the upkeep and records what was counted
+//! opened.close().await?; // ends the maintenance and records what was counted
 //! # Ok(())
 //! # }
 //! ```
@@ -75,24 +75,24 @@
 #[doc = include_str!("../../../docs/EMBEDDING.md")]
 mod page {}
 
-mod ambient;
 mod anchor;
 mod backup;
 mod database;
+mod environment;
 mod error;
 mod first_run;
+mod maintenance;
 mod migration;
 mod opening;
 mod restore;
 mod root_key;
 mod root_rotation;
-mod upkeep;
 mod vault;
 mod wiring;
 
-pub use ambient::{LoggedEvents, SystemClock, SystemIds};
 pub use backup::{ArchiveError, Backup, BackupError, BackupProgress, BackupStep, backup, keep_newest, newest_backup};
 pub use database::Database;
+pub use environment::{LoggedEvents, SystemClock, SystemIds};
 pub use error::OpeningError;
 pub use migration::{MoveError, migrate_to};
 pub use opening::{Opening, OpeningWithOpener, create, open, open_or_create};

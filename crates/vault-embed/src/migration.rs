@@ -67,9 +67,9 @@ pub async fn migrate_to(
     let transfer = Transfer::prepare(&PostgresSettings::new(url.clone()), &vault.instance.to_string()).await?;
     // Before the rows are read, so that the entry is among them; a copy that is only compared has it.
     if !transfer.is_complete() {
-        let ambient = &vault.ports.ambient;
+        let environment = &vault.ports.environment;
         let (actor, action) = (Actor::Operator, AuditAction::DatabaseCopied);
-        let record = ambient.record(ambient.now(), None, actor, action, Subject::Instance);
+        let record = environment.record(environment.now(), None, actor, action, Subject::Instance);
         vault.ports.store.audit.append(vec![record]).await.map_err(MoveError::Unrecorded)?;
     }
     let mut transferred = transfer.run(store, rehearsal, progress).await?;

@@ -1,14 +1,14 @@
 //! Opening a vault, and making one, in the one safe order.
 
-use crate::ambient::{LoggedEvents, SystemClock, SystemIds};
 use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
+use crate::environment::{LoggedEvents, SystemClock, SystemIds};
 use crate::error::OpeningError;
 use crate::first_run::FirstRun;
+use crate::maintenance::Maintenance;
 use crate::migration::refuse_moved;
 use crate::restore::exchange;
 use crate::root_key::RootKey;
-use crate::upkeep::Upkeep;
 use crate::vault::{OpenVault, Ports};
 use std::future::{Future, IntoFuture};
 use std::io;
@@ -21,7 +21,7 @@ use vault_core::port::{
     Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoOrigins, Opener, Origins,
 };
 use vault_core::sealed::InstanceRecord;
-use vault_core::usecase::{AccountPorts, Accounts, Ambient, AuditTally};
+use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
 use vault_crypto::{Argon2Parameters, DatabaseKey, DatabaseKeyFile, HashingPool, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     Migration, PostgresSettings, PostgresStore, SchemaState, ServerLock, SqliteKey, SqliteSettings, SqliteStore, Store,
@@ -58,7 +58,7 @@ pub struct Opening {
     origins: Arc<dyn Origins>,
     server: Option<String>,
     progress: Option<Progress>,
-    upkeep: bool,
+    maintenance: bool,
     anchor: Option<AnchorSetting>,
 }
 
@@ -76,7 +76,17 @@ enum Mode {
 impl Opening {
     fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
         let (events, origins) = (Arc::new(LoggedEvents), Arc::new(NoOrigins));
-        Self { root_key, database, mode, events, origins, server: None, progress: None, upkeep: true, anchor: None }
+        Self {
+            root_key,
+            database,
+            mode,
+            events,
+            origins,
+            server: None,
+            progress: None,
+            maintenance: true,
+            anchor: None,
+        }
     }
 
     /// Sends events to `sink` instead of [`LoggedEvents`].
@@ -108,9 +118,9 @@ impl Opening {
         Self { anchor: Some(AnchorSetting { path: path.into(), adopt }), ..self }
     }
 
-    /// Without the background upkeep, for short-lived processes.
+    /// Without the background maintenance, for short-lived processes.
     pub fn without_upkeep(self) -> Self {
-        Self { upkeep: false, ..self }
+        Self { maintenance: false, ..self }
     }
 
     /// With what opens the data of credentials, for the part of a program that serves activations and for no other.
@@ -160,7 +170,7 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, origins, server, progress, upkeep, anchor } = self;
+        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor } = self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
@@ -215,7 +225,7 @@ impl Opening {
         let epoch = opened.store.ports().operator.restore_epoch().await?;
         let pool = HashingPool::new().map_err(OpeningError::Hashing)?;
         let (ports, opener) = run.surroundings.ports(&keyring, &opened.store, &pool, epoch)?;
-        let tally = Arc::new(AuditTally::new(ports.ambient.clone(), ports.store.audit.clone()));
+        let tally = Arc::new(AuditTally::new(ports.environment.clone(), ports.store.audit.clone()));
         let mut vault = OpenVault {
             instance: keyring.instance(),
             root_key: root.id(),
@@ -228,7 +238,7 @@ impl Opening {
             pool,
             anchors: keyring.anchors(),
             anchored: None,
-            upkeep: None,
+            maintenance: None,
             file: database.file().map(Arc::from),
             lock: lock.filter(|_| keep_lock).map(Arc::new),
         };
@@ -244,8 +254,8 @@ impl Opening {
                 }
             }
         }
-        if upkeep {
-            vault.upkeep = Some(Arc::new(Upkeep::start(&vault)));
+        if maintenance {
+            vault.maintenance = Some(Arc::new(Maintenance::start(&vault)));
         }
         Ok((vault, opener))
     }
@@ -253,7 +263,7 @@ impl Opening {
 
 fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Accounts {
     let ports = AccountPorts {
-        ambient: ports.ambient.clone(),
+        environment: ports.environment.clone(),
         tally: Arc::clone(tally),
         store: ports.store.accounts.clone(),
         hasher: ports.hasher.clone(),
@@ -397,11 +407,11 @@ impl Run<'_> {
         opened.store.migrate(now, &mut |_| {}).await?;
         let id = InstanceId::from_uuid(surroundings.ids.random());
         let made = Keyring::create(&*root, Arc::clone(&surroundings.entropy), id, now).await?;
-        let ambient = surroundings.ambient(&made.keyring);
+        let environment = surroundings.environment(&made.keyring);
         let command = CreateInstance {
             instance: made.instance,
             keys: made.keys,
-            audit: ambient.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance),
+            audit: environment.record(now, None, Actor::Operator, AuditAction::InstanceCreated, Subject::Instance),
         };
         match opened.store.ports().keys.create_instance(command).await? {
             true => Ok((root, made.keyring, Vec::new())),
@@ -452,8 +462,8 @@ async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<Open
 }
 
 impl Surroundings {
-    fn ambient(&self, keyring: &Keyring) -> Ambient {
-        Ambient {
+    fn environment(&self, keyring: &Keyring) -> Environment {
+        Environment {
             clock: self.clock.clone(),
             ids: self.ids.clone(),
             events: self.events.clone(),
@@ -471,7 +481,7 @@ impl Surroundings {
         epoch: u64,
     ) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
         store.report_to(self.events.clone());
-        let (ambient, store) = (self.ambient(keyring), store.ports());
+        let (environment, store) = (self.environment(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
         let crypto = keyring.credentials(store.keys.clone());
         let ports = Ports {
@@ -483,7 +493,7 @@ impl Surroundings {
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
             tokens: Arc::new(keyring.token_issuer(epoch)?),
-            ambient,
+            environment,
             store,
             digester,
         };

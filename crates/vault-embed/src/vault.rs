@@ -2,7 +2,7 @@
 
 use crate::anchor::Anchored;
 use crate::error::OpeningError;
-use crate::upkeep::{Upkeep, seal};
+use crate::maintenance::{Maintenance, seal};
 use std::fmt;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -12,7 +12,7 @@ use vault_core::port::{
     Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer,
     StoreError, TokenIssuer,
 };
-use vault_core::usecase::{Accounts, Ambient, AuditTally};
+use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
 use vault_diesel::{Migration, ServerLock, Store, StoreLoad, StorePorts};
 
@@ -36,7 +36,7 @@ pub struct OpenVault {
     pub(crate) pool: Arc<HashingPool>,
     pub(crate) anchors: Anchors,
     pub(crate) anchored: Option<Arc<Anchored>>,
-    pub(crate) upkeep: Option<Arc<Upkeep>>,
+    pub(crate) maintenance: Option<Arc<Maintenance>>,
     /// The embedded database file.
     pub(crate) file: Option<Arc<Path>>,
     // Given back with the last clone.
@@ -69,7 +69,7 @@ pub struct Load {
 #[non_exhaustive]
 pub struct Ports {
     /// Clock, ids, events and the audit's codes.
-    pub ambient: Ambient,
+    pub environment: Environment,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
     /// The store.
@@ -186,17 +186,17 @@ impl OpenVault {
         self.anchors.at(path).load()
     }
 
-    /// Ends the upkeep, records what was counted, seals the audit if there was an upkeep, records when sessions were used, finishes what was begun and closes the database. Every clone is closed
+    /// Ends the maintenance, records what was counted, seals the audit if there was an maintenance, records when sessions were used, finishes what was begun and closes the database. Every clone is closed
     /// with it; to close again does nothing. Should not be cancelled: what was counted may then be lost.
     ///
     /// # Errors
     /// What was counted could not be recorded; the database is closed all the same.
     pub async fn close(&self) -> Result<(), StoreError> {
-        if let Some(upkeep) = &self.upkeep {
-            upkeep.end().await;
+        if let Some(maintenance) = &self.maintenance {
+            maintenance.end().await;
         }
         let recorded = self.tally.flush(true).await;
-        if self.upkeep.is_some() {
+        if self.maintenance.is_some() {
             seal(&self.operator(), self.anchored.as_deref(), SEAL_LAST).await;
         }
         if let Err(error) = self.accounts.write_session_uses().await {

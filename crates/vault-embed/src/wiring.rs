@@ -19,7 +19,7 @@ impl OpenVault {
     pub fn vault(&self) -> Vault {
         let ports = &self.ports;
         Vault::new(
-            ports.ambient.clone(),
+            ports.environment.clone(),
             self.tally.clone(),
             ports.store.credentials.clone(),
             ports.sealer.clone(),
@@ -34,7 +34,7 @@ impl OpenVault {
     /// Creates and changes organizations, and keeps the store small.
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
-        Operator::new(ports.ambient.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
+        Operator::new(ports.environment.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
     }
 }
 
@@ -44,7 +44,7 @@ impl OpenVault {
     pub fn audit_reader(&self) -> AuditReader {
         let ports = &self.ports;
         let (store, digester) = (ports.store.trail.clone(), ports.digester.clone());
-        AuditReader::new(ports.ambient.clone(), self.tally.clone(), store, digester)
+        AuditReader::new(ports.environment.clone(), self.tally.clone(), store, digester)
     }
 }
 
@@ -59,7 +59,7 @@ impl OpenVault {
             instance_rewrapper: ports.instance_rewrapper.clone(),
             digester: ports.digester.clone(),
         };
-        let keys = Keys::new(ports.ambient.clone(), ports.store.rotation.clone(), crypto);
+        let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), crypto);
         match self.adapter {
             Store::Sqlite(_) => keys,
             // Each row is held until the transaction ends, and activations of it wait for that.
@@ -80,7 +80,7 @@ impl OpenVault {
             digester: ports.digester.clone(),
             opener,
         };
-        Inspector::new(ports.ambient.clone(), ports.store.inspection.clone(), crypto)
+        Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), crypto)
     }
 }
 
@@ -98,7 +98,7 @@ impl OpenVault {
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
         let (entropy, digester) = (ports.entropy.clone(), ports.digester.clone());
-        Integrations::new(ports.ambient.clone(), ports.store.integrations.clone(), entropy, digester)
+        Integrations::new(ports.environment.clone(), ports.store.integrations.clone(), entropy, digester)
     }
 
     /// What integrations do. It issues nothing short-lived and checks nothing against storages, unless it is given what
@@ -106,6 +106,6 @@ impl OpenVault {
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
         let (store, digester) = (ports.store.activations.clone(), ports.digester.clone());
-        Activations::new(ports.ambient.clone(), self.tally.clone(), store, opener, digester)
+        Activations::new(ports.environment.clone(), self.tally.clone(), store, opener, digester)
     }
 }

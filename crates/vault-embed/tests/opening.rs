@@ -34,7 +34,7 @@ impl Place {
         Database::sqlite(self.path("vault.db"))
     }
 
-    /// Every way to open or make the vault, each without upkeep.
+    /// Every way to open or make the vault, each without maintenance.
     fn ways(&self) -> [Opening; 3] {
         [open, create, open_or_create].map(|way| way(self.root_key(), self.database()).without_upkeep())
     }
@@ -305,7 +305,7 @@ async fn the_opener_comes_apart_and_events_go_to_the_embedder() {
     let opening = open_or_create(place.root_key(), place.database()).events(Counting(Arc::clone(&count)));
     let (vault, opener) = opening.without_upkeep().with_opener().await.unwrap();
     drop(opener);
-    vault.ports().ambient.emit(Event::PasswordEvaluated);
+    vault.ports().environment.emit(Event::PasswordEvaluated);
     assert_eq!(count.load(Ordering::Relaxed), 1);
     close(vault).await;
 }

@@ -3,8 +3,8 @@
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::exchange::Api;
-use crate::fault::Fault;
 use crate::operation::probe;
+use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::route::{Operation, Place};
 use crate::server::{BoundServer, serve};
@@ -49,13 +49,13 @@ impl Api for AdminParts {
         Place::find_admin(path)
     }
 
-    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         body.ignore().await?;
         match call.operation {
             Operation::Live => probe::live(),
             Operation::Ready => probe::ready_or_why(&self.runtime, &self.readiness).await,
             Operation::Metrics => Ok(text((self.metrics)())),
-            _ => Err(Fault::not_found()),
+            _ => Err(ProblemResponse::not_found()),
         }
     }
 }

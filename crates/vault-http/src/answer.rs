@@ -1,6 +1,6 @@
 //! Answers to requests that succeeded.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
@@ -20,14 +20,14 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
 }
 
 /// An answer whose body is `object` as JSON.
-pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
+pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, ProblemResponse> {
     sized(status, object, 128)
 }
 
 /// The same for an object that takes about `size` bytes.
-pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) -> Result<HttpResponse, Fault> {
+pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) -> Result<HttpResponse, ProblemResponse> {
     let mut body = Vec::with_capacity(size);
-    serde_json::to_writer(&mut body, object).map_err(|error| Fault::internal().caused_by(error))?;
+    serde_json::to_writer(&mut body, object).map_err(|error| ProblemResponse::internal().caused_by(error))?;
     Ok(json(status, body))
 }
 
@@ -38,22 +38,22 @@ pub(crate) fn page<T, I: Serialize>(
     page: &Page<T>,
     limit: usize,
     item: fn(&T) -> I,
-) -> Result<HttpResponse, Fault> {
+) -> Result<HttpResponse, ProblemResponse> {
     let items: Vec<I> = page.items.iter().map(item).collect();
     let mut response = object(StatusCode::OK, &items)?;
     if let Some(cursor) = &page.next {
         // A cursor holds nothing that a query would have to escape.
         let mark = if path.contains('?') { '&' } else { '?' };
         let link = format!("<{path}{mark}limit={limit}&cursor={cursor}>; rel=\"next\"");
-        let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
+        let link = HeaderValue::try_from(link).map_err(|error| ProblemResponse::internal().caused_by(error))?;
         response.headers_mut().insert(header::LINK, link);
     }
     Ok(response)
 }
 
 /// The same as [`object`] for an object that holds secrets: in memory that is wiped once it is sent.
-pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, Fault> {
-    let failed = |error: serde_json::Error| Fault::internal().caused_by(error);
+pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, ProblemResponse> {
+    let failed = |error: serde_json::Error| ProblemResponse::internal().caused_by(error);
     // Measured first: a buffer that grows leaves its content behind unwiped.
     let mut length = Length(0);
     serde_json::to_writer(&mut length, object).map_err(failed)?;
@@ -77,8 +77,9 @@ impl io::Write for Length {
 }
 
 /// `response` with the entity tag of what it shows: it counts the changes that clients have made.
-pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpResponse, Fault> {
-    let tag = HeaderValue::try_from(format!("\"{revision}\"")).map_err(|error| Fault::internal().caused_by(error))?;
+pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpResponse, ProblemResponse> {
+    let tag = HeaderValue::try_from(format!("\"{revision}\""))
+        .map_err(|error| ProblemResponse::internal().caused_by(error))?;
     response.headers_mut().insert(header::ETAG, tag);
     Ok(response)
 }

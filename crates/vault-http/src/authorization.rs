@@ -1,7 +1,7 @@
 //! The token of a request: `Authorization: Bearer <token>` and nothing else. A token in the query, in a
 //! form or in a cookie is not looked for.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap};
 use secrecy::SecretString;
 
@@ -9,20 +9,20 @@ use secrecy::SecretString;
 const MAX_TOKEN: usize = 4 * 1024;
 
 /// The access token that the request carries.
-pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, Fault> {
+pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ProblemResponse> {
     match carried(headers) {
         Parsed::Token(token) => Ok(token),
-        Parsed::OtherScheme => Err(Fault::no_token()),
-        Parsed::Malformed => Err(Fault::invalid_token()),
+        Parsed::OtherScheme => Err(ProblemResponse::no_token()),
+        Parsed::Malformed => Err(ProblemResponse::invalid_token()),
     }
 }
 
 /// The integration token that the request carries, to be handed to another thread.
-pub(crate) fn integration_token(headers: &HeaderMap) -> Result<SecretString, Fault> {
+pub(crate) fn integration_token(headers: &HeaderMap) -> Result<SecretString, ProblemResponse> {
     match carried(headers) {
         Parsed::Token(token) => Ok(SecretString::from(token)),
-        Parsed::OtherScheme => Err(Fault::no_integration_token()),
-        Parsed::Malformed => Err(Fault::invalid_integration_token()),
+        Parsed::OtherScheme => Err(ProblemResponse::no_integration_token()),
+        Parsed::Malformed => Err(ProblemResponse::invalid_integration_token()),
     }
 }
 

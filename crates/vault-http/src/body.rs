@@ -1,7 +1,7 @@
 //! The body of a request: at most 64 KiB within a deadline, in memory that is wiped.
 
 use crate::connection::Phase;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::settings::Deadlines;
 use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::dev::Payload;
@@ -37,7 +37,7 @@ impl Incoming {
     }
 
     /// The whole body.
-    pub(crate) async fn read(&mut self) -> Result<Body, Fault> {
+    pub(crate) async fn read(&mut self) -> Result<Body, ProblemResponse> {
         if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
             return Err(too_large());
         }
@@ -49,21 +49,22 @@ impl Incoming {
             Ok(body) => body,
             Err(_) => {
                 let detail = format!("The body did not arrive within {} seconds.", deadline.as_secs());
-                Err(Fault::new(ProblemCode::RequestTimeout, detail).closing())
+                Err(ProblemResponse::new(ProblemCode::RequestTimeout, detail).closing())
             }
         }
     }
 
     /// Reads the body of an operation that has none, which is ignored.
-    pub(crate) async fn ignore(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn ignore(&mut self) -> Result<(), ProblemResponse> {
         if self.left { self.read().await.map(|_| ()) } else { Ok(()) }
     }
 
-    async fn collect(&mut self) -> Result<Body, Fault> {
+    async fn collect(&mut self) -> Result<Body, ProblemResponse> {
         let mut body = Body::One(Bytes::new());
         while let Some(piece) = self.payload.next().await {
-            let piece = piece
-                .map_err(|_| Fault::malformed("The body ended early or is not valid chunked encoding.").closing())?;
+            let piece = piece.map_err(|_| {
+                ProblemResponse::malformed("The body ended early or is not valid chunked encoding.").closing()
+            })?;
             if body.len() + piece.len() > MAX_BODY {
                 return Err(too_large());
             }
@@ -88,8 +89,8 @@ fn announced(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.trim().parse().ok()
 }
 
-fn too_large() -> Fault {
-    Fault::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
+fn too_large() -> ProblemResponse {
+    ProblemResponse::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
 }
 
 /// A body that has been read.

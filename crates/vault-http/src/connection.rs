@@ -1,9 +1,9 @@
 //! One connection, with what the framework lacks: it times the first head of a connection only and no writing at all, and
-//! it reads requests ahead of the one it is answering (see [`portion`](crate::portion)).
+//! it reads requests ahead of the one it is answering (see [`request_framing`](crate::request_framing)).
 
 use crate::deadline::Deadline;
 use crate::peers::Admission;
-use crate::portion::Portion;
+use crate::request_framing::RequestFraming;
 use crate::settings::Deadlines;
 use crate::transport::Transport;
 use std::cell::{Cell, RefCell};
@@ -27,7 +27,7 @@ pub(crate) struct Phase {
     /// Whether the request that is being answered is the last one.
     closing: Cell<bool>,
     /// What the framework may be given now.
-    portion: RefCell<Portion>,
+    request_framing: RefCell<RequestFraming>,
     body_deadline: Duration,
 }
 
@@ -54,7 +54,7 @@ impl Phase {
 
     /// The body of the request that is being answered is wanted now: so many bytes, or chunks. How long it may take.
     pub(crate) fn read_body(&self, length: Option<u64>) -> Duration {
-        *self.portion.borrow_mut() = length.map_or(Portion::CHUNKED, Portion::Bytes);
+        *self.request_framing.borrow_mut() = length.map_or(RequestFraming::CHUNKED, RequestFraming::Bytes);
         self.body_deadline
     }
 
@@ -65,15 +65,15 @@ impl Phase {
 
     /// Lets the framework have the next head, if it is the peer's turn and it has all of what it had before.
     fn expect_head(&self) {
-        let mut portion = self.portion.borrow_mut();
-        if matches!(self.turn.get(), Turn::First | Turn::Next) && *portion == Portion::Nothing {
-            *portion = Portion::HEAD;
+        let mut request_framing = self.request_framing.borrow_mut();
+        if matches!(self.turn.get(), Turn::First | Turn::Next) && *request_framing == RequestFraming::Nothing {
+            *request_framing = RequestFraming::HEAD;
         }
     }
 
     /// Whether there is nothing that the framework may be given now.
     fn is_held(&self) -> bool {
-        *self.portion.borrow() == Portion::Nothing
+        *self.request_framing.borrow() == RequestFraming::Nothing
     }
 }
 
@@ -85,7 +85,7 @@ impl Drop for Answering {
         let phase = &self.0;
         phase.turn.set(if phase.closing.get() { Turn::Closed } else { Turn::Next });
         // Of a body that was not read whole nothing more is given to the framework.
-        *phase.portion.borrow_mut() = Portion::Nothing;
+        *phase.request_framing.borrow_mut() = RequestFraming::Nothing;
     }
 }
 
@@ -131,10 +131,10 @@ impl Connection {
 
     /// Reads what the framework may have, no more.
     fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let mut portion = self.phase.portion.borrow_mut();
+        let mut request_framing = self.phase.request_framing.borrow_mut();
         if !self.ahead.is_empty() {
             let most = self.ahead.len().min(buffer.remaining());
-            let taken = portion.take(&self.ahead[..most]);
+            let taken = request_framing.take(&self.ahead[..most]);
             buffer.put_slice(&self.ahead[..taken]);
             self.ahead.drain(..taken);
             if self.ahead.is_empty() {
@@ -144,7 +144,7 @@ impl Connection {
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        let taken = portion.take(&buffer.filled()[before..]);
+        let taken = request_framing.take(&buffer.filled()[before..]);
         self.ahead.extend_from_slice(&buffer.filled()[before + taken..]);
         buffer.set_filled(before + taken);
         read

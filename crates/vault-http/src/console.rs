@@ -1,7 +1,7 @@
 //! The web console: a page and the files that it loads, compiled in from the folder `console/` as they are. The page is
 //! a client of the HTTP interface like any other; nothing here knows about accounts or credentials.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::settings::BasePath;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
@@ -93,8 +93,8 @@ impl Console {
     ///
     /// # Errors
     /// There is no such file.
-    pub(crate) fn file(name: &str) -> Result<HttpResponse, Fault> {
-        let file = FILES.iter().find(|file| file.name == name).ok_or_else(Fault::not_found)?;
+    pub(crate) fn file(name: &str) -> Result<HttpResponse, ProblemResponse> {
+        let file = FILES.iter().find(|file| file.name == name).ok_or_else(ProblemResponse::not_found)?;
         Ok(served(Bytes::from_static(file.content), file.media_type))
     }
 }

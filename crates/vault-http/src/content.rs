@@ -1,14 +1,14 @@
 //! What a body says it is: `application/json`, plainly.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use vault_api::ProblemCode;
 
 /// Refuses every body that is not `application/json`, in whatever encoding.
-pub(crate) fn check(headers: &HeaderMap) -> Result<(), Fault> {
+pub(crate) fn check(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     if headers.contains_key(header::CONTENT_ENCODING) {
         let detail = "Send the body without `Content-Encoding`.";
-        return Err(Fault::new(ProblemCode::UnsupportedMediaType, detail));
+        return Err(ProblemResponse::new(ProblemCode::UnsupportedMediaType, detail));
     }
     let mut types = headers.get_all(header::CONTENT_TYPE);
     match (types.next(), types.next()) {
@@ -23,7 +23,7 @@ pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patc
 pub(crate) const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
 
 /// Refuses every body that is no merge patch (RFC 7396), in whatever encoding.
-pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), Fault> {
+pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     let plain = |value: &HeaderValue| media_type(value.as_bytes(), b"application/merge-patch+json");
     let mut types = headers.get_all(header::CONTENT_TYPE);
     let patch = matches!((types.next(), types.next()), (Some(value), None) if plain(value));
@@ -31,7 +31,7 @@ pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), Fault> {
         true => check(headers),
         false => Ok(()),
     };
-    checked.map_err(Fault::naming_patch_types)
+    checked.map_err(ProblemResponse::naming_patch_types)
 }
 
 /// Whether anything is said of a body; there may be none.
@@ -40,8 +40,8 @@ pub(crate) fn is_announced(headers: &HeaderMap) -> bool {
 }
 
 /// 415 for a body that does not say that it is JSON.
-pub(crate) fn not_json() -> Fault {
-    Fault::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
+pub(crate) fn not_json() -> ProblemResponse {
+    ProblemResponse::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
 }
 
 fn is_json(value: &[u8]) -> bool {

@@ -3,8 +3,8 @@
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::connection::Phase;
-use crate::fault::Fault;
 use crate::head;
+use crate::problem_response::ProblemResponse;
 use crate::route::{Operation, Place};
 use crate::telemetry::{Answered, Telemetry};
 use crate::trace;
@@ -44,7 +44,7 @@ pub(crate) trait Api: Clone + Send + 'static {
     fn find<'a>(&self, path: &'a str) -> Option<Place<'a>>;
 
     /// Carries `operation` out.
-    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault>;
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse>;
 }
 
 /// One worker's side of every request.
@@ -81,9 +81,9 @@ impl<A: Api> Exchange<A> {
         let outcome = AssertUnwindSafe(run).catch_unwind().await;
         let response = match outcome {
             Ok(Ok(response)) => response,
-            Ok(Err(fault)) => fault.into_response(id),
+            Ok(Err(problem_response)) => problem_response.into_response(id),
             // What it panicked with could hold anything; the panic hook is the one to show it.
-            Err(_) => Fault::internal().caused_by("a handler panicked").into_response(id),
+            Err(_) => ProblemResponse::internal().caused_by("a handler panicked").into_response(id),
         };
 
         let mut response = body.conclude(response);
@@ -129,13 +129,17 @@ impl<A: Api> Exchange<A> {
         place: Option<Place<'_>>,
         operation: Option<Operation>,
         body: &mut Incoming,
-    ) -> Result<HttpResponse, Fault> {
+    ) -> Result<HttpResponse, ProblemResponse> {
         head::check(request)?;
         let Some(place) = place else {
             let connect = request.method() == Method::CONNECT;
-            return Err(if connect { Fault::method_not_allowed(ALL_METHODS).closing() } else { Fault::not_found() });
+            return Err(if connect {
+                ProblemResponse::method_not_allowed(ALL_METHODS).closing()
+            } else {
+                ProblemResponse::not_found()
+            });
         };
-        let Some(operation) = operation else { return Err(Fault::method_not_allowed(place.allow())) };
+        let Some(operation) = operation else { return Err(ProblemResponse::method_not_allowed(place.allow())) };
         self.api.run(Call { request, place, operation, id }, body).await
     }
 }

@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
 use crate::answer::time_text;
-use crate::fault::Fault;
 use crate::links::next_page;
 use crate::operation::{
     parse_activation, parse_change, parse_check, parse_credential_check, parse_description, parse_integration,
     parse_invite, parse_login, parse_promotion, parse_replacement, parse_rotation, parse_save, parse_whole,
 };
+use crate::problem_response::ProblemResponse;
 use crate::query;
 use crate::wire::Document;
 use actix_web::body::MessageBody as _;
@@ -95,10 +95,10 @@ pub fn integration(body: &[u8]) {
 }
 
 /// What `read` makes of `body`, written as a body, is read as the same.
-fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Fault>) {
+fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, ProblemResponse>) {
     match read(body) {
         Ok(written) => assert_eq!(read(written.to_string().as_bytes()).ok(), Some(written)),
-        Err(fault) => assert_names_its_flaws(fault, body),
+        Err(problem_response) => assert_names_its_flaws(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(read(&marked).err());
@@ -116,7 +116,7 @@ pub fn save(body: &[u8]) {
             let labels = serde_json::to_vec(&json!({ "labels": labels })).unwrap();
             assert!(parse_description(&labels).is_ok(), "labels that a save takes, a patch takes");
         }
-        Err(fault) => assert_names_its_flaws(fault, body),
+        Err(problem_response) => assert_names_its_flaws(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_save(&marked, policy).err());
@@ -155,7 +155,7 @@ fn assert_describes_or_refused(body: &[u8]) {
             assert_eq!((again.labels, again.description), (labels, description));
             assert_eq!((again.expires_at, again.vend), (expires_at, vend));
         }
-        Err(fault) => assert_names_its_flaws(fault, body),
+        Err(problem_response) => assert_names_its_flaws(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(parse_description(&marked).err());
@@ -182,7 +182,7 @@ fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPol
                 assert_eq!(read(again.as_bytes()).ok(), Some((found, data, expires_at, stage)));
             }
         }
-        Err(fault) => assert_names_its_flaws(fault, body),
+        Err(problem_response) => assert_names_its_flaws(problem_response, body),
     }
     for marked in marked(body) {
         assert_repeats_nothing(read(&marked).err());
@@ -234,8 +234,8 @@ pub fn list_query(text: &str) {
             let (same, next) = query::list(next.split('>').next()).ok().unwrap();
             assert_eq!((same, next), (filter, PageRequest { cursor: Some("AA".to_owned()), ..page }));
         }
-        Err(fault) => {
-            let problem = problem(fault);
+        Err(problem_response) => {
+            let problem = problem(problem_response);
             assert!(!problem.errors.is_empty() || problem.detail == "The query is not percent-encoded UTF-8.");
         }
     }
@@ -244,21 +244,21 @@ pub fn list_query(text: &str) {
 }
 
 /// A refusal is 400 or 422 and names at least one field, unless the body is no document at all.
-fn assert_names_its_flaws(fault: Fault, body: &[u8]) {
-    let problem = problem(fault);
+fn assert_names_its_flaws(problem_response: ProblemResponse, body: &[u8]) {
+    let problem = problem(problem_response);
     assert_eq!(problem.errors.is_empty(), parse(body, Limits::REQUEST).is_err(), "{problem:?}");
 }
 
-fn assert_repeats_nothing(fault: Option<Fault>) {
-    if let Some(problem) = fault.map(problem) {
+fn assert_repeats_nothing(problem_response: Option<ProblemResponse>) {
+    if let Some(problem) = problem_response.map(problem) {
         let text = serde_json::to_string(&problem).unwrap();
         assert!(!text.contains(MARK), "{text}");
     }
 }
 
 /// The document that the client gets, its form checked.
-fn problem(fault: Fault) -> Problem {
-    let response = fault.into_response("00000000-0000-0000-0000-000000000000");
+fn problem(problem_response: ProblemResponse) -> Problem {
+    let response = problem_response.into_response("00000000-0000-0000-0000-000000000000");
     let status = response.status().as_u16();
     let body = response.into_body().try_into_bytes().ok().unwrap();
     let problem: Problem = serde_json::from_slice(&body).unwrap();

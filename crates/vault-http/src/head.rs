@@ -1,6 +1,6 @@
 //! Bounds on the head of a request, beyond those of the framework (131,072 bytes, 96 headers, 5 s).
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
 use vault_api::ProblemCode;
@@ -13,11 +13,11 @@ const MAX_HEADER: usize = 16 * 1024;
 const MAX_HEADERS: usize = 32 * 1024;
 
 /// Refuses heads that are too large or ask for another protocol.
-pub(crate) fn check(request: &HttpRequest) -> Result<(), Fault> {
+pub(crate) fn check(request: &HttpRequest) -> Result<(), ProblemResponse> {
     let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS {
         let detail = "Path and query together are longer than 8 KiB.";
-        return Err(Fault::new(ProblemCode::AddressTooLong, detail).closing());
+        return Err(ProblemResponse::new(ProblemCode::AddressTooLong, detail).closing());
     }
     let headers = request.headers();
     let mut total = 0;
@@ -30,20 +30,21 @@ pub(crate) fn check(request: &HttpRequest) -> Result<(), Fault> {
     }
     if total > MAX_HEADERS {
         let detail = "A header is larger than 16 KiB, or all headers together are larger than 32 KiB.";
-        return Err(Fault::new(ProblemCode::HeadersTooLarge, detail).closing());
+        return Err(ProblemResponse::new(ProblemCode::HeadersTooLarge, detail).closing());
     }
     check_upgrade(headers)
 }
 
 /// Clients offer `h2c` on ordinary requests, which go on as if they had not. Any other offer asks for something
 /// that is not here.
-fn check_upgrade(headers: &HeaderMap) -> Result<(), Fault> {
+fn check_upgrade(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     let ignored =
         headers.get_all(header::UPGRADE).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"h2c"));
     if ignored {
         Ok(())
     } else {
-        Err(Fault::malformed("Protocol upgrades are not supported. Send the request without `Upgrade`.").closing())
+        Err(ProblemResponse::malformed("Protocol upgrades are not supported. Send the request without `Upgrade`.")
+            .closing())
     }
 }
 
@@ -53,7 +54,7 @@ mod tests {
     use actix_web::test::TestRequest;
 
     fn code(request: TestRequest) -> Option<ProblemCode> {
-        check(&request.to_http_request()).err().map(|fault| fault.code())
+        check(&request.to_http_request()).err().map(|problem_response| problem_response.code())
     }
 
     #[test]

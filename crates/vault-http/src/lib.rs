@@ -28,7 +28,6 @@ mod console;
 mod content;
 mod deadline;
 mod exchange;
-mod fault;
 mod forwarded;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -41,10 +40,11 @@ mod operation;
 mod origin;
 mod parts;
 mod peers;
-mod portion;
+mod problem_response;
 mod query;
 mod readiness;
 mod refusal;
+mod request_framing;
 mod route;
 mod server;
 mod settings;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use vault_core::network::Network;
 
 /// After how many requests those are forgotten that have their whole burst again.
-const SWEEP_EVERY: u32 = 1_024;
+const FORGET_EVERY: u32 = 1_024;
 
 /// The network that a client's requests are counted for: an IPv4 /24, or the IPv6 /48 that `network` is part of. One site
 /// gets a /48 and has 256 networks of the size that attempts are counted for.
@@ -26,7 +26,7 @@ pub(crate) fn limited_network(network: Network) -> Network {
 pub(crate) struct Limiter<K: Clone + Eq + Hash, C: Clock + Clone = DefaultClock> {
     clock: C,
     counts: RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<C::Instant>>,
-    since_sweep: AtomicU32,
+    since_forgotten: AtomicU32,
 }
 
 impl<K: Clone + Eq + Hash> Limiter<K> {
@@ -39,7 +39,7 @@ impl<K: Clone + Eq + Hash, C: Clock + Clone> Limiter<K, C> {
     fn with_clock(rate: Rate, clock: C) -> Self {
         let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
         let counts = RateLimiter::hashmap_with_clock(quota, clock.clone());
-        Self { clock, counts, since_sweep: AtomicU32::new(0) }
+        Self { clock, counts, since_forgotten: AtomicU32::new(0) }
     }
 
     /// Counts a request of `key`, unless it has had too many.
@@ -47,14 +47,14 @@ impl<K: Clone + Eq + Hash, C: Clock + Clone> Limiter<K, C> {
     /// # Errors
     /// After how many seconds the next one will be let in.
     pub(crate) fn check(&self, key: K) -> Result<(), u32> {
-        self.sweep();
+        self.forget_idle();
         self.counts.check_key(&key).map_err(|early| whole_seconds(early.wait_time_from(self.clock.now())))
     }
 
     /// Keeps no more of them in memory than are being limited, and as many again as asked meanwhile.
-    fn sweep(&self) {
-        if self.since_sweep.fetch_add(1, Ordering::Relaxed) >= SWEEP_EVERY {
-            self.since_sweep.store(0, Ordering::Relaxed);
+    fn forget_idle(&self) {
+        if self.since_forgotten.fetch_add(1, Ordering::Relaxed) >= FORGET_EVERY {
+            self.since_forgotten.store(0, Ordering::Relaxed);
             self.counts.retain_recent();
             self.counts.shrink_to_fit();
         }
@@ -126,7 +126,7 @@ mod tests {
             let [_, a, b, c] = number.to_be_bytes();
             assert!(limiter.check(Network::V4([a, b, c])).is_ok());
             clock.advance(Duration::from_millis(1));
-            assert!(limiter.counts.len() <= 2 * SWEEP_EVERY as usize + 1_100);
+            assert!(limiter.counts.len() <= 2 * FORGET_EVERY as usize + 1_100);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Query parameters: those of a list and of a save, and none for everything else.
 
-use crate::fault::Fault;
 use crate::operation::optional_time;
+use crate::problem_response::ProblemResponse;
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use vault_core::credential::{CredentialType, HealthState, LabelFilter, Labels};
@@ -19,12 +19,12 @@ pub(crate) const MAX_LIMIT: usize = 1_000;
 const MAX_NAME: usize = 100;
 
 /// Refuses every parameter.
-pub(crate) fn none(query: Option<&str>) -> Result<(), Fault> {
+pub(crate) fn none(query: Option<&str>) -> Result<(), ProblemResponse> {
     Parameters::read(query)?.finish()
 }
 
 /// Whether a save is to be tried out first; `available`: whether that is done here.
-pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, Fault> {
+pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let verify = parameters.take("verify");
     let verify = parameters.keep(verify.map(|text| parse_verify(&text)).transpose()).unwrap_or(false);
@@ -53,7 +53,7 @@ fn parse_verify(text: &str) -> Result<bool, FieldError> {
 }
 
 /// The page that a list asks for.
-pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Fault> {
+pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let namespace = parameters.take("namespace");
     let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
@@ -76,7 +76,7 @@ pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Fau
 }
 
 /// The page of a list without filters that is asked for.
-pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
+pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let page = parameters.page();
     parameters.finish()?;
@@ -85,7 +85,7 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, Fault> {
 
 /// The type named `text`.
 /// The page of the audit that is asked for.
-pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), Fault> {
+pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
     let until = parameters.time("until");
@@ -153,14 +153,14 @@ impl<'a> Parameters<'a> {
         None
     }
 
-    fn read(query: Option<&'a str>) -> Result<Self, Fault> {
+    fn read(query: Option<&'a str>) -> Result<Self, ProblemResponse> {
         let query = query.unwrap_or_default();
         let mut pairs = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match (decode(name), decode(value)) {
                 (Some(name), Some(value)) => pairs.push((name, value)),
-                _ => return Err(Fault::malformed("The query is not percent-encoded UTF-8.")),
+                _ => return Err(ProblemResponse::malformed("The query is not percent-encoded UTF-8.")),
             }
         }
         Ok(Self { pairs, errors: Vec::new() })
@@ -195,14 +195,14 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    fn finish(mut self) -> Result<(), Fault> {
+    fn finish(mut self) -> Result<(), ProblemResponse> {
         for (name, _) in &self.pairs {
             let error = FieldError::new(pointer_to("", name), FieldCode::Unknown, "unknown parameter");
             if !self.errors.contains(&error) {
                 self.errors.push(error);
             }
         }
-        if self.errors.is_empty() { Ok(()) } else { Err(Fault::fields(self.errors)) }
+        if self.errors.is_empty() { Ok(()) } else { Err(ProblemResponse::fields(self.errors)) }
     }
 }
 
@@ -225,13 +225,13 @@ mod tests {
     use vault_api::ProblemCode;
 
     fn flaws(query: &str) -> Vec<(String, &'static str)> {
-        let fault = list(Some(query)).err();
-        let errors = fault.iter().flat_map(Fault::errors);
+        let problem_response = list(Some(query)).err();
+        let errors = problem_response.iter().flat_map(ProblemResponse::errors);
         errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect()
     }
 
     fn code(query: &str) -> Option<ProblemCode> {
-        list(Some(query)).err().map(|fault| fault.code())
+        list(Some(query)).err().map(|problem_response| problem_response.code())
     }
 
     #[test]
@@ -328,12 +328,16 @@ mod tests {
     #[test]
     fn a_save_may_ask_to_be_tried_out() {
         let ask = |query: &str, available| {
-            let fault = match save(Some(query), available) {
+            let problem_response = match save(Some(query), available) {
                 Ok(verify) => return Ok(verify),
-                Err(fault) => fault,
+                Err(problem_response) => problem_response,
             };
-            assert_eq!(fault.code(), ProblemCode::MalformedRequest, "{query}");
-            Err(fault.errors().iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect::<Vec<_>>())
+            assert_eq!(problem_response.code(), ProblemCode::MalformedRequest, "{query}");
+            Err(problem_response
+                .errors()
+                .iter()
+                .map(|error| (error.pointer.clone(), error.code.as_str()))
+                .collect::<Vec<_>>())
         };
         for available in [true, false] {
             assert_eq!(ask("", available), Ok(false));
@@ -357,7 +361,7 @@ mod tests {
         assert!(none(Some("")).is_ok());
         for query in ["verify=true", "verify=false", "access_token=x", "limit=1"] {
             assert_eq!(
-                none(Some(query)).err().map(|fault| fault.code()),
+                none(Some(query)).err().map(|problem_response| problem_response.code()),
                 Some(ProblemCode::MalformedRequest),
                 "{query}"
             );

@@ -1,6 +1,6 @@
 //! From the errors of use cases to faults: which status each has.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::query::verify_unavailable;
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,7 +15,7 @@ const BUSY_RETRY: u32 = 1;
 /// Seconds after which a store that was away may be back.
 const STORE_RETRY: u32 = 5;
 
-impl From<vault_core::Error> for Fault {
+impl From<vault_core::Error> for ProblemResponse {
     fn from(error: vault_core::Error) -> Self {
         use vault_core::Error;
         match error {
@@ -30,7 +30,7 @@ impl From<vault_core::Error> for Fault {
     }
 }
 
-impl From<Denial> for Fault {
+impl From<Denial> for ProblemResponse {
     fn from(denial: Denial) -> Self {
         match denial {
             Denial::InsufficientRole => Self::insufficient_role(),
@@ -43,7 +43,7 @@ impl From<Denial> for Fault {
     }
 }
 
-impl From<Refusal> for Fault {
+impl From<Refusal> for ProblemResponse {
     fn from(refusal: Refusal) -> Self {
         use ProblemCode as Code;
         match refusal {
@@ -142,18 +142,18 @@ impl From<Refusal> for Fault {
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for ProblemResponse {
     fn from(error: StoreError) -> Self {
-        let fault = match error {
+        let problem_response = match error {
             StoreError::Denied(denial) => return denial.into(),
             StoreError::Unavailable(_) => Self::unavailable(STORE_RETRY),
             _ => Self::internal(),
         };
-        fault.caused_by(Chain(&error))
+        problem_response.caused_by(Chain(&error))
     }
 }
 
-impl From<SealError> for Fault {
+impl From<SealError> for ProblemResponse {
     fn from(error: SealError) -> Self {
         match error {
             // The organization went away with its keys while the token was on its way.
@@ -164,7 +164,7 @@ impl From<SealError> for Fault {
     }
 }
 
-impl From<HashError> for Fault {
+impl From<HashError> for ProblemResponse {
     fn from(error: HashError) -> Self {
         match error {
             HashError::Busy => Self::unavailable(BUSY_RETRY),

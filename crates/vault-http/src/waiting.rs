@@ -3,8 +3,8 @@
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::exchange::Api;
-use crate::fault::Fault;
 use crate::operation::probe;
+use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
 use crate::route::{Operation, Place};
 use crate::server::{BoundServer, serve};
@@ -64,11 +64,11 @@ impl Api for WaitingApi {
         }
     }
 
-    async fn run(&self, call: Call<'_>, _: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn run(&self, call: Call<'_>, _: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         match call.operation {
             Operation::Live => probe::live(),
             Operation::Ready => probe::ready(&self.parts.runtime, &self.parts.readiness).await,
-            _ => Err(Fault::unavailable(RETRY)),
+            _ => Err(ProblemResponse::unavailable(RETRY)),
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! serde gives up at the first flaw. So each member that the type has but the document lacks, or has in the wrong type, is
 //! noted as a flaw and read as an empty value. A request with a flaw is never carried out, so that value is not used:
-//! [`Flaws::check`] leaves out the checks of members that could not be read.
+//! [`FieldErrors::check`] leaves out the checks of members that could not be read.
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use serde::de::value::{SeqDeserializer, StrDeserializer};
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
@@ -15,15 +15,15 @@ use vault_core::json::{self, Limits, Member, Node, SyntaxError, pointer_to};
 /// The object that a body holds.
 pub(crate) struct Document {
     members: Vec<Member>,
-    flaws: Flaws,
+    flaws: FieldErrors,
 }
 
 impl Document {
     /// # Errors
     /// The body is not a JSON object within the limits of requests.
-    pub(crate) fn parse(body: &[u8]) -> Result<Self, Fault> {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, ProblemResponse> {
         let document = json::parse(body, Limits::REQUEST).map_err(|error| {
-            Fault::malformed(match error {
+            ProblemResponse::malformed(match error {
                 SyntaxError::NotUtf8 => "The body is not UTF-8.",
                 SyntaxError::TooDeep => "The body is nested too deeply.",
                 SyntaxError::TooManyMembers => "The body has too many members.",
@@ -32,12 +32,12 @@ impl Document {
                 }
             })
         })?;
-        let mut flaws = Flaws { errors: document.duplicates, unreadable: Vec::new() };
+        let mut flaws = FieldErrors { errors: document.duplicates, unreadable: Vec::new() };
         match document.root {
             Node::Object(members) => Ok(Self { members, flaws }),
             _ => {
                 flaws.errors.push(wrong_type(String::new(), "must be an object"));
-                Err(Fault::fields(flaws.errors))
+                Err(ProblemResponse::fields(flaws.errors))
             }
         }
     }
@@ -68,28 +68,28 @@ impl Document {
     /// The members as a `T`, and what is wrong with their form.
     ///
     /// # Errors
-    /// `T` asks for something that is not a member of requests: a fault of ours.
-    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<(T, Flaws), Fault> {
+    /// `T` asks for something that is not a member of requests: a problem_response of ours.
+    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<(T, FieldErrors), ProblemResponse> {
         let Self { members, mut flaws } = self;
         let request = T::deserialize(Object { members, flaws: &mut flaws })
-            .map_err(|error: Unsupported| Fault::internal().caused_by(error))?;
+            .map_err(|error: Unsupported| ProblemResponse::internal().caused_by(error))?;
         Ok((request, flaws))
     }
 }
 
 /// The `T` in `body`, and what is wrong with its form.
-pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(T, Flaws), Fault> {
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(T, FieldErrors), ProblemResponse> {
     Document::parse(body)?.read()
 }
 
 /// What is wrong with a request, in all of its members.
-pub(crate) struct Flaws {
+pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
     /// Pointers of the members that could not be read.
     unreadable: Vec<String>,
 }
 
-impl Flaws {
+impl FieldErrors {
     /// What `check` makes of the member at `pointer`, if it could be read.
     pub(crate) fn check<V>(&mut self, pointer: &str, check: impl FnOnce() -> Result<V, FieldError>) -> Option<V> {
         self.check_all(pointer, || check().map_err(|error| vec![error]))
@@ -121,10 +121,10 @@ impl Flaws {
     ///
     /// # Errors
     /// All flaws.
-    pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, Fault> {
+    pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, ProblemResponse> {
         match checked {
             Some(checked) if self.errors.is_empty() => Ok(checked),
-            _ => Err(Fault::fields(self.errors)),
+            _ => Err(ProblemResponse::fields(self.errors)),
         }
     }
 
@@ -148,7 +148,7 @@ struct Place {
 /// The object, one member after another, in the order of the type that it is read as.
 struct Object<'a> {
     members: Vec<Member>,
-    flaws: &'a mut Flaws,
+    flaws: &'a mut FieldErrors,
 }
 
 impl<'de> Deserializer<'de> for Object<'_> {
@@ -191,7 +191,7 @@ impl<'de> Deserializer<'de> for Object<'_> {
 struct Members<'a> {
     values: std::vec::IntoIter<(&'static str, Option<Node>)>,
     next: Option<(&'static str, Option<Node>)>,
-    flaws: &'a mut Flaws,
+    flaws: &'a mut FieldErrors,
 }
 
 impl<'de> MapAccess<'de> for Members<'_> {
@@ -213,7 +213,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
 struct Value<'a> {
     node: Option<Node>,
     place: Place,
-    flaws: &'a mut Flaws,
+    flaws: &'a mut FieldErrors,
 }
 
 impl Value<'_> {
@@ -308,7 +308,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 struct Elements<'a> {
     elements: std::iter::Enumerate<std::vec::IntoIter<Node>>,
     place: Place,
-    flaws: &'a mut Flaws,
+    flaws: &'a mut FieldErrors,
 }
 
 impl<'de> SeqAccess<'de> for Elements<'_> {

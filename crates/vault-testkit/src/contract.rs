@@ -58,7 +58,6 @@ pub mod forgery;
 pub mod freeze;
 pub mod hand_out;
 pub mod health;
-pub mod housekeeping;
 pub mod idempotency;
 pub mod inspection;
 pub mod instance_rotation;
@@ -71,6 +70,7 @@ pub mod lockout;
 pub mod log;
 pub mod login;
 pub mod machine;
+pub mod maintenance;
 pub mod member;
 mod members;
 pub mod model;
@@ -258,7 +258,7 @@ impl<T: ContractStore> Organizations for T {
     async fn delete_organization(&self, organization: OrganizationId) {
         let world = World::within(self, organization, ManualClock::START);
         assert!(world.store.delete_organization(organization::deletion(&world)).await.unwrap());
-        while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+        while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
     }
 }
 
@@ -391,7 +391,7 @@ macro_rules! store_contract {
             }
             health in "ACTIVATION.md" {
                 a_list_is_filtered_by_health
-                counts_of_comparisons_are_swept
+                counts_of_comparisons_are_deleted
                 a_requested_check_is_made_once
                 requested_checks_are_limited
                 what_is_handed_out_is_a_use
@@ -405,8 +405,8 @@ macro_rules! store_contract {
                 metadata_that_was_moved_is_not_put_back
                 a_rotation_beside_changes_loses_nothing
             }
-            housekeeping in "OPERATIONS.md" {
-                what_has_expired_is_swept_in_slices
+            maintenance in "OPERATIONS.md" {
+                what_has_expired_is_deleted_in_slices
                 the_store_answers
                 credentials_are_counted_in_slices
                 the_most_used_active_key_is_found

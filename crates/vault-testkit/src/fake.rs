@@ -7,7 +7,9 @@ use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::id::InstanceId;
 use vault_core::port::NoOrigins;
-use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditTally, Integrations, Operator, Vault};
+use vault_core::usecase::{
+    AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Operator, Vault,
+};
 
 /// A vault on a store in memory, a clock that stands still and crypto without any security. What is done with an open vault
 /// of `vault-embed` is done with it too.
@@ -42,7 +44,7 @@ pub struct FakeVault {
     /// What was counted and logged.
     pub events: Arc<RecordingEvents>,
     /// Clock, ids, events and audit codes.
-    pub ambient: Ambient,
+    pub environment: Environment,
     /// What is counted before it is recorded.
     pub tally: Arc<AuditTally>,
     /// Seals and opens.
@@ -72,34 +74,34 @@ impl FakeVault {
         let ports: Arc<dyn Store> = wrap(Arc::clone(&store));
         let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
         let events = Arc::new(RecordingEvents::default());
-        let ambient = Ambient {
+        let environment = Environment {
             clock: clock.clone(),
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
             origins: Arc::new(NoOrigins),
         };
-        let tally = Arc::new(AuditTally::new(ambient.clone(), ports.clone()));
+        let tally = Arc::new(AuditTally::new(environment.clone(), ports.clone()));
         let sealer = Arc::new(PlainSealer::new(ports.clone(), ids.clone()));
-        Self { store, clock, ids, events, ambient, tally, sealer, ports }
+        Self { store, clock, ids, events, environment, tally, sealer, ports }
     }
 
     /// Saves, lists, shows and deletes credentials.
     pub fn vault(&self) -> Vault {
         let (sealer, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
-        Vault::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
+        Vault::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), sealer.clone(), sealer, digester)
     }
 
     /// Creates and changes organizations, and keeps the store small.
     pub fn operator(&self) -> Operator {
-        Operator::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
+        Operator::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), self.sealer.clone())
     }
 
     /// Logs in and out, enrols, and shows and changes accounts.
     pub fn accounts(&self) -> Accounts {
         let digester = Arc::new(FakeDigester::default());
         let ports = AccountPorts {
-            ambient: self.ambient.clone(),
+            environment: self.environment.clone(),
             tally: self.tally.clone(),
             store: self.ports.clone(),
             hasher: Arc::new(FakeHasher::default()),
@@ -114,12 +116,12 @@ impl FakeVault {
     /// Integrations and namespaces, as admins and operators administer them.
     pub fn integrations(&self) -> Integrations {
         let (entropy, digester) = (Arc::new(SeededEntropy::default()), Arc::new(FakeDigester::default()));
-        Integrations::new(self.ambient.clone(), self.ports.clone(), entropy, digester)
+        Integrations::new(self.environment.clone(), self.ports.clone(), entropy, digester)
     }
 
     /// What integrations do.
     pub fn activations(&self) -> Activations {
         let (opener, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
-        Activations::new(self.ambient.clone(), self.tally.clone(), self.ports.clone(), opener, digester)
+        Activations::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), opener, digester)
     }
 }

@@ -201,8 +201,8 @@ ports! {
         list_frozen(query: List<NamePosition>) -> Vec<FrozenNamespace>;
         list_namespaces(query: List<Namespace, OrganizationId>) -> Vec<ListedNamespace>;
     }
-    Housekeeping {
-        sweep(expired: Expired, now: Timestamp) -> usize;
+    Maintenance {
+        delete_expired(expired: Expired, now: Timestamp) -> usize;
         check(now: Timestamp) -> Option<i64>;
         count_credentials(query: CountCredentials) -> CountedSlice;
         most_key_uses() -> i64;
@@ -212,7 +212,7 @@ ports! {
         instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
         credential_places(after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
-        closures(organization: OrganizationId) -> Option<Closures>;
+        closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
     }
     InstanceKeyRotation {

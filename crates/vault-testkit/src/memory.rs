@@ -5,13 +5,13 @@ mod activation;
 mod audit;
 mod credential;
 mod freeze;
-mod housekeeping;
 mod inspection;
 mod instance_rotation;
 mod integration;
 mod invitation;
 mod key;
 mod login;
+mod maintenance;
 mod organization;
 mod own_account;
 mod restore;
@@ -28,7 +28,7 @@ use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::{Activation, SignedRule};
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::Invitation;
@@ -74,7 +74,7 @@ struct State {
     organization_keys: BTreeMap<OrganizationId, OrganizationKeys>,
     accounts: BTreeMap<AccountId, AccountRow>,
     invitations: BTreeMap<AccountId, InvitationRow>,
-    hourly: HashMap<(OrganizationId, String), Hourly>,
+    hourly: HashMap<(OrganizationId, String), HourlyLimit>,
     uses: BTreeMap<(OrganizationId, CredentialId), Vec<CredentialUse>>,
     checks: BTreeMap<(OrganizationId, CredentialId), CheckRow>,
     round: CheckRound,

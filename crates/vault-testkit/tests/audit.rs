@@ -12,7 +12,7 @@ use vault_core::audit::{
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, AuditSink, Clock as _, StoreError};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{Ambient, AuditTally, DeliveredAudit, Operator, RemovedAudit, SealedAudit};
+use vault_core::usecase::{AuditTally, DeliveredAudit, Environment, Operator, RemovedAudit, SealedAudit};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
 use vault_testkit::memory::MemoryStore;
@@ -23,29 +23,31 @@ const MILLIS: i64 = 1_000;
 struct Setting {
     store: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
-    ambient: Ambient,
+    environment: Environment,
     operator: Operator,
 }
 
 fn setting() -> Setting {
     let (store, clock, ids) =
         (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
-    let ambient = Ambient {
+    let environment = Environment {
         clock: clock.clone(),
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
         audit: Arc::new(FakeAuditSealer),
         origins: Arc::new(vault_core::port::NoOrigins),
     };
-    let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-    let operator = Operator::new(ambient.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
-    Setting { store, clock, ambient, operator }
+    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+    let operator =
+        Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
+    Setting { store, clock, environment, operator }
 }
 
 impl Setting {
     async fn write(&self, count: usize) -> Vec<AuditId> {
-        let now = self.ambient.now();
-        let record = |_| self.ambient.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
+        let now = self.environment.now();
+        let record =
+            |_| self.environment.record(now, None, Actor::System, AuditAction::CredentialShown, Subject::Vault);
         let records: Vec<_> = (0..count).map(record).collect();
         let ids = records.iter().map(|sealed| sealed.record.id).collect();
         self.store.append(records).await.unwrap();
@@ -151,8 +153,8 @@ async fn entries_in_the_place_of_each_other_are_told_from_changed_ones() {
     let setting = setting();
     let ids = setting.sealed().await;
     let (one, other, changed) = (ids[1], ids[9], ids[5]);
-    let spare = AuditId::from_uuid(setting.ambient.ids.random());
-    let at = setting.ambient.now();
+    let spare = AuditId::from_uuid(setting.environment.ids.random());
+    let at = setting.environment.now();
     for (from, to) in [(one, spare), (other, one), (spare, other)] {
         assert!(setting.store.tamper_with_audit(from, |record| record.id = to));
     }

@@ -54,7 +54,7 @@ impl Setting {
     fn new() -> Self {
         let fake = FakeVault::new();
         let digester = Arc::new(FakeDigester::default());
-        let reader = AuditReader::new(fake.ambient.clone(), fake.tally.clone(), fake.store.clone(), digester);
+        let reader = AuditReader::new(fake.environment.clone(), fake.tally.clone(), fake.store.clone(), digester);
         let start = fake.clock.now();
         Self { fake, reader, start }
     }
@@ -64,7 +64,7 @@ impl Setting {
         for (later, actor, action, subject) in written {
             self.fake.clock.advance_millis(*later);
             let (actor, action, subject) = (actors()[*actor], ACTIONS[*action], subjects()[*subject]);
-            records.push(self.fake.ambient.record(self.fake.clock.now(), None, actor, action, subject));
+            records.push(self.fake.environment.record(self.fake.clock.now(), None, actor, action, subject));
         }
         let entries = records.iter().map(vault_core::audit::SealedAuditRecord::to_entry).collect();
         self.fake.store.append(records).await.unwrap();

@@ -8,6 +8,7 @@ mod audit_reader;
 mod fakes;
 mod groups;
 mod machine;
+mod maintenance;
 mod memory_contract;
 mod memory_contract_shared;
 mod rereading;
@@ -17,7 +18,6 @@ mod simulation;
 mod simulation_of_a_day;
 #[cfg(feature = "servers")]
 mod throwaway_postgres;
-mod upkeep;
 mod usecases;
 mod vault;
 mod versions;

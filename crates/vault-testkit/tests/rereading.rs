@@ -125,9 +125,9 @@ impl Setting {
     }
 
     async fn act(&self, act: Act, opener: Arc<Stale>) -> Result<(), Error> {
-        let FakeVault { ambient, tally, store, sealer, .. } = &self.fake;
+        let FakeVault { environment, tally, store, sealer, .. } = &self.fake;
         let digester = Arc::new(FakeDigester::default());
-        let vault = Vault::new(ambient.clone(), tally.clone(), store.clone(), sealer.clone(), opener, digester);
+        let vault = Vault::new(environment.clone(), tally.clone(), store.clone(), sealer.clone(), opener, digester);
         let (editor, id) = (&self.editor, self.credential);
         match act {
             Act::List => vault.list(editor, Default::default(), Default::default()).await.map(drop),
@@ -135,7 +135,7 @@ impl Setting {
             Act::Versions => vault.versions(editor, id).await.map(drop),
             Act::Matches => vault.matches(editor, id, &link("a")).await.map(|matches| assert!(matches)),
             Act::Describe => {
-                let expires_at = Some(Some(self.fake.ambient.now().plus_seconds(60)));
+                let expires_at = Some(Some(self.fake.environment.now().plus_seconds(60)));
                 let request = DescribeRequest { labels: None, description: None, expires_at, vend: None };
                 vault.describe(editor, id.into(), request).await
             }
@@ -176,9 +176,9 @@ async fn an_activation_begins_again_once_if_a_key_is_unknown() {
     for (checks, times) in [(false, 1), (true, 1), (false, usize::MAX), (true, usize::MAX)] {
         let setting = Setting::new().await;
         let opener = Stale::new(&setting.fake.sealer, times);
-        let FakeVault { ambient, tally, store, .. } = &setting.fake;
+        let FakeVault { environment, tally, store, .. } = &setting.fake;
         let digester = Arc::new(FakeDigester::default());
-        let activations = Activations::new(ambient.clone(), tally.clone(), store.clone(), opener.clone(), digester);
+        let activations = Activations::new(environment.clone(), tally.clone(), store.clone(), opener.clone(), digester);
         let request = CreateIntegrationRequest {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],

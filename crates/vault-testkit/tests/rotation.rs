@@ -69,7 +69,7 @@ impl InstanceRewrapper for NoInstanceKeys {
 struct Setting {
     store: Arc<MemoryStore>,
     events: Arc<RecordingEvents>,
-    ambient: Ambient,
+    environment: Environment,
     plain: Arc<PlainSealer>,
     vault: Vault,
     organization: OrganizationId,
@@ -79,7 +79,7 @@ impl Setting {
     async fn new() -> Self {
         let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
         let events = Arc::new(RecordingEvents::default());
-        let ambient = Ambient {
+        let environment = Environment {
             clock: Arc::new(ManualClock::default()),
             ids: ids.clone(),
             events: events.clone(),
@@ -87,12 +87,12 @@ impl Setting {
             origins: Arc::new(vault_core::port::NoOrigins),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-        let operator = Operator::new(ambient.clone(), tally.clone(), store.clone(), plain.clone());
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+        let operator = Operator::new(environment.clone(), tally.clone(), store.clone(), plain.clone());
         let organization = operator.create_organization("Acme").await.unwrap().id;
         let digester = Arc::new(FakeDigester::default());
-        let vault = Vault::new(ambient.clone(), tally, store.clone(), plain.clone(), plain.clone(), digester);
-        Self { store, events, ambient, plain, vault, organization }
+        let vault = Vault::new(environment.clone(), tally, store.clone(), plain.clone(), plain.clone(), digester);
+        Self { store, events, environment, plain, vault, organization }
     }
 
     /// The keys' operations of one process, three rows to a transaction.
@@ -107,11 +107,11 @@ impl Setting {
             instance_rewrapper: Arc::new(instance_rewrapper),
             digester: Arc::new(FakeDigester::default()),
         };
-        Keys::new(self.ambient.clone(), self.store.clone(), crypto).batch(3)
+        Keys::new(self.environment.clone(), self.store.clone(), crypto).batch(3)
     }
 
     fn audit(&self, action: AuditAction) -> SealedAuditRecord {
-        self.ambient.record(self.ambient.now(), None, Actor::Operator, action, Subject::Instance)
+        self.environment.record(self.environment.now(), None, Actor::Operator, action, Subject::Instance)
     }
 
     async fn instance(&self) -> InstanceRecord {
@@ -121,7 +121,7 @@ impl Setting {
             instance_key: KeyId::from_bytes([3; 16]),
             wrapped: Blob::from_bytes(vec![0]),
             canary: Blob::from_bytes(vec![0]),
-            created_at: self.ambient.now(),
+            created_at: self.environment.now(),
         };
         let audit = self.audit(AuditAction::InstanceCreated);
         let command = CreateInstance { instance: instance.clone(), keys: Vec::new(), audit };
@@ -313,10 +313,10 @@ async fn moved_rows_are_uses_of_the_new_key() {
     for _ in 0..2 {
         assert_eq!(rotation.step().await.unwrap(), Some(3));
     }
-    let (now, current) = (setting.ambient.now(), rotation.key());
+    let (now, current) = (setting.environment.now(), rotation.key());
     let next = setting.plain.new_organization_key(setting.organization, now).unwrap();
     let (newest, subject) = (next.id, Subject::Organization(setting.organization));
-    let audit = setting.ambient.record(now, None, Actor::System, AuditAction::OrganizationKeyReplaced, subject);
+    let audit = setting.environment.record(now, None, Actor::System, AuditAction::OrganizationKeyReplaced, subject);
     let command = ReplaceOrganizationKey { current, next, audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let end = complete(&rotation).await;
@@ -379,7 +379,7 @@ async fn an_instance_key_that_is_replaced_meanwhile_is_rotated_by_whoever_did() 
     assert!(matches!(failed, Some(Error::Seal(SealError::Fault(_)))), "{failed:?}");
     let next = InstanceRecord { instance_key: KeyId::from_bytes([4; 16]), ..current.clone() };
     let audit = setting.audit(AuditAction::InstanceKeyReplaced);
-    let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.ambient.now(), audit };
+    let command = ReplaceInstanceKey { current, next, keys: Vec::new(), now: setting.environment.now(), audit };
     let somebody = NoInstanceKeys(Some((setting.store.clone(), command)));
     let rotation = setting.keys_with(somebody).rotate_instance().await.unwrap();
     assert!(!rotation.is_new());

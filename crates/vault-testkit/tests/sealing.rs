@@ -77,7 +77,7 @@ struct Setting {
     store: Arc<MemoryStore>,
     keys: Arc<Keys>,
     events: Arc<RecordingEvents>,
-    ambient: Ambient,
+    environment: Environment,
     plain: Arc<PlainSealer>,
     limits: KeyUseLimits,
     organization: OrganizationId,
@@ -87,7 +87,7 @@ impl Setting {
     async fn new(block: i64, replace_at: i64, stop_at: i64) -> Self {
         let (store, ids) = (Arc::new(MemoryStore::new()), Arc::new(SequentialIds::default()));
         let events = Arc::new(RecordingEvents::default());
-        let ambient = Ambient {
+        let environment = Environment {
             clock: Arc::new(ManualClock::default()),
             ids: ids.clone(),
             events: events.clone(),
@@ -95,8 +95,8 @@ impl Setting {
             origins: Arc::new(vault_core::port::NoOrigins),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-        let operator = Operator::new(ambient.clone(), tally, store.clone(), plain.clone());
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+        let operator = Operator::new(environment.clone(), tally, store.clone(), plain.clone());
         let organization = operator.create_organization("Acme").await.unwrap().id;
         let keys = Keys {
             store: store.clone(),
@@ -105,12 +105,12 @@ impl Setting {
             damage: None,
         };
         let limits = KeyUseLimits::new(block, replace_at, stop_at);
-        Self { store, keys: Arc::new(keys), events, ambient, plain, limits, organization }
+        Self { store, keys: Arc::new(keys), events, environment, plain, limits, organization }
     }
 
     /// The sealer of one process.
     fn process(&self) -> CountedSealer {
-        CountedSealer::new(self.ambient.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
+        CountedSealer::new(self.environment.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
     }
 
     /// Each key's state and the uses taken of it.
@@ -129,8 +129,8 @@ impl Setting {
 
     fn vault(&self) -> Vault {
         let (store, plain, digester) = (self.store.clone(), self.plain.clone(), Arc::new(FakeDigester::default()));
-        let tally = Arc::new(AuditTally::new(self.ambient.clone(), store.clone()));
-        Vault::new(self.ambient.clone(), tally, store, plain.clone(), plain, digester)
+        let tally = Arc::new(AuditTally::new(self.environment.clone(), store.clone()));
+        Vault::new(self.environment.clone(), tally, store, plain.clone(), plain, digester)
     }
 
     fn editor(&self) -> Principal {
@@ -271,7 +271,8 @@ async fn a_save_is_sealed_again_when_its_key_was_replaced() {
     let first = setting.store.sealed_credential(saved).unwrap().key;
     let next = setting.plain.new_organization_key(setting.organization, ManualClock::START).unwrap();
     let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(setting.organization));
-    let audit = setting.ambient.record(ManualClock::START, Some(setting.organization), Actor::System, action, subject);
+    let audit =
+        setting.environment.record(ManualClock::START, Some(setting.organization), Actor::System, action, subject);
     let command = ReplaceOrganizationKey { current: first, next: next.clone(), audit };
     assert!(setting.store.replace_organization_key(command).await.unwrap());
     let saved = vault.save(&editor, request()).await.unwrap();

@@ -46,7 +46,7 @@ struct Rule {
 
 impl Rule {
     /// Versions whose time is over are gone, and of the others the oldest go until there is room.
-    fn tidy(&mut self, now: i64, always_staged: bool) {
+    fn maintain(&mut self, now: i64, always_staged: bool) {
         self.expire(now);
         let others = 1 + usize::from(always_staged || self.staged.is_some());
         let room = self.kept.max(2).saturating_sub(others);
@@ -76,11 +76,11 @@ impl Rule {
                 self.highest += 1;
                 self.previous.push((self.current, now));
                 self.current = self.highest;
-                self.tidy(now, false);
+                self.maintain(now, false);
             }
             Step::Stage => {
                 self.highest += 1;
-                self.tidy(now, true);
+                self.maintain(now, true);
                 self.staged = Some(self.highest);
             }
             Step::Promote(back) if self.highest - back == self.current => {}
@@ -89,7 +89,7 @@ impl Rule {
                 self.remove(number);
                 self.previous.push((self.current, now));
                 self.current = number;
-                self.tidy(now, false);
+                self.maintain(now, false);
             }
             Step::Destroy(back) => {
                 let number = Some(self.highest - back).filter(|number| self.has(*number))?;

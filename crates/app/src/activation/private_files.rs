@@ -106,7 +106,7 @@ impl Drop for PrivateDirectory {
 }
 
 /// Removes what runs of this user left behind that were killed.
-pub(crate) fn sweep(places: &[PathBuf]) {
+pub(crate) fn remove_abandoned(places: &[PathBuf]) {
     let entries = places.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().filter_map(Result::ok);
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {
         let path = entry.path();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_nobody_holds_is_swept() {
+    fn only_what_nobody_holds_is_deleted() {
         let place = tempfile::tempdir().expect("a directory");
         let places = [place.path().to_owned()];
         let held = PrivateDirectory::create(&places, names()).expect("a directory");
@@ -206,7 +206,7 @@ mod tests {
             DirBuilder::new().mode(0o700).create(path(name)).expect("a directory");
             std::fs::write(path(name).join(COMMAND), command.expect("this process")).expect("a file");
         }
-        sweep(&places);
+        remove_abandoned(&places);
         assert!(path("orgvault-exec-used").join(COMMAND).is_file() && !path("orgvault-exec-ended").exists());
         assert!(held.path.is_dir() && !path("orgvault-exec-left").exists());
         for name in ["orgvault-exec-open/key.json", "other/key.json", "orgvault-exec-link", "orgvault-exec-file"] {

@@ -471,7 +471,7 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
             }
             CurrentPasscode::SpentUntil(next) => {
-                let wait = next.millis_since(vault.ports().ambient.now()).max(0);
+                let wait = next.millis_since(vault.ports().environment.now()).max(0);
                 tracing::info!(
                     seconds = (wait + 999) / 1000,
                     "the current passcode is used up; waiting for the next one"

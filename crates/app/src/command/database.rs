@@ -34,7 +34,8 @@ pub(crate) async fn run(
         output.confirm("This key decrypts the whole database file.", "yes")?;
     }
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseKeyRead);
-    let record = vault.ports().ambient.record(vault.ports().ambient.now(), None, actor, action, Subject::Instance);
+    let record =
+        vault.ports().environment.record(vault.ports().environment.now(), None, actor, action, Subject::Instance);
     vault.ports().store.audit.append(vec![record]).await?;
     let key = key.expose_hex();
     // Printed because it was asked for, after it was recorded.

@@ -6,7 +6,7 @@ use crate::activation::child;
 use crate::activation::choice::ChoiceArgs;
 use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
-use crate::activation::private_files::{PrivateDirectory, places, sweep};
+use crate::activation::private_files::{PrivateDirectory, places, remove_abandoned};
 use crate::activation::signals::{Signals, asks_to_stop};
 use crate::failure::Failure;
 use crate::hardening;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
-use vault_core::activation::Environment;
+use vault_core::activation::EnvironmentVariables;
 use vault_core::port::IdGenerator as _;
 use vault_embed::SystemIds;
 
@@ -45,7 +45,7 @@ async fn activate_and_run(args: &ExecArgs, listener: Arc<Listener>) -> Result<u8
     // Before anything is begun, so that nothing is left undone.
     let mut signals = Signals::listen()?;
     let places = places();
-    sweep(&places);
+    remove_abandoned(&places);
 
     let (asking, request) = (Arc::clone(&listener), args.wanted.request());
     let answer = tokio::select! {
@@ -92,7 +92,7 @@ impl Run {
         let chosen = choice.of(opened, false)?;
         let environments = chosen.iter().map(|(index, name)| {
             let subject = opened.subject(*index, name.as_ref());
-            Environment::for_command(&subject)
+            EnvironmentVariables::for_command(&subject)
                 .map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))
         });
         let environments = environments.collect::<Result<Vec<_>, _>>()?;

@@ -55,7 +55,7 @@ struct Shown {
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Create { integration, namespace, expires } => {
-            let expires_at = expires.map(|moment| moment.from(vault.ports().ambient.now()));
+            let expires_at = expires.map(|moment| moment.from(vault.ports().environment.now()));
             let NamedIntegration { org, name } = integration;
             let what = format!("create integration {name} in {org}");
             let done = format!("Created integration {name} in {org}.");

@@ -30,7 +30,7 @@ use vault_http::{MetricsText, Readiness};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often the recorder of metrics frees what it no longer needs, and the log says what it left out.
-const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+const MAINTENANCE_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
@@ -162,7 +162,7 @@ async fn serve(
     announce(&settings, vault);
     warn_without_accounts(vault).await;
 
-    let upkeep = tokio::spawn(run_upkeep(metrics, events.clone()));
+    let maintenance = tokio::spawn(run_upkeep(metrics, events.clone()));
     let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within));
     let watched = vault.clone();
     let failed = listeners
@@ -189,7 +189,7 @@ async fn serve(
             }
         }));
     }
-    upkeep.abort();
+    maintenance.abort();
     Ok(())
 }
 
@@ -225,7 +225,7 @@ fn rendered(metrics: &PrometheusHandle, vault: &OpenVault) -> MetricsText {
 }
 
 async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {
-    let mut turn = tokio::time::interval(UPKEEP_EVERY);
+    let mut turn = tokio::time::interval(MAINTENANCE_EVERY);
     loop {
         turn.tick().await;
         metrics.run_upkeep();

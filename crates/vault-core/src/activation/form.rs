@@ -11,7 +11,7 @@ mod object_store;
 mod rclone;
 mod shell;
 
-pub use env::{Assignment, Environment, PrivateFile};
+pub use env::{Assignment, EnvironmentVariables, PrivateFile};
 
 use super::Vended;
 use crate::credential::{CredentialType, SecretText};

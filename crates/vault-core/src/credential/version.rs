@@ -45,7 +45,7 @@ impl Default for VersionLimits {
 pub struct Superseded {
     /// When it ceased to be the current one.
     pub at: Timestamp,
-    /// From when on it counts as destroyed; housekeeping removes it.
+    /// From when on it counts as destroyed; maintenance removes it.
     pub destroy_at: Timestamp,
 }
 

@@ -24,7 +24,7 @@ pub enum AccountKey {
     Id(OrganizationId, AccountId),
 }
 
-/// What was found. An invitation that is over is found too, until it is swept or replaced.
+/// What was found. An invitation that is over is found too, until it is deleted or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundAccount {
     /// An account.

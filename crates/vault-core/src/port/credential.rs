@@ -41,7 +41,7 @@ pub struct SaveCredential {
     /// Its sealed parts; the key they lie under must still be active.
     pub sealed: SealedCredential,
     /// What is said of it.
-    pub description: StoredDescription,
+    pub description: StoredMetadata,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// The idempotency key, if one was given.
@@ -59,7 +59,7 @@ impl SaveCredential {
 
 /// What is said of a credential, and what a store finds it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredDescription {
+pub struct StoredMetadata {
     /// Labels, description and declared expiries; `None`: there are none.
     pub metadata: Option<SealedMetadata>,
     /// A digest of each label, in any order.
@@ -208,7 +208,7 @@ pub struct ChangeCredential {
     /// The change.
     pub change: CredentialChange,
     /// What is said of it from now on; `None`: what was said before.
-    pub description: Option<StoredDescription>,
+    pub description: Option<StoredMetadata>,
     /// When it expires after the change.
     pub expires_at: Option<Timestamp>,
 }
@@ -369,7 +369,7 @@ pub trait CredentialRepository: Send + Sync {
 
     /// Reads one of the principal's organization, to compare its fingerprint, and counts that.
     ///
-    /// Refused with [`Refusal::NotFound`]; [`Refusal::TooOften`] by [`Hourly::MATCHES`](crate::hourly::Hourly).
+    /// Refused with [`Refusal::NotFound`]; [`Refusal::TooOften`] by [`HourlyLimit::MATCHES`](crate::hourly::HourlyLimit).
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;
 
     /// Has a version of one of the principal's organization checked. One request waits per credential; a later one takes
@@ -377,7 +377,7 @@ pub trait CredentialRepository: Send + Sync {
     ///
     /// Refused with [`Refusal::NotFound`]; [`Refusal::NoSuchVersion`]; [`Refusal::NoChecker`]: no activation side
     /// [took checks](super::ActivationRepository::take_checks) within [`CHECKER_SECONDS`](super::CHECKER_SECONDS);
-    /// [`Refusal::TooOften`] by [`Hourly::CHECKS`](crate::hourly::Hourly).
+    /// [`Refusal::TooOften`] by [`HourlyLimit::CHECKS`](crate::hourly::HourlyLimit).
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;
 
     /// Reads a page of the uses of a credential of the principal's organization, newest first. `None`: it does not exist.

@@ -21,7 +21,7 @@ pub struct WholeCredential {
 
 /// What of an organization is closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Closures {
+pub struct ClosedState {
     /// Whether it is as a whole.
     pub state: OrganizationState,
     /// Its frozen namespaces, in any order.
@@ -73,7 +73,7 @@ pub trait Inspection: Send + Sync {
     ) -> Result<Option<WholeCredential>, StoreError>;
 
     /// What of an organization is closed.
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError>;
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError>;
 
     /// The newest entries that say what was left of a row, newest first.
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;

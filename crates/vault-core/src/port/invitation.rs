@@ -117,7 +117,7 @@ pub trait InvitationRepository: Send + Sync {
     /// [`Refusal::AlreadyInvited`](crate::Refusal::AlreadyInvited),
     /// [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED);
     /// [`Refusal::AddressInUse`](crate::Refusal::AddressInUse), recorded and, unless an operator asked, counted by the
-    /// rule of [`Hourly::ADDRESS_CONFLICTS`](crate::hourly::Hourly), which then refuses with
+    /// rule of [`HourlyLimit::ADDRESS_CONFLICTS`](crate::hourly::HourlyLimit), which then refuses with
     /// [`Refusal::TooManyConflicts`](crate::Refusal::TooManyConflicts).
     async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError>;
 

@@ -7,13 +7,12 @@
 
 mod account;
 mod activation;
-mod ambient;
 mod audit;
 mod credential;
+mod environment;
 mod error;
 mod freeze;
 mod hashing;
-mod housekeeping;
 mod inspection;
 mod instance_rotation;
 mod integration;
@@ -21,6 +20,7 @@ mod invitation;
 mod key;
 mod key_service;
 mod login;
+mod maintenance;
 #[cfg(feature = "mock")]
 mod mock;
 mod organization;
@@ -36,13 +36,12 @@ mod vending;
 
 pub use account::*;
 pub use activation::*;
-pub use ambient::*;
 pub use audit::*;
 pub use credential::*;
+pub use environment::*;
 pub use error::*;
 pub use freeze::*;
 pub use hashing::*;
-pub use housekeeping::*;
 pub use inspection::*;
 pub use instance_rotation::*;
 pub use integration::*;
@@ -50,6 +49,7 @@ pub use invitation::*;
 pub use key::*;
 pub use key_service::*;
 pub use login::*;
+pub use maintenance::*;
 #[cfg(feature = "mock")]
 pub use mock::*;
 pub use organization::*;

@@ -1,6 +1,6 @@
 //! Organizations in the store.
 
-use super::{AuditLog, AuditTrail, Housekeeping, KeyRepository, RestoreRepository, StoreError};
+use super::{AuditLog, AuditTrail, KeyRepository, Maintenance, RestoreRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -63,11 +63,11 @@ pub trait OrganizationRepository: Send + Sync {
 
 /// What operators need of a store.
 pub trait OperatorStore:
-    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + RestoreRepository
+    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository
 {
 }
 
-impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Housekeeping + RestoreRepository + ?Sized>
+impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + ?Sized>
     OperatorStore for S
 {
 }

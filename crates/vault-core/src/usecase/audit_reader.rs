@@ -1,6 +1,6 @@
 //! Read the audit: for operators and for admins of an organization.
 
-use super::{Ambient, AuditTally};
+use super::{AuditTally, Environment};
 use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
 use crate::cursor::{self, ListName, Page, PageRequest};
 use crate::error::{Error, Refusal};
@@ -67,7 +67,7 @@ fn first_id(moment: Timestamp) -> AuditId {
 /// Its methods may be cancelled.
 #[derive(Clone)]
 pub struct AuditReader {
-    ambient: Ambient,
+    environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn AuditTrail>,
     digester: Arc<dyn KeyedDigester>,
@@ -76,12 +76,12 @@ pub struct AuditReader {
 impl AuditReader {
     /// Reads the audit of `store`.
     pub fn new(
-        ambient: Ambient,
+        environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn AuditTrail>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self { ambient, tally, store, digester }
+        Self { environment, tally, store, digester }
     }
 
     /// Reads a page of the entries in `scope` that fit `filter`. It looks at 10,000 entries at most, so a page may be
@@ -106,7 +106,7 @@ impl AuditReader {
             }
             None => None,
         };
-        let (of, now) = (filter.range(scope, order), self.ambient.now());
+        let (of, now) = (filter.range(scope, order), self.environment.now());
         let (mut items, mut looked_at, mut after) = (Vec::new(), 0, read.clone());
         let more = 'window: loop {
             let query = List { principal: principal.clone(), of, after: read.clone(), limit: SLICE, now };

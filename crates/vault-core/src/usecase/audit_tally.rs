@@ -1,6 +1,6 @@
 //! Acts that change nothing and may be many: counted in memory, recorded once a minute.
 
-use super::Ambient;
+use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditRecord, Origin, Subject};
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditLog, StoreError};
@@ -26,15 +26,15 @@ struct Key {
 /// They reveal no secret, so their record may follow the answer. [`AuditTally::flush`] is called every few
 /// seconds, and with everything at shutdown.
 pub struct AuditTally {
-    ambient: Ambient,
+    environment: Environment,
     log: Arc<dyn AuditLog>,
     counts: Mutex<HashMap<Key, i64>>,
 }
 
 impl AuditTally {
     /// An empty tally that writes to `log`.
-    pub fn new(ambient: Ambient, log: Arc<dyn AuditLog>) -> Self {
-        Self { ambient, log, counts: Mutex::default() }
+    pub fn new(environment: Environment, log: Arc<dyn AuditLog>) -> Self {
+        Self { environment, log, counts: Mutex::default() }
     }
 
     /// Counts one act at `at`.
@@ -56,7 +56,7 @@ impl AuditTally {
     /// # Errors
     /// The log could not be written.
     pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
-        let current = self.ambient.now().as_millis().div_euclid(MINUTE);
+        let current = self.environment.now().as_millis().div_euclid(MINUTE);
         let due: Vec<(Key, i64)> = {
             let mut counts = self.lock();
             counts.extract_if(|key, _| everything || key.minute < current).collect()
@@ -64,7 +64,7 @@ impl AuditTally {
         let mut unwritten = Unwritten { tally: self, counts: due };
         while !unwritten.counts.is_empty() {
             let slice = unwritten.counts.iter().take(APPEND_SLICE);
-            let records = slice.map(|(key, count)| self.ambient.audit.seal(self.record(key, *count))).collect();
+            let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(key, *count))).collect();
             self.log.append(records).await?;
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }
@@ -74,7 +74,7 @@ impl AuditTally {
     fn record(&self, key: &Key, count: i64) -> AuditRecord {
         let at = Timestamp::from_millis(key.minute * MINUTE);
         AuditRecord {
-            id: AuditId::from_uuid(self.ambient.ids.ordered(at)),
+            id: AuditId::from_uuid(self.environment.ids.ordered(at)),
             at,
             organization: key.organization,
             actor: key.actor,

@@ -1,7 +1,7 @@
 //! Inspect all stored rows: whether they can be decrypted where they are, whether rows that grant rights fit their codes, and
 //! whether a row was put back in an earlier state.
 
-use super::Ambient;
+use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
@@ -109,7 +109,7 @@ pub struct InspectionCrypto {
 /// Inspects what is stored.
 #[derive(Clone)]
 pub struct Inspector {
-    ambient: Ambient,
+    environment: Environment,
     store: Arc<dyn InspectionStore>,
     crypto: InspectionCrypto,
     records: Records,
@@ -143,8 +143,8 @@ pub struct InspectionRound {
 
 impl Inspector {
     /// Inspections through these ports.
-    pub const fn new(ambient: Ambient, store: Arc<dyn InspectionStore>, crypto: InspectionCrypto) -> Self {
-        Self { ambient, store, crypto, records: Records::No }
+    pub const fn new(environment: Environment, store: Arc<dyn InspectionStore>, crypto: InspectionCrypto) -> Self {
+        Self { environment, store, crypto, records: Records::No }
     }
 
     /// With a record of the state of each sound row that grants and of which no entry says anything: it was written by a
@@ -244,7 +244,7 @@ impl InspectionRound {
         self.rows += 1;
         self.unrecorded += u64::from(seen.unrecorded);
         for finding in seen.findings {
-            self.inspector.ambient.emit(Event::IntegrityFailure { table: finding.table, id: finding.id.clone() });
+            self.inspector.environment.emit(Event::IntegrityFailure { table: finding.table, id: finding.id.clone() });
             report(finding);
         }
         Ok(())
@@ -389,19 +389,19 @@ impl Inspector {
             Records::All => seen.unrecorded || differs,
         };
         if due {
-            let (now, action) = (self.ambient.now(), AuditAction::StateRecorded);
+            let (now, action) = (self.environment.now(), AuditAction::StateRecorded);
             let Recorded { organization, subject, row, namespace, state } = recorded;
             let affected = subject.left(*row, *state);
             let record = match namespace {
                 Some(namespace) => {
                     let note = AuditNote::of(namespace.clone());
-                    self.ambient.record_on(now, *organization, Actor::System, action, affected, note)
+                    self.environment.record_on(now, *organization, Actor::System, action, affected, note)
                 }
-                None => self.ambient.record(now, Some(*organization), Actor::System, action, affected),
+                None => self.environment.record(now, Some(*organization), Actor::System, action, affected),
             };
             let event = Event::recorded(&record);
             self.store.append(vec![record]).await?;
-            self.ambient.emit(event);
+            self.environment.emit(event);
             seen.unrecorded = false;
             seen.findings.truncate(before);
         }
@@ -478,7 +478,7 @@ impl Inspector {
             Some(namespace) => namespace.as_str(),
             None => text.split_once(':').map_or(text.as_str(), |(_, id)| id),
         };
-        let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.ambient.audit);
+        let genuine = |entry: &AuditEntry| entry.is_genuine(&*self.environment.audit);
         if !genuine(newest) {
             seen.find(row.table(), id, Flaw::Entry { entry: newest.id.clone() });
             return Ok(());

@@ -3,9 +3,9 @@
 pub mod accounts;
 pub mod activations;
 mod active_key;
-mod ambient;
 mod audit_reader;
 mod audit_tally;
+mod environment;
 mod inspect;
 pub mod integrations;
 pub mod keys;
@@ -18,9 +18,9 @@ pub use accounts::{
 };
 pub use activations::Activations;
 pub(crate) use active_key::under_active_key;
-pub use ambient::Ambient;
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
+pub use environment::Environment;
 pub use inspect::{Flaw, InspectionCrypto, InspectionRound, Inspector, RowFinding};
 pub use integrations::Integrations;
 pub use keys::{
@@ -28,8 +28,8 @@ pub use keys::{
     RotationEnd,
 };
 pub use operator::{
-    DeliveredAudit, DeliveryError, LEAST_AUDIT_SECONDS, MAX_SKEW, Operator, OrganizationCommand, RemovedAudit,
-    SealedAudit, Tidied, Wear,
+    DeliveredAudit, DeliveryError, KeyUsage, LEAST_AUDIT_SECONDS, MAX_SKEW, MaintenanceReport, Operator,
+    OrganizationCommand, RemovedAudit, SealedAudit,
 };
 pub use vault::{
     CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,

@@ -1,7 +1,7 @@
 //! Each form as its tool's documentation has it.
 
 use super::samples::*;
-use vault_core::activation::{Environment, Form, FormError, FormName, Vended};
+use vault_core::activation::{EnvironmentVariables, Form, FormError, FormName, Vended};
 use vault_core::credential::CredentialType;
 
 fn named(form: Form, vended: &Vended, name: &str) -> String {
@@ -207,7 +207,7 @@ fn each_form_carries_what_it_can() {
 /// A command gets the variables, rclone's too, and files where only files will do.
 #[test]
 fn a_command_gets_all_that_tools_read() {
-    let of = |vended: &Vended| Environment::for_command(&subject(vended, None)).unwrap();
+    let of = |vended: &Vended| EnvironmentVariables::for_command(&subject(vended, None)).unwrap();
     let s3 = s3("AKIA", "s", "t");
     let environment = of(&s3);
     let value = |name: &str| environment.variables.iter().find(|set| set.name == name).map(|set| set.value.expose());
@@ -215,7 +215,7 @@ fn a_command_gets_all_that_tools_read() {
     assert_eq!(value("RCLONE_CONFIG_ORGVAULT_TYPE"), Some("s3"));
     assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some("s"));
     assert_eq!(value("ORGVAULT_ROLE_ARN"), Some("arn:aws:iam::123456789012:role/batch"));
-    let files = |environment: Environment| {
+    let files = |environment: EnvironmentVariables| {
         let files = environment.files.into_iter();
         files
             .map(|file| (file.variable, String::from_utf8(file.content.expose().to_vec()).unwrap()))
@@ -258,14 +258,14 @@ fn nothing_mixes_with_half_of_another_credential() {
     ];
     let name = FormName::parse("Source").unwrap();
     for vended in all() {
-        let environment = Environment::for_command(&subject(&vended, None)).unwrap();
+        let environment = EnvironmentVariables::for_command(&subject(&vended, None)).unwrap();
         let lines = render(Form::Env, &vended).unwrap();
         let unset: Vec<&str> = lines.lines().next().unwrap().split(' ').skip(1).collect();
         let files = environment.files.iter().map(|file| &file.variable);
         for name in environment.variables.iter().map(|set| &set.name).chain(files) {
             assert_eq!(environment.displaces(name), !KEPT.contains(&name.as_str()), "{name}");
         }
-        let of_own_names = Environment::for_command(&subject(&vended, Some(&name))).unwrap();
+        let of_own_names = EnvironmentVariables::for_command(&subject(&vended, Some(&name))).unwrap();
         for (kind, names) in MIXED {
             for name in names {
                 let mixes = kind == vended.kind() || kind == CredentialType::DirectLink;

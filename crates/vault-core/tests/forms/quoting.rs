@@ -3,7 +3,7 @@
 use super::samples::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use vault_core::activation::{Environment, Form, FormError, Vended};
+use vault_core::activation::{EnvironmentVariables, Form, FormError, Vended};
 
 /// Values that readers find hard.
 fn values() -> impl Strategy<Value = String> {
@@ -195,7 +195,7 @@ proptest! {
     #[test]
     fn a_command_gets_every_value_as_it_is(secret in values()) {
         let vended = s3("AKIA", &secret, "t");
-        match Environment::for_command(&subject(&vended, None)) {
+        match EnvironmentVariables::for_command(&subject(&vended, None)) {
             Ok(environment) => {
                 let holding = environment.variables.iter().filter(|set| set.value.expose() == secret);
                 prop_assert!(holding.count() >= 2, "for the AWS tools and for rclone");

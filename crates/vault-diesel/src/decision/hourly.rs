@@ -6,7 +6,7 @@ use crate::schema::hourly_counts;
 use crate::stored::ToIdText as _;
 use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::OrganizationId;
 use vault_core::time::Timestamp;
 
@@ -29,7 +29,7 @@ pub(crate) async fn hold(
     organization: OrganizationId,
     subject: &str,
     now: Timestamp,
-) -> Result<Hourly, Failure> {
+) -> Result<HourlyLimit, Failure> {
     // A row that is not there yet could not be taken.
     diesel::insert_into(hourly_counts::table)
         .values((
@@ -45,7 +45,7 @@ pub(crate) async fn hold(
     let (count, since): (i64, i64) = for_update!(counted).get_result(connection).await?;
     let damaged = |_| Failure::damaged("hourly_counts", organization.to_string(), "count");
     let count = u32::try_from(count).map_err(damaged)?;
-    Ok(Hourly { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
+    Ok(HourlyLimit { count, since: (count > 0).then_some(Timestamp::from_millis(since)) })
 }
 
 /// Counts one more than what is held.
@@ -53,7 +53,7 @@ pub(crate) async fn count(
     connection: &mut Connection,
     organization: OrganizationId,
     subject: &str,
-    held: Hourly,
+    held: HourlyLimit,
     now: Timestamp,
 ) -> Result<(), Failure> {
     let counted = held.plus_one(now);

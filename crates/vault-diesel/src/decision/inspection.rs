@@ -14,7 +14,7 @@ use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    Closures, Find, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
+    ClosedState, Find, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
     WholeCredential,
 };
 use vault_core::principal::Principal;
@@ -60,7 +60,7 @@ impl Inspection for Store {
         self.read((organization, id), |connection, place| Box::pin(whole(connection, *place))).await
     }
 
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError> {
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {
         self.read(organization, |connection, organization| Box::pin(closures(connection, *organization))).await
     }
 
@@ -83,7 +83,7 @@ async fn places(
     Ok(following.load(connection).await?)
 }
 
-async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<Closures>, Failure> {
+async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<ClosedState>, Failure> {
     let id = organization.text();
     let state: Option<Read<OrganizationState>> = organizations::table
         .filter(organizations::id.eq(id))
@@ -99,7 +99,7 @@ async fn closures(connection: &mut Connection, organization: OrganizationId) -> 
         .load(connection)
         .await?;
     let decode = |namespace: Read<Namespace>| namespace.sound("frozen_namespaces", &organization, "namespace");
-    Ok(Some(Closures { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
+    Ok(Some(ClosedState { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
 }
 
 async fn whole(

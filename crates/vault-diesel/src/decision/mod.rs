@@ -17,9 +17,9 @@ mod hourly;
 mod inspection;
 mod integration;
 mod login;
+mod maintenance;
 pub(super) mod organization;
 pub(super) mod schema_version;
-mod upkeep;
 
 use self::backend::Connection;
 use super::backend;

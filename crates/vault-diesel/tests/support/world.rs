@@ -15,7 +15,7 @@ use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
     AccountRepository, Brought, BroughtProof, ChangeCredential, ConcludeAttempt, ConcludeProof, Conclusion,
     CreateAccount, CreateOrganization, CredentialChange, EndSession, KeyedDigester, ListCredentials, LoginGuard,
-    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredDescription,
+    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -268,7 +268,7 @@ impl World {
                 data: Blob::from_bytes(vec![2; 302]),
                 information: Blob::from_bytes(vec![3; 302]),
             },
-            description: StoredDescription {
+            description: StoredMetadata {
                 metadata: None,
                 labels: Vec::new(),
                 rule: SignedRule { vend: VendRule::Any, code: Some(Digest::from_bytes([5; 32])) },

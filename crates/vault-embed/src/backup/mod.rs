@@ -161,12 +161,12 @@ pub async fn backup(
         return Err(BackupError::NotEmbedded);
     };
     let root = root_key.load(Arc::new(OsEntropy))?;
-    let ambient = &vault.ports.ambient;
-    let now = ambient.now();
+    let environment = &vault.ports.environment;
+    let now = environment.now();
     let target = name::place(target, now)?;
     let unfinished = Unfinished::take(&target)?;
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseBackedUp);
-    let record = ambient.record(now, None, actor, action, Subject::Instance);
+    let record = environment.record(now, None, actor, action, Subject::Instance);
     vault.ports.store.audit.append(vec![record]).await.map_err(BackupError::Unrecorded)?;
 
     let key_file = DatabaseKeyFile::beside(file);

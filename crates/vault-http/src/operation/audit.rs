@@ -4,7 +4,7 @@ use super::Inner;
 use crate::answer::{self, time_text};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{links, query};
 use actix_web::HttpResponse;
 use vault_api::{AuditItem, AuditedCredential};
@@ -13,7 +13,7 @@ use vault_core::port::AuditOrder;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ReadAudit)?;
     let (filter, request) = query::audit(call.query())?;
     body.ignore().await?;

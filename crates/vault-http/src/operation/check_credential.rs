@@ -3,13 +3,13 @@
 use super::{Inner, credential_id, document};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_api::CheckCredentialRequest;
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
     query::none(call.query())?;
     let version = match document::optional(call, body).await? {
@@ -25,6 +25,6 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 /// The version that the body names. Whether there is one is for the use case to say.
-pub(crate) fn parse(body: &[u8]) -> Result<Option<i64>, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<Option<i64>, ProblemResponse> {
     document::parse::<CheckCredentialRequest>(body).map(|request| request.version)
 }

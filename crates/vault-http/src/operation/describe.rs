@@ -6,7 +6,7 @@ use super::save::{optional_description, parse_rule};
 use super::{Inner, credential_id, shown};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
@@ -18,7 +18,7 @@ use vault_core::json::Node;
 use vault_core::role::Action;
 use vault_core::usecase::DescribeRequest;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
     query::none(call.query())?;
     content::check_patch(call.headers())?;
@@ -49,7 +49,7 @@ struct Set {
 }
 
 /// What the body changes: what it does not name stays, what is `null` goes (RFC 7396).
-pub(crate) fn parse(body: &[u8]) -> Result<DescribeRequest, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<DescribeRequest, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let labels: Option<Node> = document.remove("labels");
     let gone = ["description", "expires_at"].map(|name| document.take_null(name));

@@ -2,21 +2,21 @@
 
 use crate::body::{Body, Incoming};
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{content, query, wire};
 use serde::de::DeserializeOwned;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::time::Timestamp;
 
 /// The whole of a request that is nothing but a body: no query, and a `T` of which every value will do.
-pub(super) async fn read<T: DeserializeOwned>(call: &Call<'_>, body: &mut Incoming) -> Result<T, Fault> {
+pub(super) async fn read<T: DeserializeOwned>(call: &Call<'_>, body: &mut Incoming) -> Result<T, ProblemResponse> {
     query::none(call.query())?;
     content::check(call.headers())?;
     parse(&body.read().await?)
 }
 
 /// The body of a request that may have none.
-pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Option<Body>, Fault> {
+pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Option<Body>, ProblemResponse> {
     if content::is_announced(call.headers()) {
         content::check(call.headers())?;
         return Ok(Some(body.read().await?).filter(|body| !body.is_empty()));
@@ -29,7 +29,7 @@ pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Opt
 }
 
 /// The `T` in `body`, of which every value will do.
-pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemResponse> {
     let (request, flaws) = wire::read(body)?;
     flaws.finish(Some(request))
 }

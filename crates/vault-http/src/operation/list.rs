@@ -3,14 +3,14 @@
 use super::{Inner, shown};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, links, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::List)?;
     let (filter, request) = query::list(call.query())?;
     body.ignore().await?;
@@ -23,7 +23,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let mut response = answer::sized(StatusCode::OK, &shown::Credentials(&page.items), size)?;
     if let Some(cursor) = page.next {
         let link = links::next_page(api.base.as_str(), &filter, limit, &cursor);
-        let link = HeaderValue::try_from(link).map_err(|error| Fault::internal().caused_by(error))?;
+        let link = HeaderValue::try_from(link).map_err(|error| ProblemResponse::internal().caused_by(error))?;
         response.headers_mut().insert(header::LINK, link);
     }
     Ok(response)

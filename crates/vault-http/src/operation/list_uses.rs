@@ -4,13 +4,13 @@ use super::{Inner, credential_id};
 use crate::answer::{self, time_text};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::query;
 use actix_web::HttpResponse;
 use vault_core::port::CredentialUse;
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
     let request = query::page(call.query())?;
     body.ignore().await?;

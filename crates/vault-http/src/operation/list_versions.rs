@@ -3,13 +3,13 @@
 use super::{Inner, credential_id, shown};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::List)?;
     query::none(call.query())?;
     body.ignore().await?;

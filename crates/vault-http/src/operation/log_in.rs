@@ -3,7 +3,7 @@
 use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -14,7 +14,7 @@ use vault_core::session::client_name;
 use vault_core::time::Ttl;
 use vault_core::usecase::LogInRequest;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     query::none(call.query())?;
     content::check(call.headers())?;
     let accounts = api.parts.accounts.clone();
@@ -35,7 +35,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, Fault> {
+pub(crate) fn parse(body: &[u8], max_ttl: u32, network: Network) -> Result<LogInRequest, ProblemResponse> {
     let (LoginRequest { email, password, passcode, ttl }, mut flaws) = wire::read(body)?;
     flaws.check("/ttl", || Ttl::parse(ttl, max_ttl));
     let (password, passcode) = (password.into_secret(), passcode.into_secret());
@@ -48,15 +48,15 @@ mod tests {
     use secrecy::ExposeSecret as _;
     use vault_api::ProblemCode;
 
-    fn read(body: &str) -> Result<LogInRequest, Fault> {
+    fn read(body: &str) -> Result<LogInRequest, ProblemResponse> {
         parse(body.as_bytes(), 86_400, Network::V4([192, 0, 2]))
     }
 
     fn flaws(body: &str) -> (Option<ProblemCode>, Vec<(String, &'static str)>) {
-        let fault = read(body).err();
-        let errors = fault.iter().flat_map(Fault::errors);
+        let problem_response = read(body).err();
+        let errors = problem_response.iter().flat_map(ProblemResponse::errors);
         let errors = errors.map(|error| (error.pointer.clone(), error.code.as_str())).collect();
-        (fault.map(|fault| fault.code()), errors)
+        (problem_response.map(|problem_response| problem_response.code()), errors)
     }
 
     #[test]

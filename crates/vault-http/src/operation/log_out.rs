@@ -3,11 +3,11 @@
 use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;

@@ -3,7 +3,7 @@
 use super::{Inner, credential_id};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
@@ -13,7 +13,7 @@ use vault_api::{MatchRequest, MatchedCredential};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -31,7 +31,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &MatchedCredential { same })
 }
 
-fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<CredentialData, Fault> {
+fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<CredentialData, ProblemResponse> {
     let data = document.take("data");
     let (MatchRequest::<IgnoredAny> { .. }, mut flaws) = document.read()?;
     let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));

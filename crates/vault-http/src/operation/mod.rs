@@ -48,12 +48,12 @@ use crate::call::Call;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::console::Console;
 use crate::exchange::Api;
-use crate::fault::Fault;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
 use crate::openapi;
 use crate::origin;
 use crate::parts::ServerParts;
+use crate::problem_response::ProblemResponse;
 use crate::query;
 use crate::route::{Operation, Place};
 use crate::settings::{BasePath, ServerSettings};
@@ -111,16 +111,16 @@ impl Api for PublicApi {
         Place::find(&self.0.base, path)
     }
 
-    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         let api = &*self.0;
         if call.headers().contains_key(header::X_FORWARDED_FOR) {
             api.untrusted_proxy.notice(call.peer(), &api.trusted_proxies);
         }
         let outcome = match api.limit(&call) {
             Ok(()) => origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await,
-            Err(fault) => Err(fault),
+            Err(problem_response) => Err(problem_response),
         };
-        if call.operation.is_open() && outcome.as_ref().is_err_and(Fault::asks_to_wait) {
+        if call.operation.is_open() && outcome.as_ref().is_err_and(ProblemResponse::asks_to_wait) {
             api.throttle.delay().await;
         }
         outcome
@@ -128,7 +128,7 @@ impl Api for PublicApi {
 }
 
 impl Inner {
-    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         match call.operation {
             Operation::LogIn => log_in::run(self, call, body).await,
             Operation::LogOut => log_out::run(self, call, body).await,
@@ -198,50 +198,58 @@ impl Inner {
             | Operation::EndActivation
             | Operation::CheckNamespace
             | Operation::Metrics
-            | Operation::None => Err(Fault::not_found()),
+            | Operation::None => Err(ProblemResponse::not_found()),
         }
     }
 
     /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
-    fn limit(&self, call: &Call<'_>) -> Result<(), Fault> {
+    fn limit(&self, call: &Call<'_>) -> Result<(), ProblemResponse> {
         match &self.limiter {
             Some(limiter) if call.operation.is_open() => {
                 let network = limited_network(call.network(&self.trusted_proxies));
-                limiter.check(network).map_err(Fault::too_many_requests)
+                limiter.check(network).map_err(ProblemResponse::too_many_requests)
             }
             _ => Ok(()),
         }
     }
 
     /// The holder of the request's token.
-    fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, Fault> {
+    fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, ProblemResponse> {
         let token = bearer_token(call.headers())?;
-        self.parts.accounts.authenticate(token).map_err(Fault::from)
+        self.parts.accounts.authenticate(token).map_err(ProblemResponse::from)
     }
 
     /// The holder of the request's token, whose role permits `action`.
-    fn session_for(&self, call: &Call<'_>, action: Action) -> Result<SessionPrincipal, Fault> {
+    fn session_for(&self, call: &Call<'_>, action: Action) -> Result<SessionPrincipal, ProblemResponse> {
         let session = self.session(call)?;
-        if session.role.permits(action) { Ok(session) } else { Err(Fault::insufficient_role()) }
+        if session.role.permits(action) { Ok(session) } else { Err(ProblemResponse::insufficient_role()) }
     }
 
     /// The same, for the operations that other principals than sessions have too.
-    fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, Fault> {
+    fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, ProblemResponse> {
         self.session_for(call, action).map(Principal::Session)
     }
 
     /// Counts a request of this organization that waits for a storage provider, if it is to `verify` a credential.
-    fn verifying(&self, verify: bool, organization: OrganizationId) -> Result<Option<Permit<OrganizationId>>, Fault> {
-        let permit = verify.then(|| self.verifying.acquire(organization).ok_or_else(Fault::too_many_in_progress));
+    fn verifying(
+        &self,
+        verify: bool,
+        organization: OrganizationId,
+    ) -> Result<Option<Permit<OrganizationId>>, ProblemResponse> {
+        let permit =
+            verify.then(|| self.verifying.acquire(organization).ok_or_else(ProblemResponse::too_many_in_progress));
         permit.transpose()
     }
 
     /// What `use_case` comes to, on the main runtime.
-    async fn complete<T, E>(&self, use_case: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, Fault>
+    async fn complete<T, E>(
+        &self,
+        use_case: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, ProblemResponse>
     where
         T: Send + 'static,
         E: Send + 'static,
-        Fault: From<E>,
+        ProblemResponse: From<E>,
     {
         Ok(complete(&self.parts.runtime, use_case).await??)
     }
@@ -251,13 +259,13 @@ impl Inner {
 async fn complete<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
-) -> Result<T, Fault> {
+) -> Result<T, ProblemResponse> {
     runtime.spawn(trace::carried(origin::carried(task))).await.map_err(|error| {
         if error.is_panic() {
             // What it panicked with could hold anything; the panic hook is the one to show it.
-            Fault::internal().caused_by("a use case panicked")
+            ProblemResponse::internal().caused_by("a use case panicked")
         } else {
-            Fault::unavailable(1).caused_by("the runtime is shutting down")
+            ProblemResponse::unavailable(1).caused_by("the runtime is shutting down")
         }
     })
 }

@@ -3,7 +3,7 @@
 use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,7 +13,7 @@ use vault_core::port::{Freezing, ListedNamespace};
 use vault_core::role::Action;
 
 /// `GET {base_url}/namespaces`
-pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let request = query::page(call.query())?;
     body.ignore().await?;
@@ -27,18 +27,23 @@ pub(super) async fn list(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> R
 }
 
 /// `POST {base_url}/namespaces/freeze`
-pub(super) async fn freeze(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn freeze(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let Freezing { credentials, integrations, .. } = set_frozen(api, call, body, true).await?;
     answer::object(StatusCode::OK, &FrozenNamespace { credentials, integrations })
 }
 
 /// `POST {base_url}/namespaces/thaw`
-pub(super) async fn thaw(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn thaw(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     set_frozen(api, call, body, false).await?;
     Ok(answer::no_content())
 }
 
-async fn set_frozen(api: &Inner, call: &Call<'_>, body: &mut Incoming, frozen: bool) -> Result<Freezing, Fault> {
+async fn set_frozen(
+    api: &Inner,
+    call: &Call<'_>,
+    body: &mut Incoming,
+    frozen: bool,
+) -> Result<Freezing, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -56,7 +61,7 @@ async fn set_frozen(api: &Inner, call: &Call<'_>, body: &mut Incoming, frozen: b
 }
 
 /// The namespace that the body names.
-pub(crate) fn parse(body: &[u8]) -> Result<Namespace, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<Namespace, ProblemResponse> {
     let (NamespaceRequest { namespace }, mut flaws) = wire::read(body)?;
     let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     flaws.finish(namespace)

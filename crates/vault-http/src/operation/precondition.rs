@@ -1,6 +1,6 @@
 //! Preconditions of requests that change or delete something (RFC 9110 section 13.1.1).
 
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap};
 use vault_api::ProblemCode;
 use vault_core::Error;
@@ -9,12 +9,12 @@ use vault_core::principal::Principal;
 use vault_core::usecase::{CredentialRef, Vault};
 
 /// Refuses every `If-Match` but `*` where nothing has an entity tag, so that only that can hold.
-pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), Fault> {
+pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     if headers.get_all(header::IF_MATCH).all(|value| value.as_bytes().trim_ascii() == b"*") {
         return Ok(());
     }
     let detail = "This operation has no `ETag`. Send the request without `If-Match`.";
-    Err(Fault::new(ProblemCode::PreconditionFailed, detail))
+    Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail))
 }
 
 /// The revisions of a credential that `If-Match` permits. `None`: any. Weak tags, and those that no credential ever has,
@@ -27,14 +27,16 @@ const NO_REVISION: i64 = 0;
 
 impl Permitted {
     /// What the request's headers permit.
-    pub(super) fn by(headers: &HeaderMap) -> Result<Self, Fault> {
+    pub(super) fn by(headers: &HeaderMap) -> Result<Self, ProblemResponse> {
         let mut values = headers.get_all(header::IF_MATCH).map(|value| value.as_bytes()).peekable();
         if values.peek().is_none() {
             return Ok(Self(None));
         }
         // Several fields of one name are one, with commas between them (RFC 9110 section 5.3).
         Self::parse(&values.collect::<Vec<_>>().join(&b',')).ok_or_else(|| {
-            Fault::malformed("`If-Match` must be `*`, or entity tags in quotation marks with commas between them.")
+            ProblemResponse::malformed(
+                "`If-Match` must be `*`, or entity tags in quotation marks with commas between them.",
+            )
         })
     }
 

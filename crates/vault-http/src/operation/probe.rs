@@ -2,7 +2,7 @@
 
 use super::complete;
 use crate::answer;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,26 +13,26 @@ use vault_api::ProbeStatus;
 const NOT_READY_RETRY: u32 = 5;
 
 /// The process answers.
-pub(crate) fn live() -> Result<HttpResponse, Fault> {
+pub(crate) fn live() -> Result<HttpResponse, ProblemResponse> {
     ok()
 }
 
 /// Everything that requests need is available.
-pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, Fault> {
+pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, ProblemResponse> {
     match complete(runtime, readiness.clone().find_out()).await? {
         Ok(()) => ok(),
-        Err(_) => Err(Fault::unavailable(NOT_READY_RETRY)),
+        Err(_) => Err(ProblemResponse::unavailable(NOT_READY_RETRY)),
     }
 }
 
 /// The same for operators, who are told why not.
-pub(crate) async fn ready_or_why(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, Fault> {
+pub(crate) async fn ready_or_why(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, ProblemResponse> {
     match complete(runtime, readiness.clone().find_out()).await? {
         Ok(()) => ok(),
-        Err(reason) => Err(Fault::unavailable(NOT_READY_RETRY).saying(format!("Not ready: {reason}."))),
+        Err(reason) => Err(ProblemResponse::unavailable(NOT_READY_RETRY).saying(format!("Not ready: {reason}."))),
     }
 }
 
-fn ok() -> Result<HttpResponse, Fault> {
+fn ok() -> Result<HttpResponse, ProblemResponse> {
     answer::object(StatusCode::OK, &ProbeStatus { status: "ok".into() })
 }

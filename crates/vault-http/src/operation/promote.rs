@@ -4,14 +4,14 @@ use super::precondition::Permitted;
 use super::{Inner, credential_id, document, shown};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::PromoteRequest;
 use vault_core::role::Action;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -31,6 +31,6 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 }
 
 /// The version that the body names. Whether there is one is for the use case to say.
-pub(crate) fn parse(body: &[u8]) -> Result<i64, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<i64, ProblemResponse> {
     document::parse::<PromoteRequest>(body).map(|request| request.version)
 }

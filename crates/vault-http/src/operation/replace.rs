@@ -6,7 +6,7 @@ use super::save::idempotency_key;
 use super::{Inner, credential_id};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
@@ -19,7 +19,7 @@ use vault_core::role::Action;
 use vault_core::time::Timestamp;
 use vault_core::usecase::ReplaceRequest;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
     let verify = query::save(call.query(), api.parts.vault.verifies())?;
     content::check(call.headers())?;
@@ -56,7 +56,11 @@ pub(crate) struct Replacement {
 }
 
 /// What `document` replaces the data of a credential of type `kind` by.
-pub(crate) fn parse(mut document: Document, kind: CredentialType, policy: DataPolicy) -> Result<Replacement, Fault> {
+pub(crate) fn parse(
+    mut document: Document,
+    kind: CredentialType,
+    policy: DataPolicy,
+) -> Result<Replacement, ProblemResponse> {
     let data = document.take("data");
     let (vault_api::ReplaceRequest::<IgnoredAny> { expires_at, stage, .. }, mut flaws) = document.read()?;
     let data = data.and_then(|data| flaws.check_all("/data", || CredentialData::parse(kind, data, "/data", policy)));

@@ -4,7 +4,7 @@ use super::Inner;
 use super::document::optional_time;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -20,13 +20,13 @@ use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::usecase::{IdempotencyKey, SaveRequest};
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
     let verify = query::save(call.query(), api.parts.vault.verifies())?;
     content::check(call.headers())?;
     if call.headers().contains_key(header::IF_MATCH) {
         let detail = "This operation creates a credential. Send the request without `If-Match`.";
-        return Err(Fault::new(ProblemCode::PreconditionFailed, detail));
+        return Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
     let request = SaveRequest { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
@@ -43,23 +43,23 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let saved = SavedCredential { id: id.to_string() };
     let mut response = answer::object(StatusCode::CREATED, &saved)?;
     let location = [api.base.as_str(), "/organization-vault/", &saved.id].concat();
-    let location = HeaderValue::try_from(location).map_err(|error| Fault::internal().caused_by(error))?;
+    let location = HeaderValue::try_from(location).map_err(|error| ProblemResponse::internal().caused_by(error))?;
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
 }
 
 /// The client's name for the request, if it gives one.
-pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Fault> {
+pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ProblemResponse> {
     let mut values = headers.get_all("idempotency-key");
     let Some(value) = values.next() else { return Ok(None) };
     let key = value.to_str().ok().and_then(|text| IdempotencyKey::parse(text).ok());
     match (key, values.next()) {
         (Some(key), None) => Ok(Some(key)),
-        _ => Err(Fault::malformed("Send `Idempotency-Key` once, with 1 to 255 visible ASCII characters.")),
+        _ => Err(ProblemResponse::malformed("Send `Idempotency-Key` once, with 1 to 255 visible ASCII characters.")),
     }
 }
 
-pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<SaveRequest, Fault> {
+pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<SaveRequest, ProblemResponse> {
     type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
     // These have rules of their own; the shape of the data depends on the type.

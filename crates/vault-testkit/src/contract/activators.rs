@@ -19,7 +19,7 @@ use vault_core::port::{
     ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
     EndActivation, Find, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository, HandOut, IdGenerator,
     IntegrationChange, IntegrationKey, IntegrationRepository, KeyedDigester, List, ListActivations, NamePosition,
-    NewActivation, SaveCredential, StoredDescription, TakeCredentials, TakenCredential,
+    NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -317,7 +317,7 @@ impl<'a> Activators<'a> {
         id: CredentialId,
         revision: i64,
         change: CredentialChange,
-        description: Option<StoredDescription>,
+        description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
         let act = ChangeCredential { organization, id, revision, change, description, expires_at };

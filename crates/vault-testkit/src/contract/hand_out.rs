@@ -11,7 +11,7 @@ use vault_core::activation::{HandOutRefusal, SignedRule, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
-use vault_core::port::{CredentialChange, HandOut, StoredDescription};
+use vault_core::port::{CredentialChange, HandOut, StoredMetadata};
 
 /// What is handed out is recorded once, and stays live.
 pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
@@ -118,7 +118,7 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let id = world.saved_in("contract").await.id;
     let (begun, _) = world.activate(&principal, "contract").await;
     let rule = SignedRule { vend: VendRule::Short, code: Some(digest("short")) };
-    let ruled = StoredDescription { rule, ..undescribed() };
+    let ruled = StoredMetadata { rule, ..undescribed() };
     world.change_credential(id, 1, CredentialChange::Describe, Some(ruled)).await;
     let raw = world.hand_out(&principal, "contract", begun, &[id]);
     assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));

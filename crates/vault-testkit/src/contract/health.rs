@@ -9,7 +9,7 @@ use vault_core::activation::VendedForm;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, HealthState, LastCheck};
-use vault_core::hourly::{HOUR_SECONDS, Hourly};
+use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
 use vault_core::port::{
     CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CredentialChange, Expired, List, ListCredentials, NoteActivated, RecordCheck,
@@ -71,14 +71,14 @@ pub async fn a_list_is_filtered_by_health(suite: &dyn ContractStore) {
 }
 
 /// Counts of comparisons go when their hour is over.
-pub async fn counts_of_comparisons_are_swept(suite: &dyn ContractStore) {
+pub async fn counts_of_comparisons_are_deleted(suite: &dyn ContractStore) {
     let long_ago = Timestamp::from_millis(1_000_000_000_000); // it sweeps nothing of other cases
     let world = World::at(suite, long_ago).await;
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     world.store.match_credential(world.matches(&principal, id)).await.unwrap();
     world.clock.advance_millis(HOUR_SECONDS * 1_000);
-    assert!(world.store.sweep(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
+    assert!(world.store.delete_expired(Expired::HourlyCounts, world.now()).await.unwrap() >= 1);
 }
 
 /// A requested check is taken by one activation side, once; what it found is stored with its version.
@@ -135,12 +135,12 @@ pub async fn requested_checks_are_limited(suite: &dyn ContractStore) {
     let principal = world.embedder();
     let id = world.saved(&principal).await;
     world.take_checks(None).await;
-    for _ in 0..Hourly::CHECKS {
+    for _ in 0..HourlyLimit::CHECKS {
         world.store.request_check(world.request_check(&principal, id, None)).await.unwrap();
     }
     let refused = world.store.request_check(world.request_check(&principal, id, None)).await.decided();
     assert!(matches!(refused, Err(Refusal::TooOften(1..=3_601))), "{refused:?}");
-    assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, Hourly::CHECKS as usize);
+    assert_eq!(world.audited(AuditAction::CredentialCheckRequested).await, HourlyLimit::CHECKS as usize);
 }
 
 /// Handing out is a use of each credential, which its organization sees, newest first, for thirty days.
@@ -175,6 +175,6 @@ pub async fn what_is_handed_out_is_a_use(suite: &dyn ContractStore) {
     }
     assert_eq!(world.versions(&principal, id).await.current.last_activated_at, Some(minute));
     world.clock.advance_millis(USE_SECONDS * 1_000);
-    while world.store.sweep(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
+    while world.store.delete_expired(Expired::CredentialUses, world.now()).await.unwrap() > 0 {}
     assert_eq!(world.uses(&principal, id, None).await.unwrap(), Vec::<String>::new());
 }

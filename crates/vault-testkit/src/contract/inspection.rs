@@ -13,7 +13,7 @@ use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    AuditSealer as _, Closures, IdGenerator as _, InstancePart, RecordedStates, StoredDescription, StoredPlace,
+    AuditSealer as _, ClosedState, IdGenerator as _, InstancePart, RecordedStates, StoredMetadata, StoredPlace,
 };
 use vault_core::role::Role;
 
@@ -76,7 +76,7 @@ pub async fn a_credential_is_read_whole(suite: &dyn ContractStore) {
     let read = world.versions(&embedder, id).await;
     let mut change = world.change_version(&embedder, &read, world.replacement(&read));
     let labels = vec![digest("a"), digest("b")];
-    change.act.description = Some(StoredDescription { labels, ..undescribed() });
+    change.act.description = Some(StoredMetadata { labels, ..undescribed() });
     world.store.change_credential(change).await.unwrap();
     let versions = world.versions(&embedder, id).await;
 
@@ -126,7 +126,7 @@ pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
         });
         let mut frozen: Vec<Namespace> = frozen.iter().map(|name| namespace(name)).collect();
         frozen.sort();
-        assert_eq!(found, Some(Closures { state, frozen }));
+        assert_eq!(found, Some(ClosedState { state, frozen }));
     };
     other.set_frozen("theirs", true).await;
     closures(OrganizationState::Active, &[]).await;

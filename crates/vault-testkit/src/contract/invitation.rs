@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::account::{Account, AccountGrant, AccountLogins, AccountState, ListedAccount, SignedAccount};
 use vault_core::audit::AuditAction;
-use vault_core::hourly::{HOUR_SECONDS, Hourly};
+use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::{OrganizationId, SeedId};
 use vault_core::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
 use vault_core::organization::OrganizationState;
@@ -113,12 +113,12 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject
         let command = world.invite(principal, &invitation, address.unwrap_or(free));
         world.store.create_invitation(command).await.decided()
     };
-    for _ in 0..Hourly::ADDRESS_CONFLICTS {
+    for _ in 0..HourlyLimit::ADDRESS_CONFLICTS {
         assert_eq!(invites(&session, None).await, Ok(()));
         assert_eq!(invites(&session, Some(taken.address)).await, Err(Refusal::AddressInUse));
     }
     let recorded = world.audited(AuditAction::InvitationRefused).await;
-    assert_eq!(recorded, usize::try_from(Hourly::ADDRESS_CONFLICTS).unwrap());
+    assert_eq!(recorded, usize::try_from(HourlyLimit::ADDRESS_CONFLICTS).unwrap());
     for address in [None, Some(taken.address)] {
         let outcome = invites(&session, address).await;
         assert!(matches!(outcome, Err(Refusal::TooManyConflicts(1..=3_601))), "{outcome:?}");

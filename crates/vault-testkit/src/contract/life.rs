@@ -7,11 +7,11 @@ use super::world::{World, undescribed};
 use std::sync::Arc;
 use vault_core::activation::{SignedRule, VendRule};
 use vault_core::audit::AuditAction;
-use vault_core::hourly::{HOUR_SECONDS, Hourly};
+use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
 use vault_core::port::{
     ChangeCredential, CredentialChange, CredentialStore, ListCredentials, ListPosition, MatchCredential, RequestCheck,
-    StoredDescription, StoredVersions,
+    StoredMetadata, StoredVersions,
 };
 use vault_core::principal::Principal;
 use vault_core::sealed::SealedMetadata;
@@ -39,7 +39,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         &self,
         principal: &Principal,
         read: &StoredVersions,
-        description: StoredDescription,
+        description: StoredMetadata,
     ) -> Command<ChangeCredential> {
         let act = ChangeCredential {
             organization: self.organization,
@@ -80,7 +80,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     let read = world.versions(&principal, id).await;
     assert_eq!((&read.current.metadata, read.current.expires_at), (&None, None));
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
-    let description = StoredDescription {
+    let description = StoredMetadata {
         metadata: Some(sealed.clone()),
         labels: vec![digest("b"), digest("c")],
         rule: SignedRule { vend: VendRule::Short, code: Some(digest("short")) },
@@ -113,7 +113,7 @@ pub async fn metadata_needs_an_active_key(suite: &dyn CredentialSubject) {
     let replacement = world.replace_key(world.key);
     assert!(world.store.replace_organization_key(replacement).await.unwrap());
     let metadata = Some(SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") });
-    let description = StoredDescription { metadata, ..undescribed() };
+    let description = StoredMetadata { metadata, ..undescribed() };
     let change = world.described(&principal, &read, description.clone());
     assert_eq!(world.store.change_credential(change).await.decided(), Err(Refusal::Contended));
     assert_eq!(world.versions(&principal, id).await, read);
@@ -185,15 +185,15 @@ pub async fn comparisons_are_counted(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
     let (id, another) = (world.saved(&principal).await, world.saved(&principal).await);
-    let outcomes = race((0..Hourly::MATCHES + 6).map(|_| {
+    let outcomes = race((0..HourlyLimit::MATCHES + 6).map(|_| {
         let (command, store) = (world.matches(&principal, id), Arc::clone(&world.store));
         async move { store.match_credential(command).await.decided().map(|row| row.id) }
     }))
     .await;
-    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(id)).count(), Hourly::MATCHES as usize);
+    assert_eq!(outcomes.iter().filter(|outcome| **outcome == Ok(id)).count(), HourlyLimit::MATCHES as usize);
     let refused = |outcome: &Result<CredentialId, Refusal>| matches!(outcome, Err(Refusal::TooOften(1..=3_601)));
     assert_eq!(outcomes.iter().filter(|outcome| refused(outcome)).count(), 6);
-    assert_eq!(world.audited(AuditAction::CredentialMatched).await, Hourly::MATCHES as usize);
+    assert_eq!(world.audited(AuditAction::CredentialMatched).await, HourlyLimit::MATCHES as usize);
     assert_eq!(world.store.match_credential(world.matches(&principal, another)).await.unwrap().id, another);
     let foreign = other.matches(&stranger, id);
     assert_eq!(other.store.match_credential(foreign).await.decided().err(), Some(Refusal::NotFound));

@@ -273,7 +273,7 @@ impl<'a> History<'a> {
     }
 
     async fn save(&mut self, who: usize, namespace: usize, key: Option<usize>, body: usize) -> Result<(), Difference> {
-        // A key of each day, so that none grows old enough to be swept or not.
+        // A key of each day, so that none grows old enough to be deleted or not.
         let day = self.world.now().as_millis() / DAY_MILLIS;
         let body_digest = FakeDigester::default().digest(DigestPurpose::IdempotentBody, &[&[body == 0].map(u8::from)]);
         let principal = self.principal(who);

@@ -8,7 +8,7 @@ use vault_core::audit::AuditAction;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::port::{
     ChangeCredential, CredentialChange, DestroyOrganizationKey, FindSealed, IdGenerator, KeyDestruction, MoveSealed,
-    NewVersion, SealedContent, SealedCount, SealedPart, SealedRow, StoredDescription, StoredVersions,
+    NewVersion, SealedContent, SealedCount, SealedPart, SealedRow, StoredMetadata, StoredVersions,
 };
 use vault_core::principal::Principal;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
@@ -67,7 +67,7 @@ impl World<'_> {
         change: CredentialChange,
         metadata: Option<SealedMetadata>,
     ) -> Command<ChangeCredential> {
-        let description = metadata.map(|said| StoredDescription { metadata: Some(said), ..undescribed() });
+        let description = metadata.map(|said| StoredMetadata { metadata: Some(said), ..undescribed() });
         let act = ChangeCredential {
             organization: self.organization,
             id: read.current.id,

@@ -52,7 +52,7 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
         assert_eq!(answer.unwrap_err(), Denial::OrganizationClosed);
     }
     assert_eq!(world.audit_length().await, entries + 1);
-    while world.store.sweep(Expired::Erasures, world.now()).await.unwrap() > 0 {}
+    while world.store.delete_expired(Expired::Erasures, world.now()).await.unwrap() > 0 {}
     assert_eq!(suite.rows(world.organization).await, Vec::<String>::new());
     assert!(!world.store.delete_organization(deletion(&world)).await.unwrap());
     assert_eq!(world.audit_length().await, entries + 1);

@@ -25,7 +25,7 @@ use vault_core::port::{
     ConcludeProof, Conclusion, CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find,
     IdGenerator, IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
     RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
-    SetOrganizationState, StoredDescription,
+    SetOrganizationState, StoredMetadata,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -534,7 +534,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 }
 
 /// Nothing is said of a credential.
-pub(super) fn undescribed() -> StoredDescription {
+pub(super) fn undescribed() -> StoredMetadata {
     let rule = SignedRule { vend: VendRule::Any, code: Some(digest("rule")) };
-    StoredDescription { metadata: None, labels: Vec::new(), rule }
+    StoredMetadata { metadata: None, labels: Vec::new(), rule }
 }

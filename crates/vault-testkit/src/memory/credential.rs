@@ -5,12 +5,12 @@ use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use vault_core::credential::Superseded;
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     CHECKER_SECONDS, ChangeCredential, CredentialChange, CredentialRepository, CredentialUse, DeleteCredential, Find,
     Idempotency, List, ListCredentials, ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError,
-    StoredCredential, StoredDescription, StoredVersion, StoredVersions, UnreadExpiry, UsePosition,
+    StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UnreadExpiry, UsePosition,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -96,7 +96,7 @@ impl CredentialRepository for MemoryStore {
                 return Decided::Refused(Err(Refusal::NotFound));
             };
             let (stored, subject) = (row.stored.clone(), format!("match:{id}"));
-            if let Some(seconds) = state.refused_for(organization, &subject, Hourly::MATCHES, now) {
+            if let Some(seconds) = state.refused_for(organization, &subject, HourlyLimit::MATCHES, now) {
                 return Decided::Refused(Err(Refusal::TooOften(seconds)));
             }
             state.count(organization, &subject, now);
@@ -256,7 +256,7 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
         }
         CredentialChange::Describe => row.stored.version,
     };
-    if let Some(StoredDescription { metadata, labels, rule }) = description {
+    if let Some(StoredMetadata { metadata, labels, rule }) = description {
         (row.stored.metadata, row.labels, row.stored.rule) = (metadata, labels, rule);
     }
     row.stored.expires_at = expires_at;
@@ -338,7 +338,7 @@ impl State {
         if self.checker_seen_at.is_none_or(|seen| seen.plus_seconds(CHECKER_SECONDS) < now) {
             return Err(Refusal::NoChecker);
         }
-        if let Some(seconds) = self.refused_for(organization, "checks", Hourly::CHECKS, now) {
+        if let Some(seconds) = self.refused_for(organization, "checks", HourlyLimit::CHECKS, now) {
             return Err(Refusal::TooOften(seconds));
         }
         self.count(organization, "checks", now);

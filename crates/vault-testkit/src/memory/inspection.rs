@@ -7,7 +7,7 @@ use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    Closures, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
+    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
     TakenCredential, WholeCredential,
 };
 
@@ -68,11 +68,11 @@ impl Inspection for MemoryStore {
         })
     }
 
-    async fn closures(&self, organization: OrganizationId) -> Result<Option<Closures>, StoreError> {
+    async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {
         self.decide(|state| {
             let frozen = state.frozen.keys().filter(|(of, _)| *of == organization).map(|(_, name)| name.clone());
             let found = state.organizations.get(&organization)?;
-            Some(Closures { state: found.state, frozen: frozen.collect() })
+            Some(ClosedState { state: found.state, frozen: frozen.collect() })
         })
     }
 

@@ -5,7 +5,7 @@ use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use vault_core::account::ACCOUNT_LIMIT_REACHED;
 use vault_core::digest::Digest;
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::port::{
     ChangeInvitation, ConfirmEnrolment, CreateInvitation, InvitationChange, InvitationRepository, OpenInvitation,
@@ -100,7 +100,7 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
     let is_counted = *principal != Principal::Operator;
-    if is_counted && let Some(seconds) = state.refused_for(organization, HOURLY, Hourly::ADDRESS_CONFLICTS, now) {
+    if is_counted && let Some(seconds) = state.refused_for(organization, HOURLY, HourlyLimit::ADDRESS_CONFLICTS, now) {
         return Decided::Refused(Err(Refusal::TooManyConflicts(seconds)));
     }
     if state.account_by_address(address).is_some() {

@@ -41,7 +41,7 @@ pub(crate) struct Setting {
     pub(crate) tally: Arc<AuditTally>,
     ids: Arc<SequentialIds>,
     entropy: Arc<SeededEntropy>,
-    ambient: Ambient,
+    environment: Environment,
     digester: Arc<FakeDigester>,
     sealer: Arc<PlainSealer>,
 }
@@ -52,7 +52,7 @@ impl Setting {
         let operator = fake.operator();
         let acme = operator.create_organization("Acme").await.unwrap().id;
         let other = operator.create_organization("Other").await.unwrap().id;
-        let FakeVault { store, clock, ids, events, ambient, tally, sealer, .. } = fake;
+        let FakeVault { store, clock, ids, events, environment, tally, sealer, .. } = fake;
         Self {
             clock,
             events,
@@ -64,7 +64,7 @@ impl Setting {
             tally,
             ids,
             entropy: Arc::new(SeededEntropy::default()),
-            ambient,
+            environment,
             digester: Arc::new(FakeDigester::default()),
             sealer,
             store,
@@ -72,18 +72,18 @@ impl Setting {
     }
 
     pub(crate) fn operator(&self) -> Operator {
-        Operator::new(self.ambient.clone(), self.tally.clone(), self.store.clone(), self.sealer.clone())
+        Operator::new(self.environment.clone(), self.tally.clone(), self.store.clone(), self.sealer.clone())
     }
 
     pub(crate) fn integrations(&self) -> Integrations {
         let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
-        Integrations::new(self.ambient.clone(), self.store.clone(), entropy, digester)
+        Integrations::new(self.environment.clone(), self.store.clone(), entropy, digester)
     }
 
     /// What integrations do. Nothing is checked against storages.
     pub(crate) fn blind(&self) -> Activations {
         let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
-        Activations::new(self.ambient.clone(), self.tally.clone(), store, opener, digester)
+        Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
             .vendor(self.vends.then(|| self.storage.clone() as Arc<dyn CredentialVendor>))
             .live_limit(self.live_limit)
     }
@@ -96,7 +96,7 @@ impl Setting {
         let (store, sealer) = (self.store.clone(), self.sealer.clone());
         let probe = self.vends.then(|| self.storage.clone() as Arc<dyn vault_core::port::StorageProbe>);
         let (tally, digester) = (self.tally.clone(), self.digester.clone());
-        Vault::new(self.ambient.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
+        Vault::new(self.environment.clone(), tally, store, sealer.clone(), sealer, digester).limit(1_000).probe(probe)
     }
 
     /// Somebody of an embedding service in Acme.

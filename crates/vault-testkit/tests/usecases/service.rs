@@ -35,7 +35,7 @@ pub(crate) struct Service {
     pub(crate) work: Arc<Work>,
     ids: Arc<SequentialIds>,
     tokens: Arc<FakeTokens>,
-    ambient: Ambient,
+    environment: Environment,
     pub(crate) tally: Arc<AuditTally>,
     pub(crate) accounts: Accounts,
 }
@@ -59,17 +59,17 @@ impl Service {
         let hasher = Arc::new(FakeHasher::default());
         let work = Arc::new(Work::default());
         let passcodes = Noted::new(FakePasscodes::new(ids.clone(), digester.clone()), &work);
-        let ambient = Ambient {
+        let environment = Environment {
             clock: clock.clone(),
             ids: ids.clone(),
             events: events.clone(),
             audit: Noted::new(FakeAuditSealer, &work),
             origins: Arc::new(vault_core::port::NoOrigins),
         };
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));
         let ports = AccountPorts {
-            ambient: ambient.clone(),
+            environment: environment.clone(),
             tally: tally.clone(),
             store: store.clone(),
             hasher: Noted::new(hasher.clone(), &work),
@@ -79,7 +79,7 @@ impl Service {
             entropy: Arc::new(SeededEntropy::default()),
         };
         let accounts = Accounts::new(INSTANCE, ports);
-        let service = Self { store, clock, events, hasher, work, ids, tokens, ambient, tally, accounts };
+        let service = Self { store, clock, events, hasher, work, ids, tokens, environment, tally, accounts };
         for name in ["Acme", "Other"] {
             service.organization(name).await;
         }
@@ -96,8 +96,8 @@ impl Service {
 
     pub(crate) fn operator(&self) -> Operator {
         let sealer = Arc::new(PlainSealer::new(self.store.clone(), self.ids.clone()));
-        let tally = Arc::new(AuditTally::new(self.ambient.clone(), self.store.clone()));
-        Operator::new(self.ambient.clone(), tally, self.store.clone(), sealer)
+        let tally = Arc::new(AuditTally::new(self.environment.clone(), self.store.clone()));
+        Operator::new(self.environment.clone(), tally, self.store.clone(), sealer)
     }
 
     /// Somebody with access to the machine.

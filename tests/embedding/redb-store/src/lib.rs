@@ -8,7 +8,7 @@ mod row;
 
 use async_trait::async_trait;
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
-use row::{Credential, Entry, Hourly, Instance, Organization, Request, Version};
+use row::{Credential, Entry, HourlyLimit, Instance, Organization, Request, Version};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
@@ -448,15 +448,15 @@ impl CredentialRepository for RedbStore {
             rows.judge(&command.principal)?;
             let MatchCredential { organization, id } = command.act;
             let Some(row) = rows.credential(organization, id)? else { return Err(Refusal::NotFound.into()) };
-            let counted: Option<Hourly> = rows.get(COMPARISONS, &place(organization, id))?;
-            let counted =
-                counted.map(|row| hourly::Hourly { count: row.count, since: row.since.map(Timestamp::from_millis) });
+            let counted: Option<HourlyLimit> = rows.get(COMPARISONS, &place(organization, id))?;
+            let counted = counted
+                .map(|row| hourly::HourlyLimit { count: row.count, since: row.since.map(Timestamp::from_millis) });
             let counted = counted.unwrap_or_default();
-            if let Some(seconds) = counted.refused_for(hourly::Hourly::MATCHES, command.now) {
+            if let Some(seconds) = counted.refused_for(hourly::HourlyLimit::MATCHES, command.now) {
                 return Err(Refusal::TooOften(seconds).into());
             }
             let counted = counted.plus_one(command.now);
-            let counted = Hourly { count: counted.count, since: counted.since.map(Timestamp::as_millis) };
+            let counted = HourlyLimit { count: counted.count, since: counted.since.map(Timestamp::as_millis) };
             rows.put(COMPARISONS, &place(organization, id), &counted)?;
             rows.record(&command.audit)?;
             row.stored(id).ok_or_else(|| damaged("credentials", id))

@@ -7,7 +7,7 @@ use vault_core::credential::{CredentialType, Superseded};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{SaveCredential, StoredCredential, StoredDescription, StoredVersion, StoredVersions};
+use vault_core::port::{SaveCredential, StoredCredential, StoredMetadata, StoredVersion, StoredVersions};
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedMetadata,
@@ -202,7 +202,7 @@ impl Credential {
         row
     }
 
-    pub(crate) fn describe(&mut self, said: &StoredDescription) {
+    pub(crate) fn describe(&mut self, said: &StoredMetadata) {
         self.vend = said.rule.vend.as_str().to_owned();
         self.rule_code = said.rule.code.map(|code| *code.as_bytes());
         self.metadata =
@@ -274,7 +274,7 @@ pub(crate) struct Request {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct Hourly {
+pub(crate) struct HourlyLimit {
     pub(crate) count: u32,
     pub(crate) since: Option<i64>,
 }

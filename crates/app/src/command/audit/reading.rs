@@ -175,7 +175,7 @@ async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, 
         Some(name) => Scope::One(Organizations::of(vault).await?.id_of(name)?),
         None => Scope::All,
     };
-    let now = vault.ports().ambient.now();
+    let now = vault.ports().environment.now();
     let filter = AuditFilter {
         since: args.since.map(|moment| moment.before(now)),
         until: args.until.map(|moment| moment.before(now)),

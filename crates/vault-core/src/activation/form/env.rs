@@ -1,4 +1,4 @@
-//! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
+//! EnvironmentVariables variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
 //! variable, have variables of OrgVault.
 
 use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
@@ -27,7 +27,7 @@ pub struct PrivateFile {
 
 /// All that a command gets that is started for a credential.
 #[derive(Debug)]
-pub struct Environment {
+pub struct EnvironmentVariables {
     /// Variables.
     pub variables: Vec<Assignment>,
     /// Files.
@@ -142,7 +142,7 @@ const OWN: [&str; 8] = [
     "ORGVAULT_HEADERS_FILE",
 ];
 
-impl Environment {
+impl EnvironmentVariables {
     /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place,
     /// and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
     ///

@@ -75,7 +75,7 @@ impl Accounts {
         if password.expose_secret().len() > password::MAX_BYTES {
             return Err(self.refused(LoginRefusal::Impossible, None, network));
         }
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
         let attempt = Attempt { actor, network, network_digest, decoy: self.decoy_number(email), reserved_at: now };
         // A seat is taken before the account is looked up, and by the network alone, so that an overload looks the same
@@ -102,7 +102,7 @@ impl Accounts {
         let is_own = fits && uncounted.is_none();
         let own = if is_own { &reserved } else { decoy };
         if is_own {
-            self.ambient.emit(Event::PasswordEvaluated);
+            self.environment.emit(Event::PasswordEvaluated);
         }
         let account = own.signed.grant.account;
         let (owner, stored) = is_own.then(|| (account, own.password.clone())).unzip();
@@ -158,10 +158,10 @@ impl Accounts {
             Conclusion::Completed => {
                 let (account, network) = (reserved.signed.grant.account, attempt.network);
                 if reserved.attempts > FREE_ATTEMPTS {
-                    self.ambient.emit(Event::LoginUnlocked { account, network });
+                    self.environment.emit(Event::LoginUnlocked { account, network });
                 }
-                self.ambient.emit(Event::LoginSucceeded { account, session, network });
-                recorded.into_iter().for_each(|recorded| self.ambient.emit(recorded));
+                self.environment.emit(Event::LoginSucceeded { account, session, network });
+                recorded.into_iter().for_each(|recorded| self.environment.emit(recorded));
                 Ok(())
             }
             refused => Err(self.conclusion(refused, reserved, attempt)),
@@ -180,18 +180,19 @@ impl Accounts {
         change: OwnChange,
         action: AuditAction,
     ) -> Result<(), Error> {
-        let (now, actor, subject) = (self.ambient.now(), Actor::from(principal), Subject::Account(principal.account));
+        let (now, actor, subject) =
+            (self.environment.now(), Actor::from(principal), Subject::Account(principal.account));
         let affected = match &change {
             OwnChange::Password { after, .. } => subject.left(RecordedRow::Account, after.state(&*self.digester)),
             OwnChange::PendingSeed { .. } | OwnChange::RecoveryCodes(_) => subject.into(),
         };
-        let audit = self.ambient.record(now, Some(principal.organization), actor, action, affected);
+        let audit = self.environment.record(now, Some(principal.organization), actor, action, affected);
         self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await
     }
 
     /// The principal's own account, as the store has it.
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> Result<OwnAccount, Error> {
-        Ok(self.store.own_account(principal.clone(), self.ambient.now()).await?)
+        Ok(self.store.own_account(principal.clone(), self.environment.now()).await?)
     }
 
     /// Which code of the account the passcode is, used or not.
@@ -200,8 +201,8 @@ impl Accounts {
         Ok(match passcode {
             Passcode::TimeBased(digits) => self
                 .passcodes
-                .matching_step(account, &reserved.seed, digits, self.ambient.now())
-                .inspect_err(|error| self.ambient.report(error))?
+                .matching_step(account, &reserved.seed, digits, self.environment.now())
+                .inspect_err(|error| self.environment.report(error))?
                 .map(PasscodeProof::Step),
             Passcode::Recovery(digits) => {
                 let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
@@ -232,7 +233,7 @@ impl Accounts {
     fn count_uncounted(&self, actor: Actor, place: Option<(OrganizationId, AccountId)>) {
         let subject = place.map_or(Subject::UnknownAddresses, |(_, account)| Subject::Account(account));
         let organization = place.map(|(organization, _)| organization);
-        self.tally.count(self.ambient.now(), organization, actor, AuditAction::LoginTurnedAway, subject);
+        self.tally.count(self.environment.now(), organization, actor, AuditAction::LoginTurnedAway, subject);
     }
 
     /// Concludes a failed attempt, and returns its error.
@@ -254,15 +255,16 @@ impl Accounts {
             brought,
             refusal: self.refusal_records(reserved, attempt.actor),
             network: attempt.network_digest,
-            now: self.ambient.now(),
+            now: self.environment.now(),
         };
         Ok(self.store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await?)
     }
 
     fn refusal_records(&self, reserved: &ReservedAccount, actor: Actor) -> RefusalRecords {
         let (organization, account) = (reserved.signed.grant.organization, reserved.signed.grant.account);
-        let now = self.ambient.now();
-        let record = |action| self.ambient.record(now, Some(organization), actor, action, Subject::Account(account));
+        let now = self.environment.now();
+        let record =
+            |action| self.environment.record(now, Some(organization), actor, action, Subject::Account(account));
         RefusalRecords {
             refused: record(AuditAction::LoginRefused),
             passcode_refused: record(AuditAction::LoginPasscodeRefused),
@@ -281,7 +283,7 @@ impl Accounts {
             Conclusion::Refused(refusal) => refused(refusal),
             Conclusion::PasscodeDisabled => {
                 let error = refused(LoginRefusal::WrongPasscode);
-                self.ambient.emit(Event::LoginPasscodeDisabled { account, network });
+                self.environment.emit(Event::LoginPasscodeDisabled { account, network });
                 error
             }
             Conclusion::Denied(denial) => {
@@ -291,16 +293,16 @@ impl Accounts {
         };
         let class = AttemptClass { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
         if class.attempts == CLOSING_ATTEMPTS {
-            self.ambient.emit(Event::LoginClassClosed { account, network });
+            self.environment.emit(Event::LoginClassClosed { account, network });
         } else if let Some(until) = class.waits_until(attempt.reserved_at) {
-            self.ambient.emit(Event::LoginLocked { account, network, attempts: class.attempts, until });
+            self.environment.emit(Event::LoginLocked { account, network, attempts: class.attempts, until });
         }
         error
     }
 
     /// Counts a refusal, and returns its error.
     pub(super) fn refused(&self, refusal: LoginRefusal, account: Option<AccountId>, network: Network) -> Error {
-        self.ambient.emit(Event::LoginRefused { refusal, account, network });
+        self.environment.emit(Event::LoginRefused { refusal, account, network });
         Refusal::InvalidLogin.into()
     }
 

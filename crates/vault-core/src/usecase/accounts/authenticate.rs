@@ -11,7 +11,7 @@ impl Accounts {
     /// # Errors
     /// [`Refusal::Token`](crate::Refusal::Token): the token is not ours, not authentic or not valid now.
     pub fn authenticate(&self, token: &str) -> Result<SessionPrincipal, Error> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let claims = self.tokens.verify(token, now)?;
         self.uses.note(claims.organization, claims.session, now);
         Ok(SessionPrincipal {

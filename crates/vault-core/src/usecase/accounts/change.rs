@@ -125,10 +125,10 @@ impl Accounts {
         let act =
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
         let affected = self.left_by(&act);
-        let command = self.ambient.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
-        self.ambient.emit(recorded);
+        self.environment.emit(recorded);
         Ok(ChangedAccount { account: listed, passcode, enrolment })
     }
 
@@ -209,7 +209,7 @@ impl Accounts {
 
     fn decide_re_enrolment(&self, current: &SignedAccount) -> Result<Decided, Error> {
         let code = EnrolmentCode::generate(&*self.entropy)?;
-        let created_at = self.ambient.now();
+        let created_at = self.environment.now();
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
         // Says that it re-enrols whatever the account's state is, so that its digest never fits an invitation.
         let grant = AccountGrant { state: AccountState::ReEnrolling, ..current.grant.clone() };

@@ -36,10 +36,10 @@ impl Accounts {
         };
         let act = ChangeInvitation { organization, account, version: current.version, change };
         let affected = Subject::Account(account).left(RecordedRow::Invitation, state);
-        let command = self.ambient.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;
-        self.ambient.emit(recorded);
+        self.environment.emit(recorded);
         Ok(ChangedAccount { account: changed, passcode: None, enrolment: None })
     }
 }

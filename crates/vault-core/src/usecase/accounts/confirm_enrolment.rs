@@ -33,22 +33,23 @@ impl Accounts {
             let signed = self.enrolled(&stored.invitation, account.as_ref(), seed.id)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
-            let (now, subject) = (self.ambient.now(), Subject::Account(grant.account));
+            let (now, subject) = (self.environment.now(), Subject::Account(grant.account));
             let organization = Some(grant.organization);
-            let record =
-                |action, affected: Affected| self.ambient.record(now, organization, Actor::Unknown, action, affected);
+            let record = |action, affected: Affected| {
+                self.environment.record(now, organization, Actor::Unknown, action, affected)
+            };
             let step = match Passcode::read(passcode) {
                 Passcode::TimeBased(digits) => self
                     .passcodes
                     .matching_step(grant.account, &seed, &digits, now)
-                    .inspect_err(|error| self.ambient.report(error))?,
+                    .inspect_err(|error| self.environment.report(error))?,
                 Passcode::Recovery(_) | Passcode::Impossible => None,
             };
             let Some(step) = step else {
                 let audit = record(AuditAction::EnrolmentRefused, subject.into());
                 let refused = Event::recorded(&audit);
                 self.store.append(vec![audit]).await?;
-                self.ambient.emit(refused);
+                self.environment.emit(refused);
                 return Err(Refusal::InvalidEnrolment.into());
             };
             let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester));
@@ -68,7 +69,7 @@ impl Accounts {
                 Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
                 confirmed => {
                     confirmed?;
-                    self.ambient.emit(enrolled);
+                    self.environment.emit(enrolled);
                     return Ok(());
                 }
             }

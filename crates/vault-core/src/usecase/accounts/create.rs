@@ -67,7 +67,7 @@ impl Accounts {
             return Err(Refusal::AddressTaken.into());
         }
 
-        let account = AccountId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
+        let account = AccountId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let state = AccountState::Active;
         let grant = AccountGrant { account, organization: organization.id, email, role: request.role, state };
         let made = under_active_key(&*self.digester, || self.create_once(&grant, &password)).await?;
@@ -97,10 +97,10 @@ impl Accounts {
         };
         let affected = Subject::Account(account).left(RecordedRow::Account, act.signed.state(&*self.digester));
         let action = AuditAction::AccountCreated;
-        let command = self.ambient.command(&Principal::Operator, Some(organization), action, affected, act);
+        let command = self.environment.command(&Principal::Operator, Some(organization), action, affected, act);
         let created = Event::recorded(&command.audit);
         self.store.create_account(command).await?;
-        self.ambient.emit(created);
+        self.environment.emit(created);
         Ok((seed.secret, recovery.codes))
     }
 

@@ -51,7 +51,7 @@ impl Accounts {
         let password = self.hasher.hash(permit, grant.account, password.clone()).await?;
         let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
         let recovery = self.passcodes.new_recovery_codes(grant.account)?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let subject = Subject::Account(grant.account);
         let action = AuditAction::EnrolmentDrafted;
         let command = WriteDraft {
@@ -60,13 +60,13 @@ impl Accounts {
             code,
             draft: EnrolmentDraft { password, seed: seed.sealed, recovery_codes: recovery.digests },
             now,
-            audit: self.ambient.record(now, Some(grant.organization), Actor::Unknown, action, subject),
+            audit: self.environment.record(now, Some(grant.organization), Actor::Unknown, action, subject),
         };
         let drafted = Event::recorded(&command.audit);
         if !self.store.write_draft(command).await? {
             return Err(Refusal::InvalidEnrolment.into());
         }
-        self.ambient.emit(drafted);
+        self.environment.emit(drafted);
         Ok(DraftedEnrolment { email: grant.email.clone(), passcode: seed.secret, recovery_codes: recovery.codes })
     }
 
@@ -76,7 +76,7 @@ impl Accounts {
     /// [`Refusal::InvalidEnrolment`], also where the row does not fit its code.
     pub(super) async fn open_invitation(&self, code: &SecretString) -> Result<OpenInvitation, Error> {
         let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
-        let found = self.store.find_invitation(code.digest(&*self.digester), self.ambient.now()).await?;
+        let found = self.store.find_invitation(code.digest(&*self.digester), self.environment.now()).await?;
         let found = found.ok_or(Refusal::InvalidEnrolment)?;
         self.digester.know(&[found.stored.digest.key]).await?;
         if found.stored.is_sound(&*self.digester) {

@@ -55,7 +55,7 @@ impl Accounts {
             }
             AccountRef::Id(organization, account) => (Scope::One(organization), AccountKey::Id(organization, account)),
         };
-        let query = Find { principal: principal.clone(), of: scope, key, now: self.ambient.now() };
+        let query = Find { principal: principal.clone(), of: scope, key, now: self.environment.now() };
         Ok(self.store.find_account(query).await?.ok_or(Refusal::NotFound)?)
     }
 }

@@ -49,8 +49,8 @@ impl Accounts {
         email: &EmailAddress,
         role: Role,
     ) -> Result<Invited, Error> {
-        let now = self.ambient.now();
-        let account = AccountId::from_uuid(self.ambient.ids.ordered(now));
+        let now = self.environment.now();
+        let account = AccountId::from_uuid(self.environment.ids.ordered(now));
         let code = EnrolmentCode::generate(&*self.entropy)?;
         let address = self.address(email);
         let (email, state) = (email.clone(), AccountState::Invited);
@@ -63,15 +63,15 @@ impl Accounts {
         let act = CreateInvitation {
             stored: StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester),
             address,
-            address_in_use: self.ambient.record(now, organization, Actor::from(principal), refused, subject),
+            address_in_use: self.environment.record(now, organization, Actor::from(principal), refused, subject),
         };
         let affected = subject.left(RecordedRow::Invitation, act.stored.state(&*self.digester));
-        let command = self.ambient.command(principal, organization, AuditAction::AccountInvited, affected, act);
+        let command = self.environment.command(principal, organization, AuditAction::AccountInvited, affected, act);
         let (invited, in_use) = (Event::recorded(&command.audit), Event::recorded(&command.act.address_in_use));
         let outcome = self.store.create_invitation(command).await;
         match &outcome {
-            Ok(()) => self.ambient.emit(invited),
-            Err(StoreError::Refused(Refusal::AddressInUse)) => self.ambient.emit(in_use),
+            Ok(()) => self.environment.emit(invited),
+            Err(StoreError::Refused(Refusal::AddressInUse)) => self.environment.emit(in_use),
             Err(_) => {}
         }
         Ok(outcome.map(|()| Invited { grant, code, expires_at })?)

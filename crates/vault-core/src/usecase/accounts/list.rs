@@ -25,7 +25,7 @@ impl Accounts {
             Some(text) => Some(self.account_place(scope, text).await?),
             None => None,
         };
-        let (principal, now) = (principal.clone(), self.ambient.now());
+        let (principal, now) = (principal.clone(), self.environment.now());
         let query = List { principal, of: scope, after, limit: page.rows(), now };
         Ok(Page::of(self.store.list_accounts(query).await?, &page, |last| {
             let place = [last.grant.organization.as_bytes().as_slice(), last.grant.account.as_bytes()].concat();

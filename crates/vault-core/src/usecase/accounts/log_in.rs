@@ -52,10 +52,10 @@ impl Accounts {
         };
         let proven = self.judge(&email, Actor::Unknown, OwnerProof { password, passcode, network }).await?;
 
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let issued_at = now.floor_to_second();
         let expires_at = issued_at.plus_seconds(ttl.as_seconds().into());
-        let session = SessionId::from_uuid(self.ambient.ids.random());
+        let session = SessionId::from_uuid(self.environment.ids.random());
         let grant = &proven.reserved.signed.grant;
         let claims = SessionClaims {
             instance: self.instance,
@@ -68,7 +68,7 @@ impl Accounts {
         };
         let actor = Actor::Account(grant.account, session);
         let subject = Subject::Session(session);
-        let audit = self.ambient.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
+        let audit = self.environment.record(now, Some(grant.organization), actor, AuditAction::LoginSucceeded, subject);
         let network = network.to_string();
         let session = NewSession { id: session, created_at: now, expires_at, network, client };
         self.complete(&proven, ProofEffect::Session(session), audit).await?;

@@ -35,7 +35,7 @@ pub use own::ShownOwnAccount;
 pub use read_passcode::CurrentPasscode;
 
 use self::sessions::SessionUses;
-use super::{Ambient, AuditTally};
+use super::{AuditTally, Environment};
 use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
@@ -49,7 +49,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone)]
 pub struct AccountPorts {
     /// Surroundings.
-    pub ambient: Ambient,
+    pub environment: Environment,
     /// Counts logins that are refused uncounted.
     pub tally: Arc<AuditTally>,
     /// The store.
@@ -71,7 +71,7 @@ pub struct AccountPorts {
 pub struct Accounts {
     instance: InstanceId,
     max_ttl: u32,
-    ambient: Ambient,
+    environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn AccountStore>,
     hasher: Arc<dyn PasswordHasher>,
@@ -86,11 +86,11 @@ pub struct Accounts {
 impl Accounts {
     /// The accounts of the deployment `instance`, which is named in every access token.
     pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
-        let AccountPorts { ambient, tally, store, hasher, passcodes, tokens, digester, entropy } = ports;
+        let AccountPorts { environment, tally, store, hasher, passcodes, tokens, digester, entropy } = ports;
         Self {
             instance,
             max_ttl: Ttl::MAX,
-            ambient,
+            environment,
             tally,
             store,
             hasher,
@@ -120,6 +120,6 @@ impl Accounts {
 
     /// Tells of a row that does not fit its code.
     fn report_damage(&self, table: &'static str, id: impl ToString) {
-        self.ambient.emit(Event::IntegrityFailure { table, id: id.to_string() });
+        self.environment.emit(Event::IntegrityFailure { table, id: id.to_string() });
     }
 }

@@ -44,7 +44,7 @@ impl Accounts {
             organization: found.organization,
             passcode_enrolled_at: found.passcode_enrolled_at,
             recovery_codes_left: found.recovery_codes_left,
-            notices: notices(&found.notices, found.recovery_codes_left, self.ambient.now()),
+            notices: notices(&found.notices, found.recovery_codes_left, self.environment.now()),
         })
     }
 }

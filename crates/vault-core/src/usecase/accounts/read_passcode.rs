@@ -32,18 +32,18 @@ impl Accounts {
         let (organization, account) = (found.signed.grant.organization, found.signed.grant.account);
         let act = ReadPasscode { organization, account };
         let (action, subject) = (AuditAction::AccountPasscodeRead, Subject::Account(account));
-        let command = self.ambient.command(&Principal::Operator, Some(organization), action, subject, act);
+        let command = self.environment.command(&Principal::Operator, Some(organization), action, subject, act);
         let now = command.now;
         let read = Event::recorded(&command.audit);
         let stored = self.store.read_passcode(command).await?.ok_or(Refusal::NotFound)?;
-        self.ambient.emit(read);
+        self.environment.emit(read);
         let step = TimeStep::at(now);
         if stored.last_step >= step {
             return Ok(CurrentPasscode::SpentUntil(stored.last_step.next().begins_at()));
         }
         self.digester.know(stored.seed.blob.key().as_slice()).await?;
         let code = self.passcodes.code_at(account, &stored.seed, step);
-        let code = code.inspect_err(|error| self.ambient.report(error))?;
+        let code = code.inspect_err(|error| self.environment.report(error))?;
         Ok(CurrentPasscode::Ready(code, step.next().begins_at()))
     }
 }

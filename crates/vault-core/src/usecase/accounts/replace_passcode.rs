@@ -25,7 +25,7 @@ impl Accounts {
         let proven = self.judge(email, Actor::from(principal), brought).await?;
         under_active_key(&*self.digester, || async {
             let seed = self.passcodes.new_seed(principal.account, email)?;
-            let expires_at = self.ambient.now().plus_seconds(PENDING_SECONDS);
+            let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);
             let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
             self.complete_own(&proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;
             Ok(seed.secret)
@@ -39,7 +39,7 @@ impl Accounts {
     /// [`Refusal::NothingPending`]: none was asked for, it waited too long, or too many codes were wrong.
     /// [`Refusal::InvalidLogin`]: the passcode is none of the waiting seed.
     pub async fn confirm_passcode(&self, principal: &SessionPrincipal, passcode: &SecretString) -> Result<(), Error> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         // Counted before it is compared, so that parallel codes win no extra guess.
         let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
         let keys: Vec<_> = waiting.seed.blob.key().into_iter().chain([waiting.digest.key]).collect();
@@ -52,16 +52,16 @@ impl Accounts {
             Passcode::TimeBased(digits) => self
                 .passcodes
                 .matching_step(principal.account, &waiting.seed, &digits, now)
-                .inspect_err(|error| self.ambient.report(error))?,
+                .inspect_err(|error| self.environment.report(error))?,
             Passcode::Recovery(_) | Passcode::Impossible => None,
         };
         let (organization, subject) = (Some(principal.organization), Subject::Account(principal.account));
         let Some(step) = step else {
             let action = AuditAction::AccountPasscodeUnconfirmed;
-            let record = self.ambient.record(now, organization, Actor::from(principal), action, subject);
+            let record = self.environment.record(now, organization, Actor::from(principal), action, subject);
             let unconfirmed = Event::recorded(&record);
             self.store.append(vec![record]).await?;
-            self.ambient.emit(unconfirmed);
+            self.environment.emit(unconfirmed);
             return Err(Refusal::InvalidLogin.into());
         };
         let after = waiting.signed.with_seed(waiting.seed.id);
@@ -70,12 +70,12 @@ impl Accounts {
             let act = ConfirmPasscode { version, digest, after: after.clone(), step };
             let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);
             let affected = subject.left(RecordedRow::Account, after.state(&*self.digester));
-            let command = self.ambient.command(&principal, organization, action, affected, act);
+            let command = self.environment.command(&principal, organization, action, affected, act);
             let changed = Event::recorded(&command.audit);
             if !self.store.confirm_passcode(command).await? {
                 return Err(Refusal::NothingPending.into());
             }
-            self.ambient.emit(changed);
+            self.environment.emit(changed);
             Ok(())
         })
         .await

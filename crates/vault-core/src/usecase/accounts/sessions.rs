@@ -21,7 +21,7 @@ impl Accounts {
     /// # Errors
     /// [`Error::Denied`], or the store's.
     pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<StoredSession>, Error> {
-        Ok(self.store.list_sessions(principal.clone(), self.ambient.now()).await?)
+        Ok(self.store.list_sessions(principal.clone(), self.environment.now()).await?)
     }
 
     /// Ends one session of the principal's account; its own one as a logout does.
@@ -38,11 +38,11 @@ impl Accounts {
         let action = if own { AuditAction::LoggedOut } else { AuditAction::SessionEnded };
         let (organization, subject) = (Some(principal.organization), Subject::Session(session));
         let principal = Principal::from(principal.clone());
-        let command = self.ambient.command(&principal, organization, action, subject, EndSession { session });
+        let command = self.environment.command(&principal, organization, action, subject, EndSession { session });
         let recorded = Event::recorded(&command.audit);
         let ended = self.store.end_session(command).await?;
         if ended {
-            self.ambient.emit(recorded);
+            self.environment.emit(recorded);
         }
         Ok(ended)
     }
@@ -62,7 +62,7 @@ impl Accounts {
                 return Err(error.into());
             }
         }
-        self.uses.forget_before(self.ambient.now());
+        self.uses.forget_before(self.environment.now());
         Ok(())
     }
 }

@@ -105,10 +105,10 @@ impl Activations {
         request: &ActivationRequest,
         restarts: usize,
     ) -> Result<Attempt, StoreError> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let end = now.plus_seconds(request.ttl.as_seconds().into());
         let expires_at = principal.expires_at.map_or(end, |last| end.min(last));
-        let id = ActivationId::from_uuid(self.ambient.ids.ordered(now));
+        let id = ActivationId::from_uuid(self.environment.ids.ordered(now));
         let activation = NewActivation { id, expires_at, vend: request.vend, limit: self.live_limit };
         let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
         let opening = Opening { namespace, purpose, activation: Some(activation) };
@@ -153,7 +153,7 @@ impl Activations {
         let failed = opening.note(principal, left(credentials));
         let act = HandOut {
             activation,
-            expires_at: opening.activation.as_ref().map_or(self.ambient.now(), |new| new.expires_at),
+            expires_at: opening.activation.as_ref().map_or(self.environment.now(), |new| new.expires_at),
             namespace: opening.namespace.clone(),
             credentials: handed_out.clone(),
             purpose: opening.purpose.clone(),
@@ -163,7 +163,7 @@ impl Activations {
         let command = self.command(principal, AuditAction::NamespaceActivated, subject, note, act);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.act.refused));
         let outcome = self.store.hand_out(command).await?;
-        self.ambient.emit(if outcome.is_none() { activated } else { failed });
+        self.environment.emit(if outcome.is_none() { activated } else { failed });
         Ok(outcome)
     }
 
@@ -226,7 +226,7 @@ impl Activations {
             Issued::Short(ShortLived { data, expires_at }) => Vended::Short { data, expires_at },
             Issued::Nothing(missed) => {
                 if let Some(reason) = missed {
-                    self.ambient.emit(Event::ShortFormMissed(reason));
+                    self.environment.emit(Event::ShortFormMissed(reason));
                 }
                 Vended::Raw(data)
             }

@@ -41,7 +41,7 @@ impl Activations {
         integration: Option<IntegrationId>,
         network: Option<Network>,
     ) -> Error {
-        self.ambient.emit(Event::IntegrationRefused { refusal, integration, network });
+        self.environment.emit(Event::IntegrationRefused { refusal, integration, network });
         Denial::Integration(refusal).into()
     }
 
@@ -78,13 +78,13 @@ impl Activations {
         self.digester.know(&[stored.digest.key]).await?;
         if !stored.is_sound(&*self.digester) {
             let id = stored.integration.id.to_string();
-            self.ambient.emit(Event::IntegrityFailure { table: "integrations", id });
+            self.environment.emit(Event::IntegrityFailure { table: "integrations", id });
             return Err(self.refuse(IntegrationRefusal::Unknown, integration, network));
         }
         if !organization_active {
             return Err(self.refuse(IntegrationRefusal::OrganizationClosed, integration, network));
         }
-        match stored.integration.principal(token, stored.digest.code, self.ambient.now()) {
+        match stored.integration.principal(token, stored.digest.code, self.environment.now()) {
             Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
             Err(refusal) => {
                 self.count(&stored.integration);
@@ -98,6 +98,6 @@ impl Activations {
     fn count(&self, integration: &Integration) {
         let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
         let subject = Subject::Integration(integration.id);
-        self.tally.count(self.ambient.now(), organization, actor, AuditAction::ActivationRefusedToken, subject);
+        self.tally.count(self.environment.now(), organization, actor, AuditAction::ActivationRefusedToken, subject);
     }
 }

@@ -53,10 +53,10 @@ impl Activations {
         let CheckNamespaceRequest { namespace, operations, until, vend } = request;
         let opening = Opening { namespace, purpose: None, activation: None };
         let opened = self.open_for_check(principal, &opening).await?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let asked = Asked { operations, until, now };
         let expires_at = now.plus_seconds(ActivationTtl::DEFAULT.into());
-        let activation = ActivationId::from_uuid(self.ambient.ids.ordered(now));
+        let activation = ActivationId::from_uuid(self.environment.ids.ordered(now));
         let form_until = Until { activation, now, expires_at };
         let mut credentials = Vec::with_capacity(opened.len());
         let mut opened = opened.into_iter().peekable();

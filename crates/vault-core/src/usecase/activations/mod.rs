@@ -17,7 +17,7 @@ pub use check::{CheckNamespaceRequest, CheckedCredential};
 
 pub(super) use check::authenticates;
 
-use super::{Ambient, AuditTally};
+use super::{AuditTally, Environment};
 use crate::activation::DEFAULT_LIVE_LIMIT;
 use crate::audit::{Actor, AuditAction, AuditNote, SealedAuditRecord, Subject};
 use crate::command::Command;
@@ -35,7 +35,7 @@ const AT_ONCE: usize = 16;
 /// What integrations do.
 #[derive(Clone)]
 pub struct Activations {
-    ambient: Ambient,
+    environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn ActivationStore>,
     opener: Arc<dyn Opener>,
@@ -48,14 +48,14 @@ pub struct Activations {
 impl Activations {
     /// The context on these ports. It issues nothing short-lived and checks nothing against storages.
     pub fn new(
-        ambient: Ambient,
+        environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn ActivationStore>,
         opener: Arc<dyn Opener>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         let live_limit = DEFAULT_LIVE_LIMIT;
-        Self { ambient, tally, store, opener, digester, vendor: None, probe: None, live_limit }
+        Self { environment, tally, store, opener, digester, vendor: None, probe: None, live_limit }
     }
 
     /// With what issues short-lived credentials.
@@ -86,7 +86,7 @@ impl Activations {
         act: A,
     ) -> ForIntegration<A> {
         let audit = self.record(principal, action, subject, note);
-        Command { principal: principal.clone(), now: self.ambient.now(), audit, act }
+        Command { principal: principal.clone(), now: self.environment.now(), audit, act }
     }
 
     fn record(
@@ -96,8 +96,8 @@ impl Activations {
         subject: Subject,
         note: AuditNote,
     ) -> SealedAuditRecord {
-        let now = self.ambient.now();
-        self.ambient.record_on(now, principal.organization, Actor::from(principal), action, subject, note)
+        let now = self.environment.now();
+        self.environment.record_on(now, principal.organization, Actor::from(principal), action, subject, note)
     }
 }
 

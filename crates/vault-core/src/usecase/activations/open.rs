@@ -70,7 +70,7 @@ impl Activations {
                 }
                 Err(error) => {
                     // The record names the credential; the log says what is wrong with it.
-                    self.ambient.report(&error);
+                    self.environment.report(&error);
                     self.abort(principal, opening, id, Vec::new()).await?;
                     return Ok(Err(error.into()));
                 }
@@ -115,7 +115,7 @@ impl Activations {
             }
             None => self.store.append(vec![audit]).await?,
         }
-        self.ambient.emit(recorded);
+        self.environment.emit(recorded);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Activations {
         let taken = self.store.take_credentials(command).await?;
         // An activation is told of when it has ended, well or not.
         if let Some(checked) = checked {
-            self.ambient.emit(checked);
+            self.environment.emit(checked);
         }
         Ok(taken)
     }
@@ -152,7 +152,7 @@ impl Activations {
         let audit = self.record(principal, action, subject, opening.note(principal, Vec::new()));
         let refused = Event::recorded(&audit);
         self.store.append(vec![audit]).await?;
-        self.ambient.emit(refused);
+        self.environment.emit(refused);
         Ok(())
     }
 }

@@ -24,8 +24,12 @@ impl Activations {
         };
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {
-            let query =
-                ListActivations { principal: principal.clone(), after, limit: page.rows(), now: self.ambient.now() };
+            let query = ListActivations {
+                principal: principal.clone(),
+                after,
+                limit: page.rows(),
+                now: self.environment.now(),
+            };
             let activations = match self.store.list_activations(query).await {
                 Ok(activations) => activations,
                 Err(error) => {
@@ -57,15 +61,15 @@ impl Activations {
     pub async fn end(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> Result<(), Error> {
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {
-            let now = self.ambient.now();
+            let now = self.environment.now();
             let (organization, actor) = (Some(principal.organization), Actor::from(&principal));
             let subject = Subject::Activation(activation);
-            let audit = self.ambient.record(now, organization, actor, AuditAction::ActivationEnded, subject);
+            let audit = self.environment.record(now, organization, actor, AuditAction::ActivationEnded, subject);
             let command = Command { principal: principal.clone(), now, audit, act: EndActivation { activation } };
             let ended = Event::recorded(&command.audit);
             match self.store.end_activation(command).await {
                 Ok(true) => {
-                    self.ambient.emit(ended);
+                    self.environment.emit(ended);
                     return Ok(());
                 }
                 Ok(false) => return Err(Refusal::NotFound.into()),

@@ -28,17 +28,17 @@ impl Activations {
     /// The store. Checks whose result was not stored are due again after a minute.
     pub async fn check_due(&self, turn: Option<(usize, i64)>) -> Result<usize, Error> {
         let Some(probe) = &self.probe else { return Ok(0) };
-        let due = self.store.take_checks(TakeChecks { now: self.ambient.now(), most: REQUESTS, turn }).await?;
+        let due = self.store.take_checks(TakeChecks { now: self.environment.now(), most: REQUESTS, turn }).await?;
         let count = due.len();
         let mut by_store: BTreeMap<String, Vec<(DueCheck, Option<CredentialData>)>> = BTreeMap::new();
         for check in due {
             let opened = self.open_one(check.organization, &check.namespace, check.credential.clone()).await;
             if let Err(error @ SealError::UnknownKey { .. }) = &opened {
                 // Where a rotation ended between reading the row and reading the keys, it opens the next time.
-                self.ambient.report(error);
+                self.environment.report(error);
                 continue;
             }
-            let data = opened.inspect_err(|error| self.ambient.report(error)).ok().map(|opened| opened.data);
+            let data = opened.inspect_err(|error| self.environment.report(error)).ok().map(|opened| opened.data);
             let store = data.as_ref().map(CredentialData::storage).unwrap_or_default();
             by_store.entry(store).or_default().push((check, data));
         }
@@ -63,7 +63,7 @@ impl Activations {
         let DueCheck { organization, credential, before, .. } = due;
         let failed = match &data {
             Some(data) => {
-                let report = authenticates(probe, data, self.ambient.now()).await;
+                let report = authenticates(probe, data, self.environment.now()).await;
                 report.checks.iter().find_map(|check| match check.result {
                     CheckResult::Failed(reason) => Some(reason),
                     _ => None,
@@ -71,19 +71,19 @@ impl Activations {
             }
             None => Some(CheckReason::Unexpected),
         };
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let check = LastCheck::after(before, now, failed);
         let failed_before = before.map(|before| before.failed.is_some());
         let audit = (failed_before != Some(failed.is_some())).then(|| {
             let action = if failed.is_some() { AuditAction::CredentialFailing } else { AuditAction::CredentialHealthy };
-            self.ambient.record(now, Some(organization), Actor::System, action, Subject::Credential(credential.id))
+            self.environment.record(now, Some(organization), Actor::System, action, Subject::Credential(credential.id))
         });
         let changed = audit.as_ref().map(Event::recorded);
         let act = RecordCheck { organization, id: credential.id, version: credential.version, check, audit };
         if self.store.record_check(act).await?
             && let Some(changed) = changed
         {
-            self.ambient.emit(changed);
+            self.environment.emit(changed);
         }
         Ok(())
     }

@@ -79,7 +79,7 @@ impl Integrations {
         edit: IntegrationEdit,
     ) -> Result<ChangedIntegration, Error> {
         Self::permit(principal, organization)?;
-        let deed = read(edit, self.ambient.now())?;
+        let deed = read(edit, self.environment.now())?;
         self.carry_out(principal, organization, integration, &deed).await
     }
 
@@ -112,7 +112,7 @@ impl Integrations {
             }
         };
         for _ in 0..ATTEMPTS {
-            let (principal, key, now) = (principal.clone(), key.clone(), self.ambient.now());
+            let (principal, key, now) = (principal.clone(), key.clone(), self.environment.now());
             let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
             self.digester.know(&[found.digest.key]).await?;
@@ -125,13 +125,13 @@ impl Integrations {
             };
             let act = ChangeIntegration { organization, integration: id, version: seen, change };
             let affected = Subject::Integration(id).left(RecordedRow::Integration, state);
-            let command = self.ambient.command(&principal, Some(organization), action, affected, act);
+            let command = self.environment.command(&principal, Some(organization), action, affected, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
                 outcome => {
                     outcome?;
-                    self.ambient.emit(recorded);
+                    self.environment.emit(recorded);
                     return Ok(changed);
                 }
             }
@@ -149,7 +149,7 @@ impl Integrations {
         // Signing it anew would make a row planted by SQL grant something. One that grants nothing may be deleted.
         if !unchanged && !current.is_sound(&*self.digester) {
             let (table, id) = ("integrations", current.integration.id.to_string());
-            self.ambient.emit(Event::IntegrityFailure { table, id: id.clone() });
+            self.environment.emit(Event::IntegrityFailure { table, id: id.clone() });
             return Err(Refusal::Damaged { table, id }.into());
         }
         let StoredIntegration { integration, last_used_at, digest } = current;
@@ -162,7 +162,7 @@ impl Integrations {
             }
             Deed::Rotate(overlap) => {
                 let token = IntegrationToken::generate(&*self.entropy)?;
-                let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.ambient.now());
+                let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.environment.now());
                 (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
             }
             Deed::Edit { state, patterns, expires_at } => {
@@ -184,7 +184,7 @@ impl Integrations {
         let digest = integration.digest(&*self.digester);
         let change = IntegrationChange::Replace { integration: Box::new(integration.clone()), digest };
         let integration =
-            StoredIntegration { integration: integration.shown(self.ambient.now()), digest, last_used_at };
+            StoredIntegration { integration: integration.shown(self.environment.now()), digest, last_used_at };
         Ok((action, change, ChangedIntegration { integration, token }))
     }
 }

@@ -52,11 +52,11 @@ impl Integrations {
         organization: OrganizationId,
         request: &CreateIntegrationRequest,
     ) -> Result<CreatedIntegration, Error> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let (name, patterns) = read(request, now)?;
         let token = IntegrationToken::generate(&*self.entropy)?;
         let integration = Integration {
-            id: IntegrationId::from_uuid(self.ambient.ids.ordered(now)),
+            id: IntegrationId::from_uuid(self.environment.ids.ordered(now)),
             organization,
             name,
             patterns,
@@ -72,10 +72,10 @@ impl Integrations {
         let digest = integration.digest(&*self.digester);
         let act = CreateIntegration { integration: integration.clone(), digest, limit: self.limit };
         let action = AuditAction::IntegrationCreated;
-        let command = self.ambient.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, act);
         let created = Event::recorded(&command.audit);
         self.store.create_integration(command).await?;
-        self.ambient.emit(created);
+        self.environment.emit(created);
         Ok(CreatedIntegration { integration, token })
     }
 }

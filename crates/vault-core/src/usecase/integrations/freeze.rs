@@ -44,19 +44,19 @@ impl Integrations {
         frozen: bool,
     ) -> Result<Freezing, Error> {
         Self::permit(principal, organization)?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let (action, state) = match frozen {
             true => (AuditAction::NamespaceFrozen, RowState::Closed),
             false => (AuditAction::NamespaceThawed, RowState::Open),
         };
         let affected = Subject::Vault.left(RecordedRow::Namespace, state);
         let note = AuditNote::of(namespace.clone());
-        let audit = self.ambient.record_on(now, organization, Actor::from(principal), action, affected, note);
+        let audit = self.environment.record_on(now, organization, Actor::from(principal), action, affected, note);
         let act = FreezeNamespace { organization, namespace, frozen };
         let command = Command { principal: principal.clone(), now, audit, act };
         let recorded = Event::recorded(&command.audit);
         let freezing = self.store.freeze_namespace(command).await?.ok_or(Refusal::NoOrganization)?;
-        self.ambient.emit(recorded);
+        self.environment.emit(recorded);
         Ok(freezing)
     }
 }

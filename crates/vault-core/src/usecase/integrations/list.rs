@@ -24,7 +24,7 @@ impl Integrations {
     ) -> Result<Page<StoredIntegration>, Error> {
         Self::permit_scope(principal, scope)?;
         let after = self.position(ListName::Integrations, scope, page.cursor.as_deref()).await?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let query = List { principal: principal.clone(), of: scope, after, limit: page.rows(), now };
         let Page { items, next } = Page::of(self.store.list_integrations(query).await?, &page, |last| {
             let name = last.integration.name.uniqueness_key();
@@ -49,7 +49,7 @@ impl Integrations {
         let after = self.position(ListName::Namespaces, scope, page.cursor.as_deref()).await?;
         let after = after.map(|position| Namespace::parse(&position.name, "")).transpose();
         let after = after.map_err(|_| Refusal::Cursor)?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let query = List { principal: principal.clone(), of: organization, after, limit: page.rows(), now };
         Ok(Page::of(self.store.list_namespaces(query).await?, &page, |last| {
             self.cursor(ListName::Namespaces, scope, organization, last.namespace.as_str())
@@ -68,7 +68,7 @@ impl Integrations {
         limit: usize,
     ) -> Result<Vec<FrozenNamespace>, Error> {
         Self::permit_scope(principal, scope)?;
-        let query = List { principal: principal.clone(), of: scope, after, limit, now: self.ambient.now() };
+        let query = List { principal: principal.clone(), of: scope, after, limit, now: self.environment.now() };
         Ok(self.store.list_frozen(query).await?)
     }
 

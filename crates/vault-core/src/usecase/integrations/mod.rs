@@ -11,7 +11,7 @@ mod list;
 pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
 pub use create::{CreateIntegrationRequest, CreatedIntegration};
 
-use super::Ambient;
+use super::Environment;
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
 use crate::port::{Entropy, IntegrationStore, KeyedDigester};
@@ -25,7 +25,7 @@ pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
 /// What admins and operators do with integrations and namespaces.
 #[derive(Clone)]
 pub struct Integrations {
-    ambient: Ambient,
+    environment: Environment,
     store: Arc<dyn IntegrationStore>,
     entropy: Arc<dyn Entropy>,
     digester: Arc<dyn KeyedDigester>,
@@ -35,12 +35,12 @@ pub struct Integrations {
 impl Integrations {
     /// The context on these ports.
     pub fn new(
-        ambient: Ambient,
+        environment: Environment,
         store: Arc<dyn IntegrationStore>,
         entropy: Arc<dyn Entropy>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self { ambient, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+        Self { environment, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 
     /// With another limit of integrations per organization.

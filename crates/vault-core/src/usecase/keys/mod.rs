@@ -1,17 +1,17 @@
 //! Keys: how they stand, and their rotation.
 
 mod overview;
+mod progress;
 mod replace_root;
 mod rotate_instance;
 mod rotate_organization;
-mod way;
 
 pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringInstance, RetiringKey};
+pub use progress::RotationEnd;
 pub use rotate_instance::InstanceRotation;
 pub use rotate_organization::OrganizationRotation;
-pub use way::RotationEnd;
 
-use super::{Ambient, CountedSealer};
+use super::{CountedSealer, Environment};
 use crate::key_use::KeyUseLimits;
 use crate::port::{InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub struct KeyCrypto {
 /// What operators do with keys.
 #[derive(Clone)]
 pub struct Keys {
-    ambient: Ambient,
+    environment: Environment,
     store: Arc<dyn RotationStore>,
     sealer: Arc<dyn Sealer>,
     rewrapper: Arc<dyn Rewrapper>,
@@ -49,11 +49,11 @@ pub struct Keys {
 
 impl Keys {
     /// The operations on these ports.
-    pub fn new(ambient: Ambient, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
+    pub fn new(environment: Environment, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
         let KeyCrypto { sealer, rewrapper, instance_rewrapper, digester } = crypto;
         let most = KeyUseLimits::MOST;
         let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
-        Self { ambient, store, sealer, rewrapper, instance_rewrapper, digester, limits, batch: BATCH }
+        Self { environment, store, sealer, rewrapper, instance_rewrapper, digester, limits, batch: BATCH }
     }
 
     /// With so many rows to a transaction, 1 at least.
@@ -71,6 +71,6 @@ impl Keys {
     /// Counts the uses that a rotation takes.
     fn counted(&self) -> CountedSealer {
         let keys = Arc::clone(&self.store) as Arc<dyn KeyRepository>;
-        CountedSealer::new(self.ambient.clone(), Arc::clone(&self.sealer), keys).with_limits(self.limits)
+        CountedSealer::new(self.environment.clone(), Arc::clone(&self.sealer), keys).with_limits(self.limits)
     }
 }

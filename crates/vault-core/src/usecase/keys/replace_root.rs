@@ -15,12 +15,12 @@ impl Keys {
     /// # Errors
     /// The store failed.
     pub async fn replace_root(&self, current: InstanceRecord, root_key: KeyId, wrapped: Blob) -> Result<bool, Error> {
-        let (action, now) = (AuditAction::RootKeyReplaced, self.ambient.now());
-        let audit = self.ambient.record(now, None, Actor::Operator, action, Subject::Instance);
+        let (action, now) = (AuditAction::RootKeyReplaced, self.environment.now());
+        let audit = self.environment.record(now, None, Actor::Operator, action, Subject::Instance);
         let recorded = Event::recorded(&audit);
         let replaced = self.store.replace_root_key(ReplaceRootKey { current, root_key, wrapped, audit }).await?;
         if replaced {
-            self.ambient.emit(recorded);
+            self.environment.emit(recorded);
         }
         Ok(replaced)
     }

@@ -1,6 +1,6 @@
 //! Rotate the instance key: make a new one, make again under it what the old ones have wrapped, sealed and signed, destroy them.
 
-use super::way::{Search, Way};
+use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::RowCode;
@@ -18,7 +18,7 @@ use futures_util::lock::Mutex;
 /// How often the start is tried again because another rotation starts or ends.
 const ATTEMPTS: usize = 16;
 
-/// A rotation under way. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
+/// A rotation under progress. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
 /// any number of workers and processes at once.
 pub struct InstanceRotation {
     keys: Keys,
@@ -26,7 +26,7 @@ pub struct InstanceRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    way: Mutex<Way<InstancePart, InstancePlace>>,
+    progress: Mutex<Progress<InstancePart, InstancePlace>>,
 }
 
 impl Keys {
@@ -52,12 +52,17 @@ impl Keys {
                     Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
                     Err(error) => return Err(error.into()),
                 };
-            let now = self.ambient.now();
-            let audit =
-                self.ambient.record(now, None, Actor::Operator, AuditAction::InstanceKeyReplaced, Subject::Instance);
+            let now = self.environment.now();
+            let audit = self.environment.record(
+                now,
+                None,
+                Actor::Operator,
+                AuditAction::InstanceKeyReplaced,
+                Subject::Instance,
+            );
             let recorded = Event::recorded(&audit);
             if self.store.replace_instance_key(ReplaceInstanceKey { current, next, keys, now, audit }).await? {
-                self.ambient.emit(recorded);
+                self.environment.emit(recorded);
                 let retiring = self.store.retiring_instance_keys().await?;
                 return self.instance_rotation(&retiring, true).await;
             }
@@ -76,8 +81,8 @@ impl Keys {
             rows = rows.saturating_add(self.store.count_under_instance_key(key.id).await?);
         }
         let keys: Vec<_> = retiring.iter().map(|key| key.id).collect();
-        let way = Mutex::new(Way::through(&keys, &InstancePart::ALL));
-        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, way })
+        let progress = Mutex::new(Progress::through(&keys, &InstancePart::ALL));
+        Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress })
     }
 }
 
@@ -112,8 +117,8 @@ impl InstanceRotation {
             match self.make_again(&row) {
                 Ok(made) => moved.push((row, made)),
                 Err(error) => {
-                    self.keys.ambient.report(&error);
-                    self.way.lock().await.damaged.insert((row.part(), row.place()));
+                    self.keys.environment.report(&error);
+                    self.progress.lock().await.damaged.insert((row.part(), row.place()));
                 }
             }
         }
@@ -133,36 +138,36 @@ impl InstanceRotation {
     /// # Errors
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
-        let (store, ambient) = (&self.keys.store, &self.keys.ambient);
+        let (store, environment) = (&self.keys.store, &self.keys.environment);
         let keys: Vec<_> = store.retiring_instance_keys().await?.iter().map(|row| row.id).collect();
-        let mut way = self.way.lock().await;
+        let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         for key in keys.iter().copied() {
             let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
-            let audit = ambient.record(ambient.now(), None, Actor::Operator, action, subject);
+            let audit = environment.record(environment.now(), None, Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
             match store.destroy_instance_key(DestroyInstanceKey { key, audit }).await? {
                 KeyDestruction::Destroyed => {
-                    ambient.emit(recorded);
-                    way.destroyed.push(key);
+                    environment.emit(recorded);
+                    progress.destroyed.push(key);
                 }
                 KeyDestruction::InUse => kept.push((key, store.count_under_instance_key(key).await?)),
                 // Another process has destroyed it.
                 KeyDestruction::NotRetiring => {}
             }
         }
-        Ok(way.end(kept, &keys, &InstancePart::ALL))
+        Ok(progress.end(kept, &keys, &InstancePart::ALL))
     }
 
     /// The next rows to move.
     async fn claim(&self) -> Result<Option<Vec<InstanceRow>>, Error> {
         // Held while reading, so that each task of this process gets other rows.
-        let mut way = self.way.lock().await;
+        let mut progress = self.progress.lock().await;
         let find = |search: Search<_, _>| {
             let Search { key, part, after, .. } = search;
             self.keys.store.find_under_instance_key(FindUnderInstanceKey { key, part, after, limit: self.keys.batch })
         };
-        Ok(way.claim(find, InstanceRow::place).await?.map(|(_, _, rows)| rows))
+        Ok(progress.claim(find, InstanceRow::place).await?.map(|(_, _, rows)| rows))
     }
 
     /// The row under the active key. A code is made again only where the one before fits, else a row that was planted would

@@ -1,6 +1,6 @@
 //! Rotate an organization's key: make a new one, move what the old ones seal, destroy them.
 
-use super::way::{Search, Way};
+use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 16;
 /// How far, in batches, somebody jumps at most who finds that others are moving the same rows.
 const JUMP: usize = 16;
 
-/// A rotation under way. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
+/// A rotation under progress. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
 /// any number of workers and processes at once.
 pub struct OrganizationRotation {
     keys: Keys,
@@ -29,7 +29,7 @@ pub struct OrganizationRotation {
     to: KeyId,
     is_new: bool,
     rows: i64,
-    way: Mutex<Way<SealedPart, SealedPlace>>,
+    progress: Mutex<Progress<SealedPart, SealedPlace>>,
 }
 
 impl Keys {
@@ -45,10 +45,10 @@ impl Keys {
                 return self.rotation(organization, &keys, false).await;
             }
             let current = active(organization, &keys)?.id;
-            let now = self.ambient.now();
+            let now = self.environment.now();
             let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
             let next = self.sealer.new_organization_key(organization, now)?;
-            let audit = self.ambient.record(now, Some(organization), Actor::Operator, action, subject);
+            let audit = self.environment.record(now, Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
             let replaced =
                 match self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await {
@@ -60,7 +60,7 @@ impl Keys {
                     replaced => replaced?,
                 };
             if replaced {
-                self.ambient.emit(recorded);
+                self.environment.emit(recorded);
                 let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
                 return self.rotation(organization, &keys, true).await;
             }
@@ -85,7 +85,7 @@ impl Keys {
             to: active(organization, keys)?.id,
             is_new,
             rows,
-            way: Mutex::new(Way::through(&retiring(keys), &SealedPart::ALL)),
+            progress: Mutex::new(Progress::through(&retiring(keys), &SealedPart::ALL)),
         })
     }
 }
@@ -133,8 +133,8 @@ impl OrganizationRotation {
                 // The key of the row was destroyed: somebody else has moved the row.
                 Err(SealError::UnknownKey { .. }) => {}
                 Err(error) => {
-                    self.keys.ambient.report(&error);
-                    self.way.lock().await.damaged.insert((part, place));
+                    self.keys.environment.report(&error);
+                    self.progress.lock().await.damaged.insert((part, place));
                 }
             }
         }
@@ -142,7 +142,7 @@ impl OrganizationRotation {
         match store.move_sealed(MoveSealed { organization, from, to, part, rows }).await? {
             Some(moved) => {
                 if moved < count.div_ceil(2) {
-                    self.way.lock().await.skip = self.jump();
+                    self.progress.lock().await.skip = self.jump();
                 }
                 Ok(Some(moved))
             }
@@ -159,42 +159,42 @@ impl OrganizationRotation {
     /// # Errors
     /// [`Refusal::NoOrganization`]; the store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
-        let (organization, store, ambient) = (self.organization, &self.keys.store, &self.keys.ambient);
+        let (organization, store, environment) = (self.organization, &self.keys.store, &self.keys.environment);
         let keys = retiring(&store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?);
-        let mut way = self.way.lock().await;
+        let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         for key in keys.iter().copied() {
             let (action, subject) = (AuditAction::OrganizationKeyDestroyed, Subject::Organization(organization));
-            let audit = ambient.record(ambient.now(), Some(organization), Actor::Operator, action, subject);
+            let audit = environment.record(environment.now(), Some(organization), Actor::Operator, action, subject);
             let recorded = Event::recorded(&audit);
             match store.destroy_organization_key(DestroyOrganizationKey { organization, key, audit }).await? {
                 KeyDestruction::Destroyed => {
-                    ambient.emit(recorded);
-                    way.destroyed.push(key);
+                    environment.emit(recorded);
+                    progress.destroyed.push(key);
                 }
                 KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
                 // Another process has destroyed it.
                 KeyDestruction::NotRetiring => {}
             }
         }
-        Ok(way.end(kept, &keys, &SealedPart::ALL))
+        Ok(progress.end(kept, &keys, &SealedPart::ALL))
     }
 
     /// The next rows to move.
     async fn claim(&self) -> Result<Option<(KeyId, SealedPart, Vec<SealedRow>)>, Error> {
         // Held while reading, so that each task of this process gets other rows.
-        let mut way = self.way.lock().await;
+        let mut progress = self.progress.lock().await;
         let (organization, limit) = (self.organization, self.keys.batch);
         let find = |search: Search<_, _>| {
             let Search { key, part, after, skip } = search;
             self.keys.store.find_sealed(FindSealed { organization, key, part, after, skip, limit })
         };
-        Ok(way.claim(find, SealedRow::place).await?)
+        Ok(progress.claim(find, SealedRow::place).await?)
     }
 
     /// How many rows to leave to the others who are moving the same ones.
     fn jump(&self) -> usize {
-        let chance = usize::from(self.keys.ambient.ids.random().as_bytes()[15]);
+        let chance = usize::from(self.keys.environment.ids.random().as_bytes()[15]);
         (1 + chance % JUMP).saturating_mul(self.keys.batch)
     }
 }

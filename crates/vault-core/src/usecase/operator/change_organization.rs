@@ -32,7 +32,7 @@ impl Operator {
         let id = organization.id;
         let left = state.map_or(RowState::Gone, OrganizationState::recorded);
         let affected = Subject::Organization(id).left(RecordedRow::Organization, left);
-        let audit = self.ambient.record(self.ambient.now(), Some(id), Actor::Operator, action, affected);
+        let audit = self.environment.record(self.environment.now(), Some(id), Actor::Operator, action, affected);
         let recorded = Event::recorded(&audit);
         let changed = match state {
             Some(state) => {
@@ -44,7 +44,7 @@ impl Operator {
         if !changed {
             return Err(Refusal::NoOrganization.into());
         }
-        self.ambient.emit(recorded);
+        self.environment.emit(recorded);
         Ok(organization)
     }
 

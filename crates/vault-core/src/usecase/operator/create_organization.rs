@@ -33,15 +33,15 @@ impl Operator {
     /// [`Refusal::NameTaken`].
     pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|error| error.at("/name"))?;
-        let now = self.ambient.now();
-        let id = OrganizationId::from_uuid(self.ambient.ids.ordered(now));
+        let now = self.environment.now();
+        let id = OrganizationId::from_uuid(self.environment.ids.ordered(now));
         let organization = Organization { id, name, state: OrganizationState::Active, created_at: now };
         let affected = Subject::Organization(id).left(RecordedRow::Organization, organization.state.recorded());
         for _ in 0..ATTEMPTS {
             let command = CreateOrganization {
                 organization: organization.clone(),
                 keys: self.sealer.new_organization_keys(id, now)?,
-                audit: self.ambient.record(
+                audit: self.environment.record(
                     now,
                     Some(id),
                     Actor::Operator,
@@ -52,7 +52,7 @@ impl Operator {
             let created = Event::recorded(&command.audit);
             match self.store.create_organization(command).await {
                 Ok(true) => {
-                    self.ambient.emit(created);
+                    self.environment.emit(created);
                     return Ok(organization);
                 }
                 Ok(false) => return Err(Refusal::NameTaken.into()),

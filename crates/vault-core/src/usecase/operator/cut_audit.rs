@@ -35,7 +35,7 @@ impl Operator {
     pub async fn audit_start(&self) -> Result<Option<CheckpointMark>, Error> {
         let first = self.store.checkpoints(0, 1).await?.pop().and_then(|first| first.sealed);
         let start =
-            first.filter(|first| first.checkpoint.is_start() && self.ambient.audit.is_genuine_checkpoint(first));
+            first.filter(|first| first.checkpoint.is_start() && self.environment.audit.is_genuine_checkpoint(first));
         Ok(start.map(|start| start.checkpoint.mark()))
     }
 
@@ -46,7 +46,7 @@ impl Operator {
     /// # Errors
     /// The store failed, or its clock is too far from ours to tell what is old; what was removed before stays removed.
     pub async fn cut_audit(&self, before: Timestamp, last: Option<i64>, millis: i64) -> Result<RemovedAudit, Error> {
-        let (began, mut removed) = (self.ambient.now(), RemovedAudit::default());
+        let (began, mut removed) = (self.environment.now(), RemovedAudit::default());
         if let Some(skew) = self.skew().await? {
             return Err(StoreError::Unavailable(ClockSkew(skew).into()).into());
         }
@@ -57,7 +57,7 @@ impl Operator {
             for stored in self.store.checkpoints(0, PAGE).await? {
                 let number = stored.number;
                 let follows = start.as_ref().is_none_or(|start: &Checkpoint| start.number + 1 == number);
-                let sound = stored.sealed.filter(|sealed| self.ambient.audit.is_genuine_checkpoint(sealed));
+                let sound = stored.sealed.filter(|sealed| self.environment.audit.is_genuine_checkpoint(sealed));
                 let Some(checkpoint) = sound.map(|sealed| sealed.checkpoint).filter(|_| follows) else {
                     removed.damaged = Some(number);
                     break;
@@ -71,16 +71,16 @@ impl Operator {
                 start = Some(checkpoint);
             }
             let (Some(first), Some(start)) = (first, start.filter(|_| !entries.is_empty())) else { return Ok(removed) };
-            let start = self.ambient.audit.seal_checkpoint(Checkpoint { entries: Vec::new(), ..start });
-            let (count, now) = (entries.len(), self.ambient.now());
-            let mut audit = self.ambient.record(now, None, Actor::System, AuditAction::AuditCut, Subject::Audit);
+            let start = self.environment.audit.seal_checkpoint(Checkpoint { entries: Vec::new(), ..start });
+            let (count, now) = (entries.len(), self.environment.now());
+            let mut audit = self.environment.record(now, None, Actor::System, AuditAction::AuditCut, Subject::Audit);
             audit.record.count = i64::try_from(count).unwrap_or(i64::MAX);
-            let audit = self.ambient.audit.seal(audit.record);
+            let audit = self.environment.audit.seal(audit.record);
             // `false`: another process was faster.
             if self.store.cut_audit(CutAudit { first, entries, start, audit }).await? {
                 removed.entries += count;
             }
-            if self.ambient.now().millis_since(began) >= millis {
+            if self.environment.now().millis_since(began) >= millis {
                 return Ok(RemovedAudit { more: true, ..removed });
             }
         }

@@ -51,12 +51,12 @@ impl Operator {
         holder: Uuid,
         millis: i64,
     ) -> Result<Option<DeliveredAudit>, DeliveryError> {
-        let (began, mut entries) = (self.ambient.now(), 0);
+        let (began, mut entries) = (self.environment.now(), 0);
         loop {
             let Some(checkpoint) = self.begin_delivery(holder).await? else { return Ok(None) };
             let newest = self.newest_checkpoint().await?.number;
             let waiting = newest.saturating_sub(checkpoint).max(0);
-            if waiting == 0 || (entries > 0 && self.ambient.now().millis_since(began) >= millis) {
+            if waiting == 0 || (entries > 0 && self.environment.now().millis_since(began) >= millis) {
                 return Ok(Some(DeliveredAudit { entries, checkpoint, waiting }));
             }
             let next = self.store.checkpoints(checkpoint, 1).await.map_err(Error::from)?.pop();
@@ -81,7 +81,7 @@ impl Operator {
     /// # Errors
     /// The store failed.
     pub async fn begin_delivery(&self, holder: Uuid) -> Result<Option<i64>, Error> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         Ok(self.store.take_delivery(Delivery { holder, now, until: now.plus_seconds(LEASE_SECONDS) }).await?)
     }
 
@@ -90,7 +90,7 @@ impl Operator {
     /// # Errors
     /// The store failed; the right ends by itself.
     pub async fn end_delivery(&self, holder: Uuid) -> Result<(), Error> {
-        let now = self.ambient.now();
+        let now = self.environment.now();
         self.store.take_delivery(Delivery { holder, now, until: now }).await?;
         Ok(())
     }

@@ -1,23 +1,23 @@
-//! What somebody with access to the machine does: organizations, upkeep, the audit.
+//! What somebody with access to the machine does: organizations, maintenance, the audit.
 
 mod change_organization;
+mod count_by_state;
 mod create_organization;
 mod cut_audit;
 mod deliver_audit;
+mod maintain;
 mod seal_audit;
 mod settle_restore;
-mod take_stock;
-mod tidy;
 mod verify_audit;
 
 pub use change_organization::OrganizationCommand;
+pub use count_by_state::KeyUsage;
 pub use cut_audit::{LEAST_AUDIT_SECONDS, RemovedAudit};
 pub use deliver_audit::{DeliveredAudit, DeliveryError};
+pub use maintain::{MAX_SKEW, MaintenanceReport};
 pub use seal_audit::SealedAudit;
-pub use take_stock::Wear;
-pub use tidy::{MAX_SKEW, Tidied};
 
-use super::{Ambient, AuditTally};
+use super::{AuditTally, Environment};
 use crate::port::{OperatorStore, Sealer};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Its methods may be cancelled: a decision of the store is then made or not, never in half.
 #[derive(Clone)]
 pub struct Operator {
-    ambient: Ambient,
+    environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn OperatorStore>,
     sealer: Arc<dyn Sealer>,
@@ -35,11 +35,11 @@ pub struct Operator {
 impl Operator {
     /// The operator's operations on these ports.
     pub fn new(
-        ambient: Ambient,
+        environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn OperatorStore>,
         sealer: Arc<dyn Sealer>,
     ) -> Self {
-        Self { ambient, tally, store, sealer }
+        Self { environment, tally, store, sealer }
     }
 }

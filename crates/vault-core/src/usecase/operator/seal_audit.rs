@@ -27,7 +27,7 @@ impl Operator {
     /// # Errors
     /// The store failed; the checkpoints made before stand.
     pub async fn seal_audit(&self, millis: i64) -> Result<SealedAudit, Error> {
-        let began = self.ambient.now();
+        let began = self.environment.now();
         let (mut sealed, mut after, mut overtaken) = (SealedAudit::default(), None, 0);
         loop {
             let page = self.store.unsealed_entries(after.clone(), CHECKPOINT_ENTRIES).await?;
@@ -43,7 +43,7 @@ impl Operator {
                 }
                 after = page.into_iter().next_back().map(|entry| entry.id);
             }
-            if overtaken == ATTEMPTS || self.ambient.now().millis_since(began) >= millis {
+            if overtaken == ATTEMPTS || self.environment.now().millis_since(began) >= millis {
                 return Ok(SealedAudit { more: true, ..sealed });
             }
         }
@@ -57,11 +57,11 @@ impl Operator {
             id: mark.number.to_string(),
             reason: "no number comes after it",
         })?;
-        let content = CheckpointContent { previous: mark.hash, number, at: self.ambient.now(), entries };
-        let hash = self.ambient.audit.hash_checkpoint(&content.to_bytes());
+        let content = CheckpointContent { previous: mark.hash, number, at: self.environment.now(), entries };
+        let hash = self.environment.audit.hash_checkpoint(&content.to_bytes());
         let ids = entries.iter().map(|(id, _)| *id).collect();
         let checkpoint = Checkpoint { number, at: content.at, entries: ids, hash };
-        Ok(self.store.add_checkpoint(self.ambient.audit.seal_checkpoint(checkpoint)).await?)
+        Ok(self.store.add_checkpoint(self.environment.audit.seal_checkpoint(checkpoint)).await?)
     }
 
     /// The newest checkpoint. One that cannot be read stands for a hash of zeros, so that it does not stop the audit:

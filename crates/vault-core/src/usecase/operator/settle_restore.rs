@@ -16,16 +16,16 @@ impl Operator {
     /// The store failed.
     pub async fn settle_restore(&self, later_epoch: u64, ends_invitations: bool) -> Result<Settled, Error> {
         loop {
-            let now = self.ambient.now();
+            let now = self.environment.now();
             let least = self.store.restore_epoch().await?.max(later_epoch).saturating_add(1);
             // A time: two restores of one state, each unaware of the other, do not get the same epoch.
             let epoch = least.max(u64::try_from(now.as_seconds()).unwrap_or_default());
             let act = SettleRestore { epoch, step: TimeStep::at(now), ends_invitations };
             let (principal, action) = (Principal::Operator, AuditAction::DatabaseRestored);
-            let command = self.ambient.command(&principal, None, action, Subject::Instance, act);
+            let command = self.environment.command(&principal, None, action, Subject::Instance, act);
             let recorded = Event::recorded(&command.audit);
             if let Some(settled) = self.store.settle_restore(command).await? {
-                self.ambient.emit(recorded);
+                self.environment.emit(recorded);
                 return Ok(settled);
             }
         }

@@ -73,7 +73,7 @@ impl Operator {
                 if stored.number > verification.newest {
                     break 'pages; // made since
                 }
-                let genuine = |sealed: &SealedCheckpoint| self.ambient.audit.is_genuine_checkpoint(sealed);
+                let genuine = |sealed: &SealedCheckpoint| self.environment.audit.is_genuine_checkpoint(sealed);
                 let sealed = stored.sealed.filter(genuine);
                 let starts = number == 0 && sealed.as_ref().is_some_and(|sealed| sealed.checkpoint.is_start());
                 if stored.number > number + 1 && !starts {
@@ -122,7 +122,7 @@ impl Operator {
                 sound = false;
                 continue;
             };
-            if !entry.is_genuine(&*self.ambient.audit) {
+            if !entry.is_genuine(&*self.environment.audit) {
                 sound = false;
                 if changed.len() < COMPARED {
                     changed.push((entry.clone(), number));
@@ -143,7 +143,7 @@ impl Operator {
         }
         if let Some(previous) = previous.filter(|_| sound) {
             let content = CheckpointContent { previous, number, at: checkpoint.at, entries: &codes };
-            if self.ambient.audit.hash_checkpoint(&content.to_bytes()) != checkpoint.hash {
+            if self.environment.audit.hash_checkpoint(&content.to_bytes()) != checkpoint.hash {
                 report(AuditFinding::CheckpointReplaced { checkpoint: number });
             }
         }
@@ -154,7 +154,7 @@ impl Operator {
     fn tell_apart(&self, changed: &[(AuditEntry, i64)], report: Report<'_>) {
         let ids: Vec<AuditId> = changed.iter().filter_map(|(entry, _)| entry.id.parse().ok()).collect();
         for (entry, checkpoint) in changed {
-            let belongs = ids.iter().find(|id| entry.would_be_genuine_as(**id, &*self.ambient.audit));
+            let belongs = ids.iter().find(|id| entry.would_be_genuine_as(**id, &*self.environment.audit));
             report(match belongs {
                 Some(id) => AuditFinding::Reordered { entry: entry.id.clone(), belongs: format!("entry {id}") },
                 None => AuditFinding::Changed { entry: entry.id.clone(), checkpoint: *checkpoint },
@@ -172,7 +172,7 @@ impl Operator {
         let range = AuditRange { scope: Scope::All, from: None, until: None, order: AuditOrder::OldestFirst };
         let (mut after, mut seen, mut missing) = (None, 0, HashSet::new());
         loop {
-            let (principal, now) = (Principal::Operator, self.ambient.now());
+            let (principal, now) = (Principal::Operator, self.environment.now());
             let query = List { principal, of: range, after: after.clone(), limit: CHECKPOINT_ENTRIES, now };
             let page = self.store.list_entries(query).await?;
             let Some(last) = page.last() else { return Ok(()) };
@@ -182,7 +182,7 @@ impl Operator {
             for entry in page {
                 match entry.checkpoint {
                     Some(number) => named.entry(number).or_default().push(entry),
-                    None if entry.is_genuine(&*self.ambient.audit) => verification.unsealed += 1,
+                    None if entry.is_genuine(&*self.environment.audit) => verification.unsealed += 1,
                     None => report(AuditFinding::Added { entry: entry.id, checkpoint: None }),
                 }
             }

@@ -10,7 +10,7 @@ use crate::field::{FieldCode, FieldError};
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
     ChangeCredential, CredentialChange, CredentialContext, Event, Find, SealError, SealedInformation, StoreError,
-    StoredCredential, StoredDescription, StoredVersions,
+    StoredCredential, StoredMetadata, StoredVersions,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -65,7 +65,7 @@ impl Vault {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
         for _ in 0..ATTEMPTS {
-            let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
+            let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
             let versions = self.store.versions_for_change(query).await?.ok_or(Refusal::NotFound)?;
             let seen = versions.current.revision;
             if revision.is_some_and(|revision| revision != seen) {
@@ -110,11 +110,11 @@ impl Vault {
                 ChangeCredential { organization, id, revision: seen, change: judged.change, description, expires_at };
             let revision = RowState::Revision(seen.saturating_add(1));
             let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
-            let command = self.ambient.command(principal, Some(organization), action, affected, act);
+            let command = self.environment.command(principal, Some(organization), action, affected, act);
             let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
                 Ok(number) => {
-                    self.ambient.emit(changed);
+                    self.environment.emit(changed);
                     return Ok(number);
                 }
                 Err(StoreError::Refused(Refusal::Changed)) => {}
@@ -134,7 +134,7 @@ impl Vault {
         organization: OrganizationId,
         read: &Read,
         judged: &Judged,
-    ) -> Result<Option<StoredDescription>, Error> {
+    ) -> Result<Option<StoredMetadata>, Error> {
         let current = &read.versions.current;
         let (id, rule) = (current.id, current.rule);
         // Data that is older than rules stays unsigned until other data takes its place.
@@ -146,7 +146,7 @@ impl Vault {
         }
         let place = (organization, id, current.revision.saturating_add(1));
         let mut description = if same {
-            StoredDescription {
+            StoredMetadata {
                 metadata: current.metadata.clone(),
                 labels: read.metadata.labels.digests(&*self.digester, organization),
                 rule,
@@ -167,13 +167,13 @@ impl Vault {
         (organization, credential, revision): (OrganizationId, CredentialId, i64),
         metadata: &Metadata,
         vend: VendRule,
-    ) -> Result<StoredDescription, Error> {
+    ) -> Result<StoredMetadata, Error> {
         let context = CredentialContext { organization, credential, version: revision };
         let sealed = match *metadata == Metadata::default() {
             true => None,
             false => Some(self.sealer.seal_metadata(context, metadata).await?),
         };
-        Ok(StoredDescription {
+        Ok(StoredMetadata {
             metadata: sealed,
             labels: metadata.labels.digests(&*self.digester, organization),
             rule: SignedRule::sign(&*self.digester, organization, credential, vend),
@@ -187,7 +187,7 @@ impl Vault {
         organization: OrganizationId,
         id: CredentialId,
     ) -> Result<StoredVersions, Error> {
-        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
+        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
         Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
     }
 
@@ -226,7 +226,7 @@ impl Vault {
         let opened = opened.into_iter().next().ok_or_else(none)?;
         Ok(opened.inspect_err(|error| {
             if !reading.is_to_repeat(error) {
-                self.ambient.report(error);
+                self.environment.report(error);
             }
         })?)
     }

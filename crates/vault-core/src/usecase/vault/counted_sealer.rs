@@ -9,7 +9,7 @@ use crate::port::{
     CredentialContext, Event, KeyRepository, ReplaceOrganizationKey, SealError, Sealer, StoreError, TakeKeyUses,
 };
 use crate::sealed::{KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
-use crate::usecase::Ambient;
+use crate::usecase::Environment;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,7 +26,7 @@ const TURNS: usize = 64;
 ///
 /// One process has one of it; a second one takes blocks of its own.
 pub struct CountedSealer {
-    ambient: Ambient,
+    environment: Environment,
     sealer: Arc<dyn Sealer>,
     keys: Arc<dyn KeyRepository>,
     limits: KeyUseLimits,
@@ -37,9 +37,9 @@ pub struct CountedSealer {
 
 impl CountedSealer {
     /// Seals with `sealer` and counts in `keys`.
-    pub fn new(ambient: Ambient, sealer: Arc<dyn Sealer>, keys: Arc<dyn KeyRepository>) -> Self {
+    pub fn new(environment: Environment, sealer: Arc<dyn Sealer>, keys: Arc<dyn KeyRepository>) -> Self {
         Self {
-            ambient,
+            environment,
             sealer,
             keys,
             limits: KeyUseLimits::default(),
@@ -152,7 +152,7 @@ impl CountedSealer {
             match self.replace(active).await {
                 Ok(()) => return Ok(()),
                 Err(_) if decision == KeyUseDecision::ReplaceOrTake => {
-                    self.ambient.emit(Event::OrganizationKeyNotReplaced(active.id));
+                    self.environment.emit(Event::OrganizationKeyNotReplaced(active.id));
                 }
                 Err(error) => return Err(error),
             }
@@ -167,15 +167,15 @@ impl CountedSealer {
 
     async fn replace(&self, active: &OrganizationKeyRecord) -> Result<(), SealError> {
         let (organization, current) = (active.organization, active.id);
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let (action, subject) = (AuditAction::OrganizationKeyReplaced, Subject::Organization(organization));
         let command = ReplaceOrganizationKey {
             current,
             next: self.sealer.new_organization_key(organization, now)?,
-            audit: self.ambient.record(now, Some(organization), Actor::System, action, subject),
+            audit: self.environment.record(now, Some(organization), Actor::System, action, subject),
         };
         if self.keys.replace_organization_key(command).await? {
-            self.ambient.emit(Event::OrganizationKeyReplaced(current));
+            self.environment.emit(Event::OrganizationKeyReplaced(current));
         }
         Ok(())
     }

@@ -18,12 +18,12 @@ impl Vault {
         let act = DeleteCredential { organization, id, revision };
         let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Gone);
         let action = AuditAction::CredentialDeleted;
-        let command = self.ambient.command(principal, Some(organization), action, affected, act);
+        let command = self.environment.command(principal, Some(organization), action, affected, act);
         let deleted = Event::recorded(&command.audit);
         if !self.store.delete_credential(command).await? {
             return Err(Refusal::NotFound.into());
         }
-        self.ambient.emit(deleted);
+        self.environment.emit(deleted);
         Ok(())
     }
 }

@@ -76,7 +76,7 @@ impl Vault {
             Some(text) => Some(cursor::decode(digester, organization, filter, text).await?),
             None => None,
         };
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let query = ListCredentials {
             principal: principal.clone(),
             organization,
@@ -122,7 +122,7 @@ impl Vault {
             .collect();
         let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let listed = rows.into_iter().zip(opened).map(|(row, information)| ListedCredential {
             id: row.id,
             kind: row.kind,
@@ -132,9 +132,9 @@ impl Vault {
             updated_at: row.updated_at,
             revision: row.revision,
             staged: row.staged,
-            information: information.map_err(|error| self.ambient.report(&error)).ok(),
+            information: information.map_err(|error| self.environment.report(&error)).ok(),
             metadata: match row.metadata {
-                Some(_) => said.next().and_then(|opened| opened.map_err(|error| self.ambient.report(&error)).ok()),
+                Some(_) => said.next().and_then(|opened| opened.map_err(|error| self.environment.report(&error)).ok()),
                 None => Some(Metadata::default()),
             },
             vend: row.rule.vend,

@@ -20,10 +20,10 @@ impl Vault {
         let organization = principal.member(Action::Save)?;
         let (action, subject) = (AuditAction::CredentialMatched, Subject::Credential(id));
         let act = MatchCredential { organization, id };
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let command = self.environment.command(principal, Some(organization), action, subject, act);
         let matched = Event::recorded(&command.audit);
         let row = self.store.match_credential(command).await?;
-        self.ambient.emit(matched);
+        self.environment.emit(matched);
         if row.kind != data.kind() {
             return Err(Refusal::TypeDiffers(row.kind).into());
         }

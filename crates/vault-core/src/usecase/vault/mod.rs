@@ -25,7 +25,7 @@ pub use replace::ReplaceRequest;
 pub use save::{IdempotencyKey, SaveRequest};
 pub use versions::ListedVersion;
 
-use super::{Ambient, AuditTally};
+use super::{AuditTally, Environment};
 use crate::credential::{EXPIRING_SECONDS, VersionLimits};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub const DEFAULT_CREDENTIAL_LIMIT: i64 = 1_000_000;
 /// What an organization's members do with its credentials.
 #[derive(Clone)]
 pub struct Vault {
-    ambient: Ambient,
+    environment: Environment,
     tally: Arc<AuditTally>,
     store: Arc<dyn CredentialStore>,
     sealer: Arc<CountedSealer>,
@@ -52,7 +52,7 @@ pub struct Vault {
 impl Vault {
     /// The vault on these ports.
     pub fn new(
-        ambient: Ambient,
+        environment: Environment,
         tally: Arc<AuditTally>,
         store: Arc<dyn CredentialStore>,
         sealer: Arc<dyn Sealer>,
@@ -60,9 +60,9 @@ impl Vault {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         let sealer =
-            Arc::new(CountedSealer::new(ambient.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
+            Arc::new(CountedSealer::new(environment.clone(), sealer, Arc::clone(&store) as Arc<dyn KeyRepository>));
         Self {
-            ambient,
+            environment,
             tally,
             store,
             sealer,

@@ -19,7 +19,7 @@ impl Vault {
     pub async fn promote(&self, principal: &Principal, credential: CredentialRef, number: i64) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
         let judge = |read: Read| async move {
-            let (versions, now) = (&read.versions, self.ambient.now());
+            let (versions, now) = (&read.versions, self.environment.now());
             let vend = versions.current.rule.vend;
             if versions.current.version == number {
                 let (change, metadata) = (CredentialChange::Describe, read.metadata.clone());
@@ -64,7 +64,7 @@ impl Vault {
             if versions.current.version == number {
                 return Err(Refusal::CurrentVersion.into());
             }
-            kept(versions, number, self.ambient.now()).ok_or(Refusal::NoSuchVersion)?;
+            kept(versions, number, self.environment.now()).ok_or(Refusal::NoSuchVersion)?;
             let mut metadata = read.metadata.clone();
             metadata.forget(&[number]);
             Ok(Judged {

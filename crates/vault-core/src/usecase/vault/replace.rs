@@ -39,7 +39,7 @@ impl Vault {
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
         if request.verify || idempotency.is_some() {
-            let (now, key) = (self.ambient.now(), idempotency.clone());
+            let (now, key) = (self.environment.now(), idempotency.clone());
             let query = Find { principal: principal.clone(), of: organization, key, now };
             // A request that was carried out gets its first answer, whatever has changed since.
             if let Some((_, number)) = self.store.find_save(query).await? {
@@ -47,7 +47,7 @@ impl Vault {
             }
         }
         if request.verify {
-            self.verify(&request.data, self.ambient.now()).await?;
+            self.verify(&request.data, self.environment.now()).await?;
         }
         let fingerprint = self.sealer.fingerprint(organization, &data).await?;
         let information = request.data.information(fingerprint);
@@ -65,7 +65,7 @@ impl Vault {
             let number = versions.highest.saturating_add(1);
             let context = CredentialContext { organization, credential: current.id, version: number };
             let sealed = self.sealer.seal(context, &current.namespace, data, information).await?;
-            let now = self.ambient.now();
+            let now = self.environment.now();
             let superseded = self.version_limits.supersede(now);
             let destroyed = if wanted.stage {
                 self.destroyed_by_staging(versions, now)

@@ -29,10 +29,10 @@ impl Vault {
         }
         let (action, subject) = (AuditAction::CredentialCheckRequested, Subject::Credential(id));
         let act = RequestCheck { organization, id, version };
-        let command = self.ambient.command(principal, Some(organization), action, subject, act);
+        let command = self.environment.command(principal, Some(organization), action, subject, act);
         let requested = Event::recorded(&command.audit);
         self.store.request_check(command).await?;
-        self.ambient.emit(requested);
+        self.environment.emit(requested);
         Ok(())
     }
 }

@@ -94,11 +94,11 @@ impl Vault {
     /// saved it.
     pub async fn save(&self, principal: &Principal, request: SaveRequest) -> Result<CredentialId, Error> {
         let organization = principal.member(Action::Save)?;
-        let id = CredentialId::from_uuid(self.ambient.ids.ordered(self.ambient.now()));
+        let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_save(principal, &request, &data);
         if request.verify {
-            let (now, idempotency) = (self.ambient.now(), idempotency.clone());
+            let (now, idempotency) = (self.environment.now(), idempotency.clone());
             // A request that was carried out is not checked again, and nobody whose session has ended makes this
             // service reach out.
             let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
@@ -134,13 +134,13 @@ impl Vault {
             };
             let saved = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(FIRST_REVISION));
             let action = AuditAction::CredentialSaved;
-            let command = self.ambient.command(principal, Some(organization), action, saved, act);
+            let command = self.environment.command(principal, Some(organization), action, saved, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.save_credential(command).await {
                 Ok(saved) => {
                     // Another one was saved by the same request before.
                     if saved == id {
-                        self.ambient.emit(recorded);
+                        self.environment.emit(recorded);
                     }
                     return Ok(saved);
                 }

@@ -26,7 +26,7 @@ impl Vault {
         reading: Reading,
     ) -> Result<ListedCredential, Error> {
         let organization = principal.member(Action::List)?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let query = Find { principal: principal.clone(), of: organization, key: id, now };
         let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
         let shown = self.open(organization, vec![row], reading).await?;
@@ -45,7 +45,7 @@ impl Vault {
         id: CredentialId,
     ) -> Result<(CredentialType, i64), Error> {
         let organization = principal.member(Action::Save)?;
-        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.ambient.now() };
+        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
         let row = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?;
         Ok((row.kind, row.revision))
     }

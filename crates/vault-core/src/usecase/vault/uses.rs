@@ -37,7 +37,7 @@ impl Vault {
             Some(text) => Some(decode(cursor::decode_position(digester, ListName::Uses, scope, text).await?)?),
             None => None,
         };
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let query = List { principal: principal.clone(), of: (organization, id), after, limit: page.rows(), now };
         let uses = self.store.list_uses(query).await?.ok_or(Refusal::NotFound)?;
         let page = Page::of(uses, &page, |last| {

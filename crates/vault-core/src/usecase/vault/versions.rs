@@ -46,7 +46,7 @@ impl Vault {
         reading: Reading,
     ) -> Result<Vec<ListedVersion>, Error> {
         let organization = principal.member(Action::List)?;
-        let now = self.ambient.now();
+        let now = self.environment.now();
         let stored = self.versions_of(principal, organization, id).await?;
         let mut others = stored.others;
         others.retain(|version| version.superseded.is_none_or(|superseded| superseded.is_kept(now)));
@@ -69,7 +69,7 @@ impl Vault {
             shown.zip(opened).map(|((number, state, created_at, superseded, check), information)| ListedVersion {
                 number,
                 state,
-                information: information.map_err(|error| self.ambient.report(&error)).ok(),
+                information: information.map_err(|error| self.environment.report(&error)).ok(),
                 check,
                 created_at,
                 superseded_at: superseded.map(|superseded| superseded.at),

@@ -17,7 +17,7 @@ use diesel::{
 };
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
 use vault_core::digest::{Digest, RowCode};
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
 use vault_core::port::{
@@ -70,7 +70,7 @@ impl Decision for CreateInvitation {
         if *principal != Principal::Operator
             && let Some(seconds) = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS, *now)
                 .await?
-                .refused_for(Hourly::ADDRESS_CONFLICTS, *now)
+                .refused_for(HourlyLimit::ADDRESS_CONFLICTS, *now)
         {
             return Ok(Verdict::Refused(Err(Refusal::TooManyConflicts(seconds))));
         }

@@ -15,7 +15,7 @@ use diesel::{
     OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::credential::CredentialType;
-use vault_core::hourly::Hourly;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
@@ -47,7 +47,7 @@ impl Decision for MatchCredential {
         };
         let subject = format!("match:{id}");
         let counted = hourly::hold(connection, organization, &subject, now).await?;
-        if let Some(seconds) = counted.refused_for(Hourly::MATCHES, now) {
+        if let Some(seconds) = counted.refused_for(HourlyLimit::MATCHES, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
         hourly::count(connection, organization, &subject, counted, now).await?;
@@ -82,7 +82,7 @@ impl Decision for RequestCheck {
             return Ok(Verdict::Refused(Err(Refusal::NoChecker)));
         }
         let counted = hourly::hold(connection, organization, hourly::CHECKS, now).await?;
-        if let Some(seconds) = counted.refused_for(Hourly::CHECKS, now) {
+        if let Some(seconds) = counted.refused_for(HourlyLimit::CHECKS, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
         hourly::count(connection, organization, hourly::CHECKS, counted, now).await?;

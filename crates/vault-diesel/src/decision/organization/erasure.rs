@@ -44,7 +44,7 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
     let slice: Vec<String> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .order(credentials::id)
-        .limit(super::super::upkeep::SLICE)
+        .limit(super::super::maintenance::SLICE)
         .select(credentials::id)
         .load(connection)
         .await?;
@@ -99,7 +99,7 @@ async fn erase_idempotency_keys(connection: &mut Connection, organization: &str)
         .filter(idempotency_keys::organization_id.eq(organization))
         .filter(idempotency_keys::account_id.eq(&account))
         .order(idempotency_keys::key)
-        .limit(super::super::upkeep::SLICE)
+        .limit(super::super::maintenance::SLICE)
         .select(idempotency_keys::key)
         .load(connection)
         .await?;
@@ -119,7 +119,7 @@ async fn erase_activations(connection: &mut Connection, organization: &str) -> R
     let slice: Vec<String> = activations::table
         .filter(activations::organization_id.eq(organization))
         .order(activations::id)
-        .limit(super::super::upkeep::SLICE)
+        .limit(super::super::maintenance::SLICE)
         .select(activations::id)
         .load(connection)
         .await?;

@@ -49,7 +49,7 @@ impl OrganizationRepository for Store {
         let organization = command.organization;
         let deleted = self.write(command, |connection, command| Box::pin(delete(connection, command))).await?;
         // Its credentials cannot be opened any more; their rows, and those of activations, go in short transactions.
-        // Should this be cut off, housekeeping goes on with it.
+        // Should this be cut off, maintenance goes on with it.
         while deleted && self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await? {}
         Ok(deleted)
     }

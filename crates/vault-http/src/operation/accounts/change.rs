@@ -3,8 +3,8 @@
 use super::{account_id, item, parse_role};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, precondition};
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -15,7 +15,7 @@ use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
 use vault_core::usecase::{AccountCommand, AccountRef, ChangedAccount};
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -33,7 +33,7 @@ pub(super) async fn by_address(
     call: &Call<'_>,
     body: &mut Incoming,
     command: AccountCommand,
-) -> Result<ChangedAccount, Fault> {
+) -> Result<ChangedAccount, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
@@ -46,14 +46,14 @@ async fn carry_out(
     call: &Call<'_>,
     principal: SessionPrincipal,
     command: AccountCommand,
-) -> Result<ChangedAccount, Fault> {
+) -> Result<ChangedAccount, ProblemResponse> {
     let account = AccountRef::Id(principal.organization, account_id(call.place));
     let (accounts, principal) = (api.parts.accounts.clone(), Principal::from(principal));
     api.complete(async move { accounts.change(&principal, account, command).await }).await
 }
 
 /// The one change that the body asks for.
-pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, ProblemResponse> {
     let (ChangeAccountRequest { role, state }, mut flaws) = wire::read(body)?;
     let both = role.is_some() && state.is_some();
     let role = role.and_then(|text| flaws.check("/role", || parse_role(&text)));

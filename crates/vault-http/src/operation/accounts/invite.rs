@@ -3,8 +3,8 @@
 use super::parse_role;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::Inner;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,7 +13,7 @@ use vault_core::email::EmailAddress;
 use vault_core::principal::Principal;
 use vault_core::role::{Action, Role};
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageAccounts)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::CREATED, &invited)
 }
 
-pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<(EmailAddress, Role), ProblemResponse> {
     let (InviteRequest { email, role }, mut flaws) = wire::read(body)?;
     let email = flaws.check("/email", || EmailAddress::parse(&email).map_err(|error| error.at("/email")));
     let role = flaws.check("/role", || parse_role(&role));

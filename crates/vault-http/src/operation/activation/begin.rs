@@ -4,7 +4,7 @@ use super::Inner;
 use crate::answer::time_text;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -16,7 +16,7 @@ use vault_core::field::{FieldCode, FieldError};
 use vault_core::namespace::Namespace;
 use vault_core::usecase::activations::ActivationRequest;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.integration(call).await?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -34,7 +34,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::secret(StatusCode::CREATED, &begun(&activated)?)
 }
 
-pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<ActivationRequest, ProblemResponse> {
     let (ActivateRequest { namespace, purpose, ttl, vend }, mut flaws) = wire::read(body)?;
     let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let purpose = flaws.check("/purpose", || purpose.map(|text| Purpose::parse(&text, "/purpose")).transpose());
@@ -49,7 +49,7 @@ pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
         .ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be raw, short or prefer-short"))
 }
 
-fn begun(activated: &Activated) -> Result<BegunActivation, Fault> {
+fn begun(activated: &Activated) -> Result<BegunActivation, ProblemResponse> {
     Ok(BegunActivation {
         id: activated.id.to_string(),
         namespace: activated.namespace.to_string(),
@@ -58,10 +58,11 @@ fn begun(activated: &Activated) -> Result<BegunActivation, Fault> {
     })
 }
 
-fn vended(credential: &ActivatedCredential) -> Result<VendedCredential, Fault> {
+fn vended(credential: &ActivatedCredential) -> Result<VendedCredential, ProblemResponse> {
     let data = credential.data();
     // What was activated is what this answer is for.
-    let data = str::from_utf8(data.expose()).map_err(|_| Fault::internal().caused_by("data that is not UTF-8"))?;
+    let data =
+        str::from_utf8(data.expose()).map_err(|_| ProblemResponse::internal().caused_by("data that is not UTF-8"))?;
     Ok(VendedCredential {
         id: credential.id.to_string(),
         kind: credential.kind.as_str().to_owned(),

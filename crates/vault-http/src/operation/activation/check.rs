@@ -4,8 +4,8 @@ use super::Inner;
 use super::begin::parse_vend;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::document::optional_time;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, checks, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -15,7 +15,7 @@ use vault_core::check::StorageOperation;
 use vault_core::namespace::Namespace;
 use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential};
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.integration(call).await?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -35,7 +35,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &CheckedNamespace { namespace, usable, credentials })
 }
 
-pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<CheckNamespaceRequest, ProblemResponse> {
     let (CheckRequest { namespace, operations, until, vend }, mut flaws) = wire::read(body)?;
     let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));
     let operations = flaws.check_all("/operations", || StorageOperation::parse_all(&operations, "/operations"));

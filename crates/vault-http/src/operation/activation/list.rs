@@ -4,13 +4,13 @@ use super::Inner;
 use crate::answer::time_text;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_api::ActivationItem;
 use vault_core::activation::Activation;
 
-pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.integration(call).await?;
     let request = query::page(call.query())?;
     body.ignore().await?;

@@ -13,9 +13,9 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::exchange::Api;
-use crate::fault::Fault;
 use crate::limiter::Limiter;
 use crate::origin;
+use crate::problem_response::ProblemResponse;
 use crate::route::{Operation, Place};
 use crate::settings::{ActivationSettings, BasePath};
 use actix_web::HttpResponse;
@@ -51,14 +51,14 @@ impl Api for ActivationApi {
         Place::find_activation(&self.0.base, path)
     }
 
-    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         let api = &*self.0;
         origin::within(call.origin(&api.trusted_proxies), api.dispatch(&call, body)).await
     }
 }
 
 impl Inner {
-    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+    async fn dispatch(&self, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
         match call.operation {
             Operation::Activate => begin::run(self, call, body).await,
             Operation::ListActivations => list::run(self, call, body).await,
@@ -72,19 +72,19 @@ impl Inner {
                 body.ignore().await?;
                 probe::ready(&self.parts.runtime, &self.parts.readiness).await
             }
-            _ => Err(Fault::not_found()),
+            _ => Err(ProblemResponse::not_found()),
         }
     }
 
     /// The integration whose token the request carries, if it may ask for this now.
-    async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, Fault> {
+    async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, ProblemResponse> {
         let token = integration_token(call.headers())?;
         let network = call.caller(&self.trusted_proxies);
         let activations = self.parts.activations.clone();
         let principal = self.complete(async move { activations.authenticate(&token, network).await }).await?;
         match &self.limiter {
             Some(limiter) if call.operation.opens() => {
-                limiter.check(principal.integration).map_err(Fault::too_many_openings)?;
+                limiter.check(principal.integration).map_err(ProblemResponse::too_many_openings)?;
             }
             _ => {}
         }
@@ -92,16 +92,19 @@ impl Inner {
     }
 
     /// Lets `principal` have storage providers asked until the permit is dropped.
-    fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Permit<IntegrationId>, Fault> {
-        self.outside.acquire(principal.integration).ok_or_else(Fault::too_many_in_progress)
+    fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Permit<IntegrationId>, ProblemResponse> {
+        self.outside.acquire(principal.integration).ok_or_else(ProblemResponse::too_many_in_progress)
     }
 
     /// What `use_case` comes to, on the main runtime.
-    async fn complete<T, E>(&self, use_case: impl Future<Output = Result<T, E>> + Send + 'static) -> Result<T, Fault>
+    async fn complete<T, E>(
+        &self,
+        use_case: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Result<T, ProblemResponse>
     where
         T: Send + 'static,
         E: Send + 'static,
-        Fault: From<E>,
+        ProblemResponse: From<E>,
     {
         Ok(complete(&self.parts.runtime, use_case).await??)
     }

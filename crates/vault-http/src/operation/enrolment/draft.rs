@@ -3,13 +3,13 @@
 use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, document, shown};
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{EnrolRequest, EnrolResponse};
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let request: EnrolRequest = document::read(call, body).await?;
     let (code, password) = (request.enrolment_code.into_secret(), request.password.into_secret());
     let accounts = api.parts.accounts.clone();

@@ -3,9 +3,9 @@
 use super::{item, named};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::document::optional_time;
 use crate::operation::{Inner, precondition};
+use crate::problem_response::ProblemResponse;
 use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
@@ -16,7 +16,7 @@ use vault_core::integration::{IntegrationState, NamespacePatterns};
 use vault_core::role::Action;
 use vault_core::usecase::integrations::IntegrationEdit;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 /// What the body changes. The use case judges the namespaces again; here they are judged so that all flaws are told at
 /// once.
-pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let never = document.take_null("expires_at");
     let (ChangeIntegrationRequest { state, namespaces, expires_at }, mut flaws) = document.read()?;

@@ -3,9 +3,9 @@
 use super::issued;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::Inner;
 use crate::operation::document::optional_time;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, content, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -13,7 +13,7 @@ use vault_core::integration::{IntegrationName, NamespacePatterns};
 use vault_core::role::Action;
 use vault_core::usecase::integrations::CreateIntegrationRequest;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     content::check(call.headers())?;
@@ -28,7 +28,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
 /// The use case judges name and patterns again, since they come from a terminal too; here they are judged so that all
 /// flaws are told at once.
-pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResponse> {
     let (request, mut flaws) = wire::read::<vault_api::CreateIntegrationRequest>(body)?;
     let vault_api::CreateIntegrationRequest { name, namespaces, expires_at } = request;
     flaws.check("/name", || IntegrationName::parse(&name, "/name"));

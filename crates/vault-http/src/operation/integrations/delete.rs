@@ -3,13 +3,13 @@
 use super::named;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, precondition};
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_core::role::Action;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;

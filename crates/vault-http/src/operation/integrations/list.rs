@@ -3,14 +3,14 @@
 use super::item;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::Inner;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_core::principal::Scope;
 use vault_core::role::Action;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     let request = query::page(call.query())?;
     body.ignore().await?;

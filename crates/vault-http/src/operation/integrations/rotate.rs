@@ -3,8 +3,8 @@
 use super::{issued, named};
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, document, precondition};
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
@@ -12,7 +12,7 @@ use vault_api::RotateIntegrationRequest;
 use vault_core::integration::Overlap;
 use vault_core::role::Action;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session_for(call, Action::ManageIntegrations)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
@@ -26,12 +26,12 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let rotate = async move { integrations.rotate(&principal.into(), organization, &integration, overlap).await };
     let rotated = api.complete(rotate).await?;
 
-    let token = rotated.token.ok_or_else(|| Fault::internal().caused_by("a rotation without a token"))?;
+    let token = rotated.token.ok_or_else(|| ProblemResponse::internal().caused_by("a rotation without a token"))?;
     answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, &token))
 }
 
 /// For how long the current token works on; the default if nothing is said.
-pub(crate) fn parse(body: &[u8]) -> Result<Overlap, Fault> {
+pub(crate) fn parse(body: &[u8]) -> Result<Overlap, ProblemResponse> {
     let (RotateIntegrationRequest { overlap }, mut flaws) = wire::read(body)?;
     let overlap = flaws.check("/overlap", || Overlap::parse(overlap, "/overlap"));
     flaws.finish(overlap)

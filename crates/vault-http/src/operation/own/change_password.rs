@@ -4,12 +4,12 @@ use super::proof;
 use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, document};
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
 use vault_api::{ChangePasswordRequest, ProofRequest};
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     let ChangePasswordRequest { password, passcode, new_password } = document::read(call, body).await?;
     let proof = proof(api, call, ProofRequest { password, passcode });
@@ -18,7 +18,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     api.complete(async move { accounts.change_password(&principal, proof, new).await })
         .await
-        .map_err(Fault::of_own_proof)?;
+        .map_err(ProblemResponse::of_own_proof)?;
 
     Ok(answer::no_content())
 }

@@ -3,12 +3,12 @@
 use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, document};
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
 use vault_api::ConfirmPasscodeRequest;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     let request: ConfirmPasscodeRequest = document::read(call, body).await?;
     let passcode = request.passcode.into_secret();
@@ -16,7 +16,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     api.complete(async move { accounts.confirm_passcode(&principal, &passcode).await })
         .await
-        .map_err(Fault::of_new_passcode)?;
+        .map_err(ProblemResponse::of_new_passcode)?;
 
     Ok(answer::no_content())
 }

@@ -2,13 +2,13 @@
 
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, NO_ID, precondition};
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use vault_core::id::SessionId;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;

@@ -4,13 +4,13 @@ use super::proof;
 use crate::answer;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::{Inner, document, shown};
+use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::NewRecoveryCodes;
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     let proof = proof(api, call, document::read(call, body).await?);
     let accounts = api.parts.accounts.clone();
@@ -18,7 +18,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let codes = api
         .complete(async move { accounts.replace_recovery_codes(&principal, proof).await })
         .await
-        .map_err(Fault::of_own_proof)?;
+        .map_err(ProblemResponse::of_own_proof)?;
 
     answer::object(StatusCode::OK, &NewRecoveryCodes { recovery_codes: shown::recovery_codes(codes) })
 }

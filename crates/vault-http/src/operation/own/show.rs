@@ -2,15 +2,15 @@
 
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::fault::Fault;
 use crate::operation::Inner;
+use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::{AccountNotice, OwnAccount};
 use vault_core::notice::{Notice, NoticeCode};
 
-pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, Fault> {
+pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.session(call)?;
     query::none(call.query())?;
     body.ignore().await?;

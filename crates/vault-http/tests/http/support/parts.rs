@@ -4,7 +4,9 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::id::InstanceId;
 use vault_core::port::{CredentialStore, StorageProbe};
-use vault_core::usecase::{AccountPorts, Accounts, Activations, Ambient, AuditReader, AuditTally, Integrations, Vault};
+use vault_core::usecase::{
+    AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Vault,
+};
 use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
 use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -15,7 +17,7 @@ use vault_testkit::storage::FakeStorage;
 pub(crate) struct Fakes {
     pub(super) runtime: Handle,
     pub(super) instance: InstanceId,
-    pub(super) ambient: Ambient,
+    pub(super) environment: Environment,
     pub(super) tally: Arc<AuditTally>,
     pub(super) store: Arc<MemoryStore>,
     pub(super) credentials: Arc<dyn CredentialStore>,
@@ -33,11 +35,11 @@ pub(crate) struct Fakes {
 
 impl Fakes {
     pub(super) fn parts(&self) -> ServerParts {
-        let ambient = &self.ambient;
+        let environment = &self.environment;
         ServerParts {
             runtime: self.runtime.clone(),
             vault: Vault::new(
-                ambient.clone(),
+                environment.clone(),
                 self.tally.clone(),
                 self.credentials.clone(),
                 self.sealer.clone(),
@@ -48,38 +50,38 @@ impl Fakes {
             .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
             integrations: self.integrations(),
-            audit: AuditReader::new(ambient.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
-            ids: ambient.ids.clone(),
+            audit: AuditReader::new(environment.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
+            ids: environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
     }
 
     pub(super) fn integrations(&self) -> Integrations {
         let (entropy, digester) = (self.entropy.clone(), self.digester.clone());
-        Integrations::new(self.ambient.clone(), self.store.clone(), entropy, digester)
+        Integrations::new(self.environment.clone(), self.store.clone(), entropy, digester)
     }
 
     pub(crate) fn activation(&self) -> ActivationParts {
         let (store, opener, digester) = (self.store.clone(), self.sealer.clone(), self.digester.clone());
         ActivationParts {
             runtime: self.runtime.clone(),
-            activations: Activations::new(self.ambient.clone(), self.tally.clone(), store, opener, digester)
+            activations: Activations::new(self.environment.clone(), self.tally.clone(), store, opener, digester)
                 .vendor(Some(self.storage.clone()))
                 .probe(Some(self.storage.clone())),
-            ids: self.ambient.ids.clone(),
+            ids: self.environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),
         }
     }
 
     /// Logins and sessions, accounts and invitations.
     pub(super) fn accounts(&self) -> Accounts {
-        self.accounts_in(self.ambient.clone())
+        self.accounts_in(self.environment.clone())
     }
 
     /// The same in other surroundings.
-    pub(super) fn accounts_in(&self, ambient: Ambient) -> Accounts {
+    pub(super) fn accounts_in(&self, environment: Environment) -> Accounts {
         let ports = AccountPorts {
-            ambient,
+            environment,
             tally: self.tally.clone(),
             store: self.store.clone(),
             hasher: self.hasher.clone(),

@@ -11,7 +11,7 @@ use vault_core::organization::OrganizationName;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{Clock, CredentialStore, OrganizationRepository as _};
 use vault_core::role::Role;
-use vault_core::usecase::{Ambient, AuditTally, CreateAccountRequest, Operator};
+use vault_core::usecase::{AuditTally, CreateAccountRequest, Environment, Operator};
 use vault_http::{ListenerSettings, ServerParts, ServerSettings, server};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
@@ -95,18 +95,18 @@ impl WorldBuilder {
         let passcodes = Arc::new(FakePasscodes::new(ids.clone(), digester.clone()));
         let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
         let tokens = Arc::new(FakeTokens::new(instance));
-        let ambient = Ambient {
+        let environment = Environment {
             clock: clock.clone(),
             ids: ids.clone(),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
             origins: Arc::new(vault_http::RequestOrigins),
         };
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let fakes = Fakes {
             runtime: runtime.handle().clone(),
             instance,
-            ambient: ambient.clone(),
+            environment: environment.clone(),
             tally,
             credentials: self.credentials.unwrap_or_else(|| store.clone()),
             limit: self.limit.unwrap_or(1_000_000),
@@ -132,7 +132,7 @@ impl WorldBuilder {
             change(&mut settings);
         }
         if let Some(clock) = self.accounts_clock {
-            parts.accounts = fakes.accounts_in(Ambient { clock, ..ambient.clone() });
+            parts.accounts = fakes.accounts_in(Environment { clock, ..environment.clone() });
         }
         if let Some(change) = self.parts {
             change(&mut parts);
@@ -140,8 +140,8 @@ impl WorldBuilder {
         let bound = runtime.block_on(async { server(&settings, parts) }).expect("a free port");
         let address = bound.addresses[0];
         runtime.spawn(bound.server);
-        let tally = Arc::new(AuditTally::new(ambient.clone(), store.clone()));
-        let operator = Operator::new(ambient.clone(), tally, store.clone(), sealer);
+        let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+        let operator = Operator::new(environment.clone(), tally, store.clone(), sealer);
         for organization in ["Acme", "Other"] {
             runtime.block_on(operator.create_organization(organization)).expect("an organization");
         }

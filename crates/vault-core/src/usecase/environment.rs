@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Clock, ids, events and the audit's codes.
 #[derive(Clone)]
-pub struct Ambient {
+pub struct Environment {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Ids.
@@ -23,7 +23,7 @@ pub struct Ambient {
     pub origins: Arc<dyn Origins>,
 }
 
-impl Ambient {
+impl Environment {
     /// Now.
     pub fn now(&self) -> Timestamp {
         self.clock.now()

@@ -1,4 +1,4 @@
-//! Upkeep.
+//! Maintenance.
 
 use super::row::{AccountRow, IdempotencyRow, PendingSeed, SessionRow, VersionRow};
 use super::{MemoryStore, State};
@@ -6,19 +6,19 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use vault_core::credential::LastCheck;
-use vault_core::hourly::{HOUR_SECONDS, Hourly};
+use vault_core::credential_counts::{Checked, CountedCredentials};
+use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::lockout::{LoginNetwork, network_is_known};
 use vault_core::port::{
-    CountCredentials, CountedSlice, CredentialUse, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError,
-    USE_SECONDS,
+    CountCredentials, CountedSlice, CredentialUse, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance,
+    StoreError, USE_SECONDS,
 };
 use vault_core::sealed::KeyState;
-use vault_core::stock::{Checked, CountedCredentials};
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl Housekeeping for MemoryStore {
-    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
+impl Maintenance for MemoryStore {
+    async fn delete_expired(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
         self.decide(|state| match expired {
             Expired::Sessions => sweep_ordered(&mut state.sessions, |row: &SessionRow| row.session.expires_at <= now),
             Expired::IdempotencyKeys => sweep_hashed(&mut state.idempotency, |row: &IdempotencyRow| {
@@ -42,7 +42,7 @@ impl Housekeeping for MemoryStore {
                     let over = |_: &i64, version: &mut VersionRow| {
                         version.superseded.is_some_and(|superseded| !superseded.is_kept(now))
                     };
-                    taken += row.others.extract_if(.., over).take(SWEEP_SLICE - taken).count();
+                    taken += row.others.extract_if(.., over).take(EXPIRED_SLICE - taken).count();
                 }
                 taken
             }
@@ -50,12 +50,12 @@ impl Housekeeping for MemoryStore {
                 let mut taken = 0;
                 for uses in state.uses.values_mut() {
                     let over = |one: &mut CredentialUse| one.at.plus_seconds(USE_SECONDS) <= now;
-                    taken += uses.extract_if(.., over).take(SWEEP_SLICE - taken).count();
+                    taken += uses.extract_if(.., over).take(EXPIRED_SLICE - taken).count();
                 }
                 state.uses.retain(|_, uses| !uses.is_empty());
                 taken
             }
-            Expired::HourlyCounts => sweep_hashed(&mut state.hourly, |row: &Hourly| {
+            Expired::HourlyCounts => sweep_hashed(&mut state.hourly, |row: &HourlyLimit| {
                 row.since.is_none_or(|since| since.plus_seconds(HOUR_SECONDS) <= now)
             }),
             // Deleting an organization takes its rows at once here.
@@ -103,7 +103,7 @@ impl Housekeeping for MemoryStore {
 fn sweep_lists(state: &mut State, take_one: impl Fn(&mut AccountRow) -> bool) -> usize {
     let mut taken = 0;
     for account in state.accounts.values_mut() {
-        while taken < SWEEP_SLICE && take_one(account) {
+        while taken < EXPIRED_SLICE && take_one(account) {
             taken += 1;
         }
     }
@@ -112,12 +112,12 @@ fn sweep_lists(state: &mut State, take_one: impl Fn(&mut AccountRow) -> bool) ->
 
 fn sweep_ordered<K: Ord + Clone, V>(rows: &mut BTreeMap<K, V>, condemned: impl Fn(&V) -> bool) -> usize {
     let keys: Vec<K> =
-        rows.iter().filter(|(_, row)| condemned(row)).take(SWEEP_SLICE).map(|(key, _)| key.clone()).collect();
+        rows.iter().filter(|(_, row)| condemned(row)).take(EXPIRED_SLICE).map(|(key, _)| key.clone()).collect();
     keys.iter().filter(|key| rows.remove(key).is_some()).count()
 }
 
 fn sweep_hashed<K: Eq + Hash + Clone, V>(rows: &mut HashMap<K, V>, condemned: impl Fn(&V) -> bool) -> usize {
     let keys: Vec<K> =
-        rows.iter().filter(|(_, row)| condemned(row)).take(SWEEP_SLICE).map(|(key, _)| key.clone()).collect();
+        rows.iter().filter(|(_, row)| condemned(row)).take(EXPIRED_SLICE).map(|(key, _)| key.clone()).collect();
     keys.iter().filter(|key| rows.remove(key).is_some()).count()
 }

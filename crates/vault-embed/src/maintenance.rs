@@ -13,9 +13,9 @@ use vault_core::port::KeyedDigester;
 use vault_core::usecase::{Accounts, Operator, Vault};
 
 /// How often expired rows are deleted.
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
+const EXPIRED_EVERY: Duration = Duration::from_secs(60);
 /// How long a round of deleting may take: a tenth of the time, in milliseconds.
-const SWEEP_MILLIS: i64 = 6_000;
+const EXPIRED_MILLIS: i64 = 6_000;
 /// How long expiries are read at a time.
 const READ_FOR: Duration = Duration::from_secs(6);
 /// How often counted acts are recorded.
@@ -25,15 +25,15 @@ const SEAL_EVERY: Duration = Duration::from_secs(1);
 /// How long entries are sealed at a time, in milliseconds.
 const SEAL_MILLIS: i64 = 250;
 
-/// The background upkeep. It ends when this is dropped.
-pub(crate) struct Upkeep(Mutex<Option<Running>>);
+/// The background maintenance. It ends when this is dropped.
+pub(crate) struct Maintenance(Mutex<Option<Running>>);
 
 struct Running {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Upkeep {
+impl Maintenance {
     /// Starts the work on `vault`, whose anchor, if it has one, follows its audit.
     pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
@@ -92,20 +92,20 @@ pub(crate) async fn seal(operator: &Operator, anchored: Option<&Anchored>, milli
 
 async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: oneshot::Receiver<()>) {
     let mut unread = true;
-    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    let mut delete_expired = tokio::time::interval(EXPIRED_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {
         tokio::select! {
             _ = &mut ends => return,
-            _ = sweep.tick() => {
-                let tidied = operator.tidy(SWEEP_MILLIS).await;
-                if let Some(skew_ms) = tidied.skew {
+            _ = delete_expired.tick() => {
+                let report = operator.maintain(EXPIRED_MILLIS).await;
+                if let Some(skew_ms) = report.skew {
                     tracing::error!(
                         skew_ms,
                         "expired rows were not deleted: this machine's clock and the database's differ. Synchronize the clocks"
                     );
                 }
-                for (expired, error) in &tidied.failed {
+                for (expired, error) in &report.failed {
                     let error = error as &dyn Error;
                     tracing::warn!(error, "expired {} were not deleted; the next attempt is in a minute", expired.as_str());
                 }

@@ -2,14 +2,14 @@
 
 use super::Operator;
 use crate::error::Error;
-use crate::port::{Expired, SWEEP_SLICE, StoreError};
+use crate::port::{EXPIRED_SLICE, Expired, StoreError};
 
 /// How far a clock may be from the store's, in milliseconds: replicas by whose clocks decisions are made must agree.
 pub const MAX_SKEW: i64 = 2_000;
 
-/// What a round of upkeep came to.
+/// What a round of maintenance came to.
 #[derive(Debug, Default)]
-pub struct Tidied {
+pub struct MaintenanceReport {
     /// How many rows were deleted.
     pub deleted: usize,
     /// The kinds that could not be deleted, and why.
@@ -24,16 +24,16 @@ pub struct Tidied {
 impl Operator {
     /// Deletes what has expired, slice after slice, kinds in turn, until nothing is left or `millis` milliseconds are
     /// used. A kind that fails does not keep the others from being deleted. Nothing is deleted by a wrong clock.
-    pub async fn tidy(&self, millis: i64) -> Tidied {
-        let began = self.ambient.now();
-        let mut tidied = Tidied::default();
+    pub async fn maintain(&self, millis: i64) -> MaintenanceReport {
+        let began = self.environment.now();
+        let mut report = MaintenanceReport::default();
         match self.skew().await {
             Ok(None) => {}
-            Ok(skew) => return Tidied { skew, ..tidied },
+            Ok(skew) => return MaintenanceReport { skew, ..report },
             Err(error) => {
-                return Tidied {
+                return MaintenanceReport {
                     failed: Expired::ALL.first().map(|kind| (*kind, error)).into_iter().collect(),
-                    ..tidied
+                    ..report
                 };
             }
         }
@@ -41,24 +41,24 @@ impl Operator {
         while !left.is_empty() {
             let mut unfinished = Vec::new();
             for expired in left {
-                let now = self.ambient.now();
+                let now = self.environment.now();
                 if now.millis_since(began) >= millis {
-                    tidied.more = true;
-                    return tidied;
+                    report.more = true;
+                    return report;
                 }
-                match self.store.sweep(expired, now).await {
+                match self.store.delete_expired(expired, now).await {
                     Ok(deleted) => {
-                        tidied.deleted += deleted;
-                        if deleted >= SWEEP_SLICE {
+                        report.deleted += deleted;
+                        if deleted >= EXPIRED_SLICE {
                             unfinished.push(expired);
                         }
                     }
-                    Err(error) => tidied.failed.push((expired, error)),
+                    Err(error) => report.failed.push((expired, error)),
                 }
             }
             left = unfinished;
         }
-        tidied
+        report
     }
 
     /// Records the counted acts of the minutes that are over; with `everything`, of the current one too.
@@ -71,7 +71,7 @@ impl Operator {
 
     /// How far our clock is from the store's, if that is too far.
     pub(super) async fn skew(&self) -> Result<Option<i64>, StoreError> {
-        Ok(self.store.check(self.ambient.now()).await?.filter(|skew| skew.abs() > MAX_SKEW))
+        Ok(self.store.check(self.environment.now()).await?.filter(|skew| skew.abs() > MAX_SKEW))
     }
 
     /// Whether the store answers and, where it is a server, how far its clock is from ours, in milliseconds.
@@ -79,6 +79,6 @@ impl Operator {
     /// # Errors
     /// The store does not answer.
     pub async fn check_store(&self) -> Result<Option<i64>, Error> {
-        Ok(self.store.check(self.ambient.now()).await?)
+        Ok(self.store.check(self.environment.now()).await?)
     }
 }

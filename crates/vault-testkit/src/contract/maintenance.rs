@@ -1,6 +1,6 @@
-//! Cases of [`Housekeeping`](vault_core::port::Housekeeping).
+//! Cases of [`Maintenance`](vault_core::port::Maintenance).
 //!
-//! A sweep takes what has expired anywhere in the database. So the cases that sweep play long before all
+//! A delete_expired takes what has expired anywhere in the database. So the cases that delete_expired play long before all
 //! others, where nothing of theirs has expired.
 
 use super::ContractStore;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::check::CheckReason;
 use vault_core::credential::{EXPIRING_SECONDS, LastCheck};
+use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryBounds};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::invitation::INVITATION_SECONDS;
@@ -20,12 +21,11 @@ use vault_core::lockout::{FREE_ATTEMPTS, NETWORK_KNOWN_SECONDS};
 use vault_core::notice::NOTICE_SECONDS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountKey, Conclusion, CountCredentials, CountedSlice, Expired, IDEMPOTENCY_SECONDS, RecordCheck, Reservation,
-    SWEEP_SLICE, TakeKeyUses,
+    AccountKey, Conclusion, CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, RecordCheck,
+    Reservation, TakeKeyUses,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::stock::{Checked, CountedCredentials, ExpiryBounds};
 use vault_core::time::Timestamp;
 
 /// 2001-09-09T01:46:40Z.
@@ -36,7 +36,7 @@ const CONTENDERS: usize = 16;
 
 /// Sessions, idempotency keys, invitations, waiting seeds, notices and networks go when their time is over and not
 /// before, a slice at a time.
-pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
+pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let principal = world.embedder();
     log_in_often(&world).await;
@@ -58,67 +58,67 @@ pub async fn what_has_expired_is_swept_in_slices(suite: &dyn ContractStore) {
     assert_eq!(world.conclude(login).await, Conclusion::Completed);
 
     // Nothing has expired yet.
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     assert!(is_replayed(&world, &principal).await);
     assert_eq!(world.versions(&principal, replaced).await.others.len(), 1);
 
     // Sessions are over; one that was made in between lives.
     world.clock.advance_seconds(SESSION_SECONDS - 1);
     let living = Principal::Session(world.log_in_from(&holder, home).await);
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     assert_eq!(world.listed(&dying).await.len(), MANY + 1);
     assert_eq!(world.versions(&principal, replaced).await.others, []);
     assert_eq!(world.activations(&activator).await.len(), 2);
     world.clock.advance_seconds(1);
-    let swept = sweep_all(&world).await;
-    assert!(swept[&Expired::Sessions] > MANY, "{swept:?}");
-    assert!(swept[&Expired::PendingSeeds] > 0, "it waited for an hour: {swept:?}");
+    let deleted = delete_all_expired(&world).await;
+    assert!(deleted[&Expired::Sessions] > MANY, "{deleted:?}");
+    assert!(deleted[&Expired::PendingSeeds] > 0, "it waited for an hour: {deleted:?}");
     assert_eq!(world.listed(&living).await.len(), MANY + 1);
     assert!(is_replayed(&world, &principal).await);
-    assert!(swept[&Expired::Activations] > 0, "{swept:?}");
+    assert!(deleted[&Expired::Activations] > 0, "{deleted:?}");
     assert_eq!(world.activations(&activator).await.len(), 1);
 
     // Idempotency keys have had their day.
     world.clock.advance_seconds(IDEMPOTENCY_SECONDS - SESSION_SECONDS - 1);
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     assert!(is_replayed(&world, &principal).await);
     world.clock.advance_seconds(2);
-    let swept = sweep_all(&world).await;
-    assert!(swept[&Expired::IdempotencyKeys] >= MANY, "{swept:?}");
+    let deleted = delete_all_expired(&world).await;
+    assert!(deleted[&Expired::IdempotencyKeys] >= MANY, "{deleted:?}");
     assert!(!is_replayed(&world, &principal).await);
 
     // The invitation is over; its address is free.
     let invited = AccountKey::Address(address);
     world.clock.set(LONG_AGO.plus_seconds(INVITATION_SECONDS - 1));
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     assert!(world.open(&invitation).await.is_some());
     world.clock.advance_seconds(1);
-    let swept = sweep_all(&world).await;
-    assert!(swept[&Expired::Invitations] > 0, "{swept:?}");
+    let deleted = delete_all_expired(&world).await;
+    assert!(deleted[&Expired::Invitations] > 0, "{deleted:?}");
     assert_eq!(world.find(Principal::Operator, invited).await, None);
 
     // Notices are kept for as long as networks are known.
     world.clock.set(LONG_AGO.plus_seconds(NOTICE_SECONDS - 1));
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     assert_eq!(world.notices(&world.log_in(&other).await).await.len(), 1);
     world.clock.advance_seconds(1);
-    let swept = sweep_all(&world).await;
-    assert!(swept[&Expired::Notices] > 0, "{swept:?}");
+    let deleted = delete_all_expired(&world).await;
+    assert!(deleted[&Expired::Notices] > 0, "{deleted:?}");
     assert_eq!(world.notices(&world.log_in(&other).await).await, []);
 
     // The network is known for as long as it should be: 90 days after its latest login, 1 s before the hour was over.
     world.clock.set(LONG_AGO.plus_seconds(SESSION_SECONDS - 1 + NETWORK_KNOWN_SECONDS));
-    sweep_all(&world).await;
+    delete_all_expired(&world).await;
     exhaust_others(&world, &holder).await;
     assert!(matches!(world.reserve(&holder, home).await, Reservation::Account(_)));
     world.clock.advance_seconds(1);
-    let swept = sweep_all(&world).await;
-    assert!(swept[&Expired::Attempts] > 0, "{swept:?}");
+    let deleted = delete_all_expired(&world).await;
+    assert!(deleted[&Expired::Attempts] > 0, "{deleted:?}");
     assert!(matches!(world.reserve(&holder, home).await, Reservation::TurnedAway { .. }), "others still wait");
 
     assert_eq!(world.listed(&principal).await.len(), MANY + 2);
     assert_eq!(world.read(&holder).await.signed, holder.signed);
-    assert!(world.audit_length().await > entries, "the audit is not swept");
+    assert!(world.audit_length().await > entries, "the audit is not deleted");
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, MANY + 2);
 }
 
@@ -128,19 +128,19 @@ pub async fn the_store_answers(suite: &dyn ContractStore) {
     world.store.check(world.now()).await.unwrap();
 }
 
-/// How many rows of each kind were swept.
+/// How many rows of each kind were deleted.
 type Swept = HashMap<Expired, usize>;
 
-/// Sweeps until nothing is left to sweep; no sweep takes more than a slice, and one that takes less leaves nothing.
-async fn sweep_all(world: &World<'_>) -> Swept {
+/// Sweeps until nothing is left to delete_expired; no delete_expired takes more than a slice, and one that takes less leaves nothing.
+async fn delete_all_expired(world: &World<'_>) -> Swept {
     let mut all = Swept::new();
     for expired in Expired::ALL {
         loop {
-            let swept = world.store.sweep(expired, world.now()).await.unwrap();
-            assert!(swept <= SWEEP_SLICE, "{expired:?}: {swept}");
-            *all.entry(expired).or_default() += swept;
-            if swept < SWEEP_SLICE {
-                assert_eq!(world.store.sweep(expired, world.now()).await.unwrap(), 0, "{expired:?} were left");
+            let deleted = world.store.delete_expired(expired, world.now()).await.unwrap();
+            assert!(deleted <= EXPIRED_SLICE, "{expired:?}: {deleted}");
+            *all.entry(expired).or_default() += deleted;
+            if deleted < EXPIRED_SLICE {
+                assert_eq!(world.store.delete_expired(expired, world.now()).await.unwrap(), 0, "{expired:?} were left");
                 break;
             }
         }
@@ -279,7 +279,7 @@ async fn save_often(world: &World<'_>, principal: &Principal) {
     .await;
 }
 
-/// An account whose re-enrolment is over and was swept stays without secrets until it is made again.
+/// An account whose re-enrolment is over and was deleted stays without secrets until it is made again.
 pub async fn a_re_enrolment_that_was_swept_revives_nothing(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let holder = world.holder(Role::Viewer).await;
@@ -287,7 +287,7 @@ pub async fn a_re_enrolment_that_was_swept_revives_nothing(suite: &dyn ContractS
     world.drafted(&invitation).await;
     let open = world.open(&invitation).await.unwrap();
     world.clock.advance_seconds(INVITATION_SECONDS);
-    while world.store.sweep(Expired::Invitations, world.now()).await.unwrap() == SWEEP_SLICE {}
+    while world.store.delete_expired(Expired::Invitations, world.now()).await.unwrap() == EXPIRED_SLICE {}
     assert!(!world.confirms(world.confirm_enrolment(&open, TimeStep::at(world.now()))).await);
     assert!(world.read(&holder).await.signed.awaits_enrolment());
     assert!(matches!(world.reserve(&holder, world.network()).await, Reservation::Disabled(..)));

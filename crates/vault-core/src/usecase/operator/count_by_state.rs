@@ -1,16 +1,16 @@
-//! Take stock: numbers that an operator watches and that nobody counts as they change.
+//! Take credential_counts: numbers that an operator watches and that nobody counts as they change.
 
 use super::Operator;
+use crate::credential_counts::{CredentialCounts, ExpiryBounds};
 use crate::error::Error;
 use crate::id::AuditId;
 use crate::key_use::KeyUseLimits;
 use crate::port::{COUNT_SLICE, CountCredentials};
-use crate::stock::{ExpiryBounds, Stock};
 use crate::time::Timestamp;
 
 /// How far keys are used up, and how far the audit is sealed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wear {
+pub struct KeyUsage {
     /// How much of its uses the most used active organization key has had: at 1 it seals nothing more. Keys are replaced
     /// from a sixteenth on.
     pub organization_key: f64,
@@ -24,19 +24,19 @@ impl Operator {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn take_stock(&self, expiring_seconds: i64) -> Result<Stock, Error> {
-        let bounds = ExpiryBounds::new(self.ambient.now(), expiring_seconds);
-        let (mut stock, mut after) = (Stock::default(), None);
+    pub async fn count_by_state(&self, expiring_seconds: i64) -> Result<CredentialCounts, Error> {
+        let bounds = ExpiryBounds::new(self.environment.now(), expiring_seconds);
+        let (mut credential_counts, mut after) = (CredentialCounts::default(), None);
         loop {
             let query = CountCredentials { bounds, after, limit: COUNT_SLICE };
             let slice = self.store.count_credentials(query).await?;
-            slice.groups.iter().for_each(|group| stock.add(&bounds, *group));
+            slice.groups.iter().for_each(|group| credential_counts.add(&bounds, *group));
             let counted: u64 = slice.groups.iter().map(|group| group.credentials).sum();
             match slice.last {
                 Some(last) if usize::try_from(counted).is_ok_and(|counted| counted >= COUNT_SLICE) => {
                     after = Some(last)
                 }
-                _ => return Ok(stock),
+                _ => return Ok(credential_counts),
             }
         }
     }
@@ -45,12 +45,12 @@ impl Operator {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn wear(&self) -> Result<Wear, Error> {
+    pub async fn key_usage(&self) -> Result<KeyUsage, Error> {
         let uses = self.store.most_key_uses().await?;
         let oldest = self.store.unsealed_entries(None, 1).await?;
         let written_at = oldest.first().and_then(|entry| entry.id.parse().ok()).map(written_at);
-        let now = self.ambient.now();
-        Ok(Wear {
+        let now = self.environment.now();
+        Ok(KeyUsage {
             organization_key: KeyUseLimits::MOST.part_used(uses),
             unsealed_millis: written_at.map_or(0, |at| now.millis_since(at).max(0)),
         })

@@ -56,8 +56,8 @@ pub(crate) async fn start(settings: &Settings, vault: &OpenVault) -> Result<Opti
     }
     // An embedded vault has one server: after a crash the next one need not wait.
     let replicas = settings.database.file().is_none();
-    let holder = if replicas { vault.ports().ambient.ids.random() } else { *vault.instance().as_uuid() };
-    let (operator, clock) = (vault.operator(), vault.ports().ambient.clock.clone());
+    let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
+    let (operator, clock) = (vault.operator(), vault.ports().environment.clock.clone());
     let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
     if plan.sink.is_some() {
         // Before the first request: what is written from now on is delivered.

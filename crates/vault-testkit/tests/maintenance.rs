@@ -1,4 +1,4 @@
-//! Upkeep: what has expired goes, and what was counted is recorded.
+//! Maintenance: what has expired goes, and what was counted is recorded.
 
 use async_trait::async_trait;
 use std::collections::{HashMap, VecDeque};
@@ -9,25 +9,25 @@ use vault_core::audit::{
     Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
 };
 use vault_core::credential::{EXPIRING_SECONDS, HealthState};
+use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::id::{AuditId, CredentialId, OrganizationId};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
-use vault_core::stock::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::time::Timestamp;
-use vault_core::usecase::{Ambient, AuditTally, Operator};
+use vault_core::usecase::{AuditTally, Environment, Operator};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// A store of which only upkeep matters: so many rows of each kind have expired, and one kind fails.
+/// A store of which only maintenance matters: so many rows of each kind have expired, and one kind fails.
 struct Heap {
     rest: Arc<MemoryStore>,
     expired: Mutex<HashMap<Expired, usize>>,
     failing: Option<Expired>,
     clock: Arc<ManualClock>,
-    /// How long a sweep takes, in milliseconds.
+    /// How long a delete_expired takes, in milliseconds.
     takes: i64,
     /// What counts of credentials come to.
     slices: Mutex<VecDeque<CountedSlice>>,
@@ -37,15 +37,15 @@ struct Heap {
 }
 
 #[async_trait]
-impl Housekeeping for Heap {
-    async fn sweep(&self, expired: Expired, _now: Timestamp) -> Result<usize, StoreError> {
+impl Maintenance for Heap {
+    async fn delete_expired(&self, expired: Expired, _now: Timestamp) -> Result<usize, StoreError> {
         self.clock.advance_millis(self.takes);
         if self.failing == Some(expired) {
             return Err(StoreError::Unavailable("no".into()));
         }
         let mut left = self.expired.lock().unwrap();
         let left = left.entry(expired).or_default();
-        let slice = (*left).min(SWEEP_SLICE);
+        let slice = (*left).min(EXPIRED_SLICE);
         *left -= slice;
         Ok(slice)
     }
@@ -170,17 +170,17 @@ struct Setting {
 fn setting(expired: &[(Expired, usize)], failing: Option<Expired>, takes: i64) -> Setting {
     let (rest, clock, ids) =
         (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
-    let ambient = ambient(&clock, &ids);
-    let tally = Arc::new(AuditTally::new(ambient.clone(), rest.clone()));
+    let environment = environment(&clock, &ids);
+    let tally = Arc::new(AuditTally::new(environment.clone(), rest.clone()));
     let sealer = Arc::new(PlainSealer::new(rest.clone(), ids));
     let expired = Mutex::new(expired.iter().copied().collect());
     let (slices, counts) = (Mutex::default(), Mutex::default());
     let heap = Arc::new(Heap { rest, expired, failing, clock, takes, slices, counts, skew: Mutex::default() });
-    Setting { operator: Operator::new(ambient, tally, heap.clone(), sealer), heap }
+    Setting { operator: Operator::new(environment, tally, heap.clone(), sealer), heap }
 }
 
-fn ambient(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Ambient {
-    Ambient {
+fn environment(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Environment {
+    Environment {
         clock: clock.clone(),
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
@@ -191,9 +191,9 @@ fn ambient(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Ambient {
 
 #[tokio::test]
 async fn everything_that_has_expired_goes_and_a_kind_that_fails_stops_no_other() {
-    let many = 5 * SWEEP_SLICE + 7;
+    let many = 5 * EXPIRED_SLICE + 7;
     let setting = setting(&[(Expired::Sessions, many), (Expired::Activations, 3)], Some(Expired::IdempotencyKeys), 0);
-    let tidied = setting.operator.tidy(1).await;
+    let tidied = setting.operator.maintain(1).await;
     assert_eq!((tidied.deleted, tidied.more), (many + 3, false));
     assert!(matches!(&tidied.failed[..], [(Expired::IdempotencyKeys, StoreError::Unavailable(_))]));
     assert!(setting.heap.expired.lock().unwrap().values().all(|left| *left == 0));
@@ -204,23 +204,23 @@ async fn nothing_is_deleted_by_a_clock_that_is_wrong() {
     let setting = setting(&[(Expired::Sessions, 3)], None, 0);
     for skew in [2_001, -3_600_000] {
         *setting.heap.skew.lock().unwrap() = Some(skew);
-        let tidied = setting.operator.tidy(1_000).await;
+        let tidied = setting.operator.maintain(1_000).await;
         assert_eq!((tidied.deleted, tidied.skew), (0, Some(skew)));
         setting.operator.cut_audit(Timestamp::from_millis(i64::MAX), None, 1_000).await.unwrap_err();
     }
     *setting.heap.skew.lock().unwrap() = Some(-2_000);
-    let tidied = setting.operator.tidy(1_000).await;
+    let tidied = setting.operator.maintain(1_000).await;
     assert_eq!((tidied.deleted, tidied.skew), (3, None));
 }
 
 #[tokio::test]
 async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
-    let setting = setting(&[(Expired::Sessions, 100 * SWEEP_SLICE)], None, 10);
-    let tidied = setting.operator.tidy(200).await;
+    let setting = setting(&[(Expired::Sessions, 100 * EXPIRED_SLICE)], None, 10);
+    let tidied = setting.operator.maintain(200).await;
     assert!(tidied.more && tidied.failed.is_empty());
     // The kinds take turns: none starves behind the one with the most rows.
-    assert!(tidied.deleted >= SWEEP_SLICE && tidied.deleted < 100 * SWEEP_SLICE, "{}", tidied.deleted);
-    assert!(setting.operator.tidy(10_000).await.deleted > 0);
+    assert!(tidied.deleted >= EXPIRED_SLICE && tidied.deleted < 100 * EXPIRED_SLICE, "{}", tidied.deleted);
+    assert!(setting.operator.maintain(10_000).await.deleted > 0);
 }
 
 /// 200 logins a second with a lifetime of 60 s, for ten minutes: what one round a minute leaves does not grow.
@@ -231,7 +231,7 @@ async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
     let setting = setting(&[], None, 100);
     for _ in 0..10 {
         *setting.heap.expired.lock().unwrap().entry(Expired::Sessions).or_default() += A_MINUTES_LOGINS;
-        setting.operator.tidy(6_000).await;
+        setting.operator.maintain(6_000).await;
         assert_eq!(setting.heap.expired.lock().unwrap()[&Expired::Sessions], 0);
     }
 }
@@ -249,12 +249,12 @@ fn slice(credentials: usize, last: u8) -> CountedSlice {
 async fn credentials_are_counted_slice_after_slice_at_one_moment() {
     let setting = setting(&[], None, 10);
     *setting.heap.slices.lock().unwrap() = [slice(COUNT_SLICE, 1), slice(COUNT_SLICE, 2), slice(7, 3)].into();
-    let stock = setting.operator.take_stock(EXPIRING_SECONDS).await.unwrap();
+    let credential_counts = setting.operator.count_by_state(EXPIRING_SECONDS).await.unwrap();
     let all = 2 * COUNT_SLICE as u64 + 7;
-    for (state, count) in stock.by_health() {
+    for (state, count) in credential_counts.by_health() {
         assert_eq!(count, if state == HealthState::Expiring { all } else { 0 }, "{state:?}");
     }
-    assert_eq!(stock.by_expiry().collect::<Vec<_>>(), ExpiryWindow::ALL.map(|window| (window, all)));
+    assert_eq!(credential_counts.by_expiry().collect::<Vec<_>>(), ExpiryWindow::ALL.map(|window| (window, all)));
     let counts = setting.heap.counts.lock().unwrap();
     let after: Vec<_> = counts.iter().map(|count| count.after.map(|(_, id)| id.as_bytes()[0])).collect();
     assert_eq!(after, [None, Some(1), Some(2)]);
@@ -263,8 +263,8 @@ async fn credentials_are_counted_slice_after_slice_at_one_moment() {
 
 #[tokio::test]
 async fn an_empty_vault_is_not_worn() {
-    let wear = setting(&[], None, 0).operator.wear().await.unwrap();
-    assert_eq!((wear.organization_key, wear.unsealed_millis), (0.0, 0));
+    let key_usage = setting(&[], None, 0).operator.key_usage().await.unwrap();
+    assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.0, 0));
 }
 
 #[tokio::test]
@@ -276,10 +276,10 @@ async fn wear_is_that_of_the_most_used_key_and_of_the_oldest_unsealed_entry() {
     let take = TakeKeyUses { organization: organization.id, key: keys.keys[0].id, from: 0, block: uses };
     assert!(setting.heap.take_key_uses(take).await.unwrap());
     setting.heap.clock.advance_millis(90_000);
-    let wear = setting.operator.wear().await.unwrap();
-    assert_eq!((wear.organization_key, wear.unsealed_millis), (0.25, 90_000));
+    let key_usage = setting.operator.key_usage().await.unwrap();
+    assert_eq!((key_usage.organization_key, key_usage.unsealed_millis), (0.25, 90_000));
     setting.operator.seal_audit(1_000).await.unwrap();
-    assert_eq!(setting.operator.wear().await.unwrap().unsealed_millis, 0);
+    assert_eq!(setting.operator.key_usage().await.unwrap().unsealed_millis, 0);
 }
 
 /// A log whose appends wait until told to go on.
@@ -300,7 +300,7 @@ impl AuditLog for SlowLog {
 async fn a_flush_that_is_cancelled_loses_no_count() {
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let log = Arc::new(SlowLog { rest: Arc::new(MemoryStore::new()), gate: tokio::sync::Semaphore::new(0) });
-    let tally = AuditTally::new(ambient(&clock, &ids), log.clone());
+    let tally = AuditTally::new(environment(&clock, &ids), log.clone());
     for _ in 0..3 {
         tally.count(clock.now(), None, Actor::Unknown, AuditAction::CredentialsListed, Subject::Vault);
     }

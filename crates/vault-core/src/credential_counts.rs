@@ -99,12 +99,12 @@ pub struct CountedCredentials {
 
 /// The credentials of all organizations, counted at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stock {
+pub struct CredentialCounts {
     health: [u64; HealthState::ALL.len()],
     expiring: [u64; ExpiryWindow::ALL.len()],
 }
 
-impl Stock {
+impl CredentialCounts {
     /// Adds credentials that were counted with these bounds.
     pub fn add(&mut self, bounds: &ExpiryBounds, counted: CountedCredentials) {
         // No bound is between the expiries of one group and the moment that stands for them.
@@ -161,7 +161,7 @@ mod tests {
                 let failed = (checked == Checked::Failed).then_some(CheckReason::UnknownKey);
                 let check = (checked != Checked::Never).then_some(LastCheck { at: NOW, since: NOW, failed });
                 let expected = Health::at(NOW, expires_at, expiring_seconds, check).state;
-                let mut stock = Stock::default();
+                let mut stock = CredentialCounts::default();
                 let bounds_before = bounds.before(expires_at);
                 stock.add(&bounds, CountedCredentials { checked, bounds_before, credentials: 3 });
                 for (state, count) in stock.by_health() {

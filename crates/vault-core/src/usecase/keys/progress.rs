@@ -16,13 +16,13 @@ pub struct RotationEnd {
 
 /// How far one process has come through the rows under the keys that retire. The rows of a key are of several parts, and
 /// have places, in whose order they are read.
-pub(super) struct Way<Part, Place> {
+pub(super) struct Progress<Part, Place> {
     /// What is to be moved, one after the other.
     targets: Vec<(KeyId, Part)>,
     after: Option<Place>,
     /// How many rows to leave, the next time, to others who move the same ones.
     pub(super) skip: usize,
-    /// Whether anything was to be moved since the way through the first target began.
+    /// Whether anything was to be moved since the progress through the first target began.
     fresh: bool,
     /// The rows that stay where they are.
     pub(super) damaged: HashSet<(Part, Place)>,
@@ -38,7 +38,7 @@ pub(super) struct Search<Part, Place> {
     pub(super) skip: usize,
 }
 
-impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Way<Part, Place> {
+impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
     pub(super) fn through(keys: &[KeyId], parts: &[Part]) -> Self {
         let targets = keys.iter().flat_map(|key| parts.iter().map(|part| (*key, *part))).collect();
         let (damaged, destroyed) = (HashSet::new(), Vec::new());
@@ -76,7 +76,7 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Way<Part, Place> {
         Ok(None)
     }
 
-    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the way through `keys` begins again.
+    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the progress through `keys` begins again.
     pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, keys: &[KeyId], parts: &[Part]) -> Option<RotationEnd> {
         let damaged = i64::try_from(self.damaged.len()).unwrap_or(i64::MAX);
         if kept.iter().map(|(_, rows)| rows).sum::<i64>() <= damaged {
@@ -104,7 +104,7 @@ mod tests {
     type Claimed = Option<(KeyId, u8, Vec<u8>)>;
 
     /// Claims, where what `find` gives is ready.
-    fn claim<Found>(way: &mut Way<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send + Sync) -> Claimed
+    fn claim<Found>(progress: &mut Progress<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send + Sync) -> Claimed
     where
         Found: Future<Output = Result<Vec<u8>, StoreError>> + Send,
     {
@@ -113,7 +113,7 @@ mod tests {
             assert!(searches.fetch_add(1, Ordering::Relaxed) < 1_000, "a claim comes to an end");
             find(search)
         };
-        way.claim(find, |place| *place).now_or_never().unwrap().unwrap()
+        progress.claim(find, |place| *place).now_or_never().unwrap().unwrap()
     }
 
     /// What becomes of a row when it is claimed.
@@ -145,11 +145,11 @@ mod tests {
                 let behind = places.filter(|place| search.after.is_none_or(|after| *place > after));
                 std::future::ready(Ok(behind.skip(search.skip).take(3).collect()))
             };
-            let mut way = Way::through(&[key(0), key(1)], &[0, 1]);
+            let mut progress = Progress::through(&[key(0), key(1)], &[0, 1]);
             let (mut damaged, mut skips) = (BTreeSet::new(), skips.into_iter());
             for claims in 0.. {
                 prop_assert!(claims < 300, "it comes to an end");
-                let Some((under, part, places)) = claim(&mut way, find) else { break };
+                let Some((under, part, places)) = claim(&mut progress, find) else { break };
                 prop_assert!(!places.is_empty());
                 for at in places.into_iter().map(|place| (part, place)) {
                     let mut left = left.lock().unwrap();
@@ -159,12 +159,12 @@ mod tests {
                         Row::Held(times) if *times > 0 => *times -= 1,
                         Row::Damaged => {
                             prop_assert!(damaged.insert(at), "a damaged row is claimed once");
-                            way.damaged.insert(at);
+                            progress.damaged.insert(at);
                         }
                         Row::Held(_) | Row::Moved => _ = left.remove(&at),
                     }
                 }
-                way.skip = skips.next().unwrap_or(0);
+                progress.skip = skips.next().unwrap_or(0);
             }
             let left: BTreeSet<_> = left.into_inner().unwrap().into_keys().collect();
             prop_assert_eq!(left, damaged);
@@ -179,9 +179,9 @@ mod tests {
             let found = if search.after.is_none() && search.skip == 0 { vec![7] } else { Vec::new() };
             std::future::ready(Ok(found))
         };
-        let mut way = Way::through(&[key(1)], &[0]);
-        way.skip = 5;
-        let claimed = claim(&mut way, find);
+        let mut progress = Progress::through(&[key(1)], &[0]);
+        progress.skip = 5;
+        let claimed = claim(&mut progress, find);
         assert_eq!(claimed, Some((key(1), 0, vec![7])), "what was left to others is looked at again");
         assert_eq!(skipped.into_inner().unwrap(), [(None, 5), (None, 0)]);
     }
@@ -189,15 +189,15 @@ mod tests {
     #[test]
     fn the_end_comes_when_only_damaged_rows_are_left() {
         let find = |_: Search<u8, u8>| std::future::ready(Ok(Vec::new()));
-        let mut way = Way::through(&[key(1)], &[0]);
-        assert_eq!(claim(&mut way, find), None);
-        way.damaged.extend([(0, 1), (0, 2)]);
-        way.destroyed.push(key(2));
-        assert_eq!(way.end(vec![(key(1), 2), (key(3), 1)], &[key(1), key(3)], &[0]), None);
+        let mut progress = Progress::through(&[key(1)], &[0]);
+        assert_eq!(claim(&mut progress, find), None);
+        progress.damaged.extend([(0, 1), (0, 2)]);
+        progress.destroyed.push(key(2));
+        assert_eq!(progress.end(vec![(key(1), 2), (key(3), 1)], &[key(1), key(3)], &[0]), None);
         let again = |_: Search<u8, u8>| std::future::ready(Ok(vec![2, 3]));
-        let claimed = claim(&mut way, again);
+        let claimed = claim(&mut progress, again);
         assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the beginning, without what is damaged");
-        let end = way.end(vec![(key(1), 2)], &[key(1)], &[0]);
+        let end = progress.end(vec![(key(1), 2)], &[key(1)], &[0]);
         assert_eq!(end, Some(RotationEnd { destroyed: vec![key(2)], kept: vec![(key(1), 2)] }));
     }
 }

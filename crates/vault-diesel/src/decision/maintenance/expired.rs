@@ -1,4 +1,4 @@
-//! Upkeep of accounts and activations: what nobody took up or confirmed in time, what was told long ago, and what is
+//! Maintenance of accounts and activations: what nobody took up or confirmed in time, what was told long ago, and what is
 //! over.
 
 use super::super::backend::{Connection, RunQuery, for_update};

@@ -7,7 +7,7 @@
 
 /// The part of a request that the framework may be given.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) enum Portion {
+pub(crate) enum RequestFraming {
     /// Nothing.
     #[default]
     Nothing,
@@ -31,13 +31,13 @@ pub(crate) enum Portion {
     Chunk(u64),
 }
 
-impl Portion {
+impl RequestFraming {
     /// A request's head.
     pub(crate) const HEAD: Self = Self::Lines { begun: false, empty: true };
     /// A body in chunks (RFC 9112, 7.1).
     pub(crate) const CHUNKED: Self = Self::ChunkSize { size: 0, digits: true };
 
-    /// How many of `bytes` belong to it, from the first. It is [`Portion::Nothing`] once its last byte was taken.
+    /// How many of `bytes` belong to it, from the first. It is [`RequestFraming::Nothing`] once its last byte was taken.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() && *self != Self::Nothing {
@@ -117,38 +117,38 @@ mod tests {
         "00a\r\n0123456789\r\n0;x\r\n\r\n",
     ];
 
-    /// Everything that belongs to a portion, with what it is.
-    fn portions() -> impl Strategy<Value = (Portion, Vec<u8>)> {
+    /// Everything that belongs to a request_framing, with what it is.
+    fn portions() -> impl Strategy<Value = (RequestFraming, Vec<u8>)> {
         prop_oneof![
-            prop::sample::select(&HEADS[..]).prop_map(|head| (Portion::HEAD, head.as_bytes().to_vec())),
-            prop::sample::select(&CHUNKED[..]).prop_map(|body| (Portion::CHUNKED, body.as_bytes().to_vec())),
-            prop::collection::vec(any::<u8>(), 1..40).prop_map(|body| (Portion::Bytes(body.len() as u64), body)),
+            prop::sample::select(&HEADS[..]).prop_map(|head| (RequestFraming::HEAD, head.as_bytes().to_vec())),
+            prop::sample::select(&CHUNKED[..]).prop_map(|body| (RequestFraming::CHUNKED, body.as_bytes().to_vec())),
+            prop::collection::vec(any::<u8>(), 1..40).prop_map(|body| (RequestFraming::Bytes(body.len() as u64), body)),
         ]
     }
 
     proptest! {
         #[test]
         fn a_portion_ends_with_its_last_byte_however_it_arrives(
-            (mut portion, bytes) in portions(),
+            (mut request_framing, bytes) in portions(),
             behind in prop::collection::vec(any::<u8>(), 0..20),
             pieces in prop::collection::vec(1..9_usize, 0..60),
         ) {
             let mut taken = 0;
             let all = [&bytes[..], &behind].concat();
             let mut pieces = pieces.into_iter();
-            while portion != Portion::Nothing {
+            while request_framing != RequestFraming::Nothing {
                 let piece = pieces.next().unwrap_or(all.len()).min(all.len() - taken);
-                taken += portion.take(&all[taken..taken + piece]);
+                taken += request_framing.take(&all[taken..taken + piece]);
             }
             prop_assert_eq!(taken, bytes.len());
-            prop_assert_eq!(portion.take(&behind), 0);
+            prop_assert_eq!(request_framing.take(&behind), 0);
         }
 
         #[test]
         fn any_bytes_are_taken_or_left(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            for mut portion in [Portion::HEAD, Portion::CHUNKED, Portion::Bytes(100), Portion::Nothing] {
-                let taken = portion.take(&bytes);
-                prop_assert!(taken == bytes.len() || portion == Portion::Nothing);
+            for mut request_framing in [RequestFraming::HEAD, RequestFraming::CHUNKED, RequestFraming::Bytes(100), RequestFraming::Nothing] {
+                let taken = request_framing.take(&bytes);
+                prop_assert!(taken == bytes.len() || request_framing == RequestFraming::Nothing);
             }
         }
     }

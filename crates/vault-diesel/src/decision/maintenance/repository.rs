@@ -1,10 +1,10 @@
-//! Upkeep: belongs to no tenant, so what has expired is looked for across all of them, by a reader; it is then
+//! Maintenance: belongs to no tenant, so what has expired is looked for across all of them, by a reader; it is then
 //! deleted by its full key, tenant by tenant.
 
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::organization::erasure;
 use super::super::{Decided, Verdict};
-use super::{stock, sweep};
+use super::{credential_counts, expired};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, idempotency_keys, known_networks, sessions};
 use crate::stored::TextForm as _;
@@ -14,13 +14,13 @@ use std::collections::BTreeMap;
 use vault_core::id::OrganizationId;
 use vault_core::lockout::{NETWORK_KNOWN_SECONDS, network_is_known};
 use vault_core::port::{
-    CountCredentials, CountedSlice, Expired, Housekeeping, IDEMPOTENCY_SECONDS, SWEEP_SLICE, StoreError,
+    CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
 };
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl Housekeeping for Store {
-    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
+impl Maintenance for Store {
+    async fn delete_expired(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError> {
         match expired {
             Expired::Sessions => {
                 let found = self.read(now, |connection, now| Box::pin(expired_sessions(connection, *now))).await?;
@@ -48,56 +48,58 @@ impl Housekeeping for Store {
             }
             Expired::Invitations => {
                 let found =
-                    self.read(now, |connection, now| Box::pin(sweep::invitations_over(connection, *now))).await?;
+                    self.read(now, |connection, now| Box::pin(expired::invitations_over(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_invitations(connection, found)))
+                self.write((now, found), |connection, found| Box::pin(expired::delete_invitations(connection, found)))
                     .await
             }
             Expired::Notices => {
-                let found = self.read(now, |connection, now| Box::pin(sweep::old_notices(connection, *now))).await?;
+                let found = self.read(now, |connection, now| Box::pin(expired::old_notices(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_notices(connection, found))).await
+                self.write((now, found), |connection, found| Box::pin(expired::delete_notices(connection, found))).await
             }
             Expired::PendingSeeds => {
-                let found = self.read(now, |connection, now| Box::pin(sweep::seeds_over(connection, *now))).await?;
+                let found = self.read(now, |connection, now| Box::pin(expired::seeds_over(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_seeds(connection, found))).await
+                self.write((now, found), |connection, found| Box::pin(expired::delete_seeds(connection, found))).await
             }
             Expired::Activations => {
                 let found =
-                    self.read(now, |connection, now| Box::pin(sweep::activations_over(connection, *now))).await?;
+                    self.read(now, |connection, now| Box::pin(expired::activations_over(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_activations(connection, found)))
+                self.write((now, found), |connection, found| Box::pin(expired::delete_activations(connection, found)))
                     .await
             }
             Expired::PreviousVersions => {
-                let found = self.read(now, |connection, now| Box::pin(sweep::versions_over(connection, *now))).await?;
+                let found =
+                    self.read(now, |connection, now| Box::pin(expired::versions_over(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_versions(connection, found))).await
+                self.write((now, found), |connection, found| Box::pin(expired::delete_versions(connection, found)))
+                    .await
             }
             Expired::CredentialUses => {
-                let found = self.read(now, |connection, now| Box::pin(sweep::old_uses(connection, *now))).await?;
+                let found = self.read(now, |connection, now| Box::pin(expired::old_uses(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write(found, |connection, found| Box::pin(sweep::delete_uses(connection, found))).await
+                self.write(found, |connection, found| Box::pin(expired::delete_uses(connection, found))).await
             }
             Expired::HourlyCounts => {
-                let found = self.read(now, |connection, now| Box::pin(sweep::counts_over(connection, *now))).await?;
+                let found = self.read(now, |connection, now| Box::pin(expired::counts_over(connection, *now))).await?;
                 if found.is_empty() {
                     return Ok(0);
                 }
-                self.write((now, found), |connection, found| Box::pin(sweep::delete_counts(connection, found))).await
+                self.write((now, found), |connection, found| Box::pin(expired::delete_counts(connection, found))).await
             }
             Expired::Erasures => {
                 let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
@@ -106,7 +108,7 @@ impl Housekeeping for Store {
                 };
                 // How many rows went is not counted: a slice may be left, of this organization or the next.
                 self.write(organization, |connection, id| Box::pin(erasure::erase(connection, *id))).await?;
-                Ok(SWEEP_SLICE)
+                Ok(EXPIRED_SLICE)
             }
         }
     }
@@ -121,11 +123,11 @@ impl Housekeeping for Store {
     }
 
     async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError> {
-        self.read(query, |connection, query| Box::pin(stock::count(connection, query))).await
+        self.read(query, |connection, query| Box::pin(credential_counts::count(connection, query))).await
     }
 
     async fn most_key_uses(&self) -> Result<i64, StoreError> {
-        self.read((), |connection, ()| Box::pin(stock::most_key_uses(connection))).await
+        self.read((), |connection, ()| Box::pin(credential_counts::most_key_uses(connection))).await
     }
 }
 

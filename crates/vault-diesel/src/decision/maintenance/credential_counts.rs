@@ -7,10 +7,10 @@ use crate::stored::{IdText, TextForm as _, ToIdText as _};
 use diesel::query_builder::{AstPass, Query, QueryFragment, QueryId};
 use diesel::sql_types::{BigInt, Text};
 use diesel::{ExpressionMethods as _, QueryDsl as _, QueryResult};
+use vault_core::credential_counts::{Checked, CountedCredentials, EXPIRY_BOUNDS};
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{CountCredentials, CountedSlice};
 use vault_core::sealed::KeyState;
-use vault_core::stock::{Checked, CountedCredentials, EXPIRY_BOUNDS};
 
 /// The length of an id.
 const ID: usize = 36;

@@ -36,7 +36,7 @@ impl Challenge {
 
 /// A refusal or a failure, before it has a request id. Holds no value of the request.
 #[derive(Debug)]
-pub(crate) struct Fault(Box<Parts>);
+pub(crate) struct ProblemResponse(Box<Parts>);
 
 #[derive(Debug)]
 struct Parts {
@@ -50,7 +50,7 @@ struct Parts {
     cause: Option<String>,
 }
 
-impl Fault {
+impl ProblemResponse {
     pub(crate) fn new(code: ProblemCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self(Box::new(Parts {
             code,
@@ -71,13 +71,13 @@ impl Fault {
     /// 400 if any of the flaws is one of form, else 422; `errors` is not empty.
     pub(crate) fn fields(errors: Vec<FieldError>) -> Self {
         let form = errors.iter().any(|error| error.code.kind() == FlawKind::Form);
-        let mut fault = if form {
+        let mut problem_response = if form {
             Self::new(ProblemCode::MalformedRequest, "The request is malformed; see `errors`.")
         } else {
             Self::new(ProblemCode::RefusedValue, "Some values are not accepted; see `errors`.")
         };
-        fault.0.errors = errors;
-        fault
+        problem_response.0.errors = errors;
+        problem_response
     }
 
     /// 401 where no credentials were sent.
@@ -110,12 +110,12 @@ impl Fault {
         Self::unauthorized(ProblemCode::InvalidLogin, Challenge::Plain, detail)
     }
 
-    /// The fault of an operation that asks somebody who is logged in for password and passcode.
+    /// The problem_response of an operation that asks somebody who is logged in for password and passcode.
     pub(crate) fn of_own_proof(self) -> Self {
         self.told_as_login("Wrong password or passcode, or logins to your account are locked.")
     }
 
-    /// The fault of an operation that asks somebody who is logged in for a passcode of the new secret.
+    /// The problem_response of an operation that asks somebody who is logged in for a passcode of the new secret.
     pub(crate) fn of_new_passcode(self) -> Self {
         self.told_as_login("Wrong passcode. Use the passcode that the authenticator shows for the new secret.")
     }
@@ -215,9 +215,9 @@ impl Fault {
     /// 422 for a credential that was tried out before it was to be saved.
     pub(crate) fn not_usable(report: &CheckReport) -> Self {
         let detail = "The credential failed its check and was not saved; see `checks`.";
-        let mut fault = Self::new(ProblemCode::NotUsable, detail);
-        fault.0.checks = checks::items(report);
-        fault
+        let mut problem_response = Self::new(ProblemCode::NotUsable, detail);
+        problem_response.0.checks = checks::items(report);
+        problem_response
     }
 
     /// 409

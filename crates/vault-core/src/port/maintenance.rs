@@ -1,13 +1,13 @@
 //! What keeps the store small, and whether it answers.
 
 use super::StoreError;
+use crate::credential_counts::{CountedCredentials, ExpiryBounds};
 use crate::id::{CredentialId, OrganizationId};
-use crate::stock::{CountedCredentials, ExpiryBounds};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// How many rows one sweep deletes at most.
-pub const SWEEP_SLICE: usize = 500;
+/// How many rows one delete_expired deletes at most.
+pub const EXPIRED_SLICE: usize = 500;
 /// How long an idempotency key is kept, in seconds: 24 h.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 
@@ -95,13 +95,13 @@ impl Expired {
     }
 }
 
-/// Upkeep of the store.
+/// Maintenance of the store.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
-pub trait Housekeeping: Send + Sync {
-    /// Deletes up to [`SWEEP_SLICE`] rows of one kind whose time has come at `now`, found by an index. How many it
+pub trait Maintenance: Send + Sync {
+    /// Deletes up to [`EXPIRED_SLICE`] rows of one kind whose time has come at `now`, found by an index. How many it
     /// deleted: with fewer than a slice, none is left.
-    async fn sweep(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError>;
+    async fn delete_expired(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError>;
 
     /// Whether the store answers and, where it is a server, how far its clock is from `now`, in milliseconds.
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError>;
