@@ -25,10 +25,10 @@ const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 /// Where activations are: `unix:/path/to/socket`, or `https://host:port/v1`; `http` on this machine only, since the
 /// token and what is activated travel there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ActivationAddress(Place);
+pub struct ActivationAddress(ListenerAddress);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum ListenerAddress {
     Socket(PathBuf),
     Network(BaseUrl),
 }
@@ -39,19 +39,23 @@ impl FromStr for ActivationAddress {
     fn from_str(text: &str) -> Result<Self, ClientError> {
         if let Some(path) = text.strip_prefix("unix:") {
             let sound = path.starts_with('/') && !path.ends_with('/') && !path.contains('\0');
-            return if sound { Ok(Self(Place::Socket(path.into()))) } else { Err(ClientError::ActivationAddress) };
+            return if sound {
+                Ok(Self(ListenerAddress::Socket(path.into())))
+            } else {
+                Err(ClientError::ActivationAddress)
+            };
         }
         let base: BaseUrl = text.parse().map_err(|_| ClientError::ActivationAddress)?;
         let private = base.is_https() || base.is_loopback();
-        if private { Ok(Self(Place::Network(base))) } else { Err(ClientError::ActivationAddress) }
+        if private { Ok(Self(ListenerAddress::Network(base))) } else { Err(ClientError::ActivationAddress) }
     }
 }
 
 impl fmt::Display for ActivationAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Place::Socket(path) => write!(f, "unix:{}", path.display()),
-            Place::Network(base) => base.fmt(f),
+            ListenerAddress::Socket(path) => write!(f, "unix:{}", path.display()),
+            ListenerAddress::Network(base) => base.fmt(f),
         }
     }
 }
@@ -102,7 +106,7 @@ impl ActivationClient {
             .timeout_connect(Some(CONNECT_DEADLINE.min(settings.deadline)))
             .timeout_global(Some(settings.deadline));
         let client = match &address.0 {
-            Place::Socket(path) => {
+            ListenerAddress::Socket(path) => {
                 if !settings.base_path.is_empty() && !settings.base_path.starts_with('/') {
                     return Err(ClientError::BaseUrl);
                 }
@@ -113,7 +117,7 @@ impl ActivationClient {
                     address.to_string(),
                 )
             }
-            Place::Network(base) => {
+            ListenerAddress::Network(base) => {
                 let tls = base.is_https().then(|| trust::tls(settings.ca_file.as_deref(), settings.identity.as_ref()));
                 let config = match tls.transpose()? {
                     Some(tls) => config.tls_config(tls),

@@ -9,7 +9,7 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::id::AccountId;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::usecase::{IdempotencyKey, SaveRequest};
+use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_embed::{Database, RootKey};
 
 #[tokio::main]
@@ -29,9 +29,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "bucket": "nightly-imports"
     }"#;
     let data = CredentialData::from_json(CredentialType::S3, body, DataPolicy::default())?; // an error never holds values
-    let request = SaveRequest {
+    let request = NewCredential {
         idempotency: Some(IdempotencyKey::parse("first-import")?),
-        ..SaveRequest::new("imports/nightly".parse()?, data)
+        ..NewCredential::new("imports/nightly".parse()?, data)
     };
     println!("saved {}", vault.save(&who, request).await?);
 

@@ -6,7 +6,7 @@ use crate::exchange::Api;
 use crate::operation::probe;
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use crate::server::{BoundServer, serve};
 use crate::settings::AdminSettings;
 use actix_web::HttpResponse;
@@ -45,8 +45,8 @@ pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<B
 }
 
 impl Api for AdminParts {
-    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
-        Place::find_admin(path)
+    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
+        RequestPath::find_admin(path)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {

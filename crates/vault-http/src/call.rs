@@ -1,7 +1,7 @@
 //! A request that has found its operation.
 
 use crate::forwarded::client_address;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use ipnet::IpNet;
@@ -13,7 +13,7 @@ use vault_core::network::Network;
 /// A request, where it goes and what it does there.
 pub(crate) struct Call<'a> {
     pub(crate) request: &'a HttpRequest,
-    pub(crate) place: Place<'a>,
+    pub(crate) place: RequestPath<'a>,
     pub(crate) operation: Operation,
     pub(crate) id: Uuid,
 }

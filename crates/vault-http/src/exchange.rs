@@ -5,7 +5,7 @@ use crate::call::Call;
 use crate::connection::Phase;
 use crate::head;
 use crate::problem_response::ProblemResponse;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use crate::telemetry::{Answered, Telemetry};
 use crate::trace;
 use actix_web::dev::Payload;
@@ -41,7 +41,7 @@ const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";
 /// What a listener answers.
 pub(crate) trait Api: Clone + Send + 'static {
     /// The place at `path`.
-    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>>;
+    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>>;
 
     /// Carries `operation` out.
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse>;
@@ -126,7 +126,7 @@ impl<A: Api> Exchange<A> {
         &self,
         id: Uuid,
         request: &HttpRequest,
-        place: Option<Place<'_>>,
+        place: Option<RequestPath<'_>>,
         operation: Option<Operation>,
         body: &mut Incoming,
     ) -> Result<HttpResponse, ProblemResponse> {

@@ -22,7 +22,7 @@ use vault_core::json::{Limits, parse};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::time::Ttl;
-use vault_core::usecase::{AccountCommand, DescribeRequest, SaveRequest};
+use vault_core::usecase::{AccountCommand, CredentialPatch, NewCredential};
 
 /// Put into values to see whether an answer repeats them. `~` is in no fixed text and in no name that is repeated.
 const MARK: &str = "~Q9~";
@@ -110,7 +110,7 @@ fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Pro
 pub fn save(body: &[u8]) {
     let policy = DataPolicy { allow_http_links: body.len().is_multiple_of(2) };
     match parse_save(body, policy) {
-        Ok(SaveRequest { namespace, data, labels, .. }) => {
+        Ok(NewCredential { namespace, data, labels, .. }) => {
             assert_one_form(&namespace, &data, policy);
             assert_shows_nothing_secret(body, data.kind(), policy);
             let labels = serde_json::to_vec(&json!({ "labels": labels })).unwrap();
@@ -135,7 +135,7 @@ pub fn save(body: &[u8]) {
 fn assert_describes_or_refused(body: &[u8]) {
     match parse_description(body) {
         Ok(request) => {
-            let DescribeRequest { labels, description, expires_at, vend } = request;
+            let CredentialPatch { labels, description, expires_at, vend } = request;
             let mut written = serde_json::Map::new();
             if labels.is_some() {
                 let document: Value = serde_json::from_slice(body).unwrap();
@@ -216,7 +216,7 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
         // Behind a slash, so that it never becomes part of a link's host, which is shown.
         each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
     }
-    if let Ok(SaveRequest { data, .. }) = parse_save(document.to_string().as_bytes(), policy) {
+    if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes(), policy) {
         let information = data.information(Fingerprint::from_digest(&[0; 32]));
         assert!(!information.as_json().contains(MARK), "a list shows a secret");
         let shown: Value = serde_json::from_str(information.as_json()).unwrap();

@@ -68,14 +68,14 @@ pub(crate) struct Admission {
 
 /// Why a connection is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ConnectionRefusal {
     /// Its host or network has too many.
     TooMany,
     /// Its peer is neither a trusted proxy nor on this machine, and nobody else is served.
     NotAProxy,
 }
 
-impl Refusal {
+impl ConnectionRefusal {
     /// As the metric names it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -98,29 +98,29 @@ impl Peers {
     }
 
     /// Counts a connection of `address`, unless it may not connect or has too many.
-    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, Refusal> {
+    pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, ConnectionRefusal> {
         if is_among(&self.trusted, address) {
             return self.count(Vec::new());
         }
         if self.proxies_only && !address.to_canonical().is_loopback() {
-            return Err(Refusal::NotAProxy);
+            return Err(ConnectionRefusal::NotAProxy);
         }
         self.count(vec![Peer::host(address), Peer::network(address)])
     }
 
     /// Counts a connection of a program of this machine's `user`, unless that has too many.
-    pub(crate) fn admit_user(self: &Arc<Self>, user: u32) -> Result<Admission, Refusal> {
+    pub(crate) fn admit_user(self: &Arc<Self>, user: u32) -> Result<Admission, ConnectionRefusal> {
         self.count(vec![Peer::User(user)])
     }
 
-    fn count(self: &Arc<Self>, counted: Vec<Peer>) -> Result<Admission, Refusal> {
+    fn count(self: &Arc<Self>, counted: Vec<Peer>) -> Result<Admission, ConnectionRefusal> {
         let mut counts = self.counts();
         let has_too_many = |peer: &Peer| {
             let limit = if peer.is_network() { self.per_network } else { self.per_host };
             counts.get(peer).is_some_and(|count| *count >= limit)
         };
         if counted.iter().any(has_too_many) {
-            return Err(Refusal::TooMany);
+            return Err(ConnectionRefusal::TooMany);
         }
         for peer in &counted {
             *counts.entry(*peer).or_default() += 1;
@@ -171,10 +171,10 @@ mod tests {
             ("127.9.9.9", None),
             ("::1", None),
             ("::ffff:127.0.0.1", None),
-            ("192.0.2.1", Some(Refusal::NotAProxy)),
-            ("::ffff:192.0.2.1", Some(Refusal::NotAProxy)),
-            ("fe80::1", Some(Refusal::NotAProxy)),
-            ("0.0.0.0", Some(Refusal::NotAProxy)),
+            ("192.0.2.1", Some(ConnectionRefusal::NotAProxy)),
+            ("::ffff:192.0.2.1", Some(ConnectionRefusal::NotAProxy)),
+            ("fe80::1", Some(ConnectionRefusal::NotAProxy)),
+            ("0.0.0.0", Some(ConnectionRefusal::NotAProxy)),
         ] {
             let admitted = address.parse().map(|address| peers.admit(address).err());
             assert_eq!(admitted, Ok(refusal), "{address}");
@@ -187,7 +187,7 @@ mod tests {
         let peers = peers(2, true);
         let first: Vec<_> = (0..2).map(|_| peers.admit_user(0)).collect();
         assert!(first.iter().all(Result::is_ok));
-        assert_eq!(peers.admit_user(0).err(), Some(Refusal::TooMany));
+        assert_eq!(peers.admit_user(0).err(), Some(ConnectionRefusal::TooMany));
         assert!(peers.admit_user(1).is_ok());
         drop(first);
         assert!(peers.counts().is_empty());

@@ -64,13 +64,13 @@ fn all(table: &'static [Address]) -> impl Iterator<Item = Route> {
 
 /// An address that exists, as it was asked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct RequestPath<'a> {
     address: &'static Address,
     id: &'a str,
     version: &'a str,
 }
 
-impl<'a> Place<'a> {
+impl<'a> RequestPath<'a> {
     /// The place of `path` on the public listener.
     pub(crate) fn find(base: &BasePath, path: &'a str) -> Option<Self> {
         Self::find_in(&PUBLIC, base, path)
@@ -124,8 +124,8 @@ impl<'a> Place<'a> {
 
 impl Address {
     /// This address as `path` names it, if `path` has the form of `template`.
-    fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<Place<'a>> {
-        let mut place = Place { address: self, id: "", version: "" };
+    fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<RequestPath<'a>> {
+        let mut place = RequestPath { address: self, id: "", version: "" };
         let mut segments = path.split('/');
         for expected in template.split('/') {
             match (expected, segments.next()?) {
@@ -147,12 +147,12 @@ mod tests {
 
     /// Template and id of what is found on the public listener.
     fn find(path: &str) -> Option<(&'static str, &str)> {
-        Place::find(&BasePath::default(), path).map(|place| (place.template(), place.id()))
+        RequestPath::find(&BasePath::default(), path).map(|place| (place.template(), place.id()))
     }
 
     /// The same on the activation listener.
     fn find_activation(path: &str) -> Option<(&'static str, &str)> {
-        Place::find_activation(&BasePath::default(), path).map(|place| (place.template(), place.id()))
+        RequestPath::find_activation(&BasePath::default(), path).map(|place| (place.template(), place.id()))
     }
 
     #[test]
@@ -229,7 +229,7 @@ mod tests {
         for path in others {
             assert_eq!(find(path), None, "{path}");
         }
-        let versions = Place::find(&BasePath::default(), "/v1/organization-vault/versions/versions/promote");
+        let versions = RequestPath::find(&BasePath::default(), "/v1/organization-vault/versions/versions/promote");
         assert_eq!(versions.map(|place| (place.id(), place.version())), Some(("versions", "promote")));
         assert_eq!(find("/v1/integrations/rotate"), Some(("{base}/integrations/{id}", "rotate")));
         assert_eq!(find_activation("/v1/activations/check").map(|(_, id)| id), Some(""), "no id");
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_method_is_allowed_exactly_if_it_does_something() {
         for address in PUBLIC.iter().chain(&ACTIVATION).chain(&ADMIN) {
-            let place = Place { address, id: "", version: "" };
+            let place = RequestPath { address, id: "", version: "" };
             for name in
                 ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "get"]
             {

@@ -4,7 +4,7 @@ use crate::connection::{Connection, Phase};
 use crate::exchange::{Api, Exchange};
 use crate::operation::PublicApi;
 use crate::parts::ServerParts;
-use crate::peers::{Peers, Refusal};
+use crate::peers::{ConnectionRefusal, Peers};
 use crate::settings::{Deadlines, ListenerSettings, ServerSettings, UnixSocket};
 use crate::telemetry;
 use crate::tls::Tls;
@@ -204,7 +204,7 @@ fn accept_local(
     Ok((Connection::new(Transport::Local(stream), admission, deadlines), None))
 }
 
-fn turned_away(refusal: Refusal) -> DispatchError {
+fn turned_away(refusal: ConnectionRefusal) -> DispatchError {
     telemetry::connection_refused(refusal);
     DispatchError::Io(io::ErrorKind::ConnectionRefused.into())
 }

@@ -1,8 +1,8 @@
 //! Counts, durations and one log line per request. Nothing of a request but its method, the template of its
 //! address and what came of it.
 
-use crate::peers::Refusal;
-use crate::route::{Operation, Place};
+use crate::peers::ConnectionRefusal;
+use crate::route::{Operation, RequestPath};
 use actix_web::http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 use std::cell::{OnceCell, RefCell};
@@ -24,7 +24,7 @@ pub(crate) fn describe() {
 }
 
 /// Counts a connection that was closed unanswered.
-pub(crate) fn connection_refused(refusal: Refusal) {
+pub(crate) fn connection_refused(refusal: ConnectionRefusal) {
     metrics::counter!(REFUSED, "reason" => refusal.as_str()).increment(1);
 }
 
@@ -63,7 +63,7 @@ impl Telemetry {
             target: "vault_http::request",
             operation = operation.as_str(),
             method = method_name(request.method),
-            route = request.place.map_or("", Place::template),
+            route = request.place.map_or("", RequestPath::template),
             status,
             ms = request.duration.as_secs_f64() * 1_000.0,
             "request"
@@ -75,7 +75,7 @@ impl Telemetry {
 pub(crate) struct Answered<'a> {
     pub(crate) operation: Operation,
     pub(crate) method: &'a Method,
-    pub(crate) place: Option<Place<'a>>,
+    pub(crate) place: Option<RequestPath<'a>>,
     pub(crate) status: StatusCode,
     pub(crate) duration: Duration,
 }

@@ -6,7 +6,7 @@ use crate::exchange::Api;
 use crate::operation::probe;
 use crate::problem_response::ProblemResponse;
 use crate::readiness::Readiness;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use crate::server::{BoundServer, serve};
 use crate::settings::{ActivationSettings, BasePath, ServerSettings};
 use actix_web::HttpResponse;
@@ -57,10 +57,10 @@ struct WaitingApi {
 }
 
 impl Api for WaitingApi {
-    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
+    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
         match self.is_public {
-            true => Place::find(&self.base, path),
-            false => Place::find_activation(&self.base, path),
+            true => RequestPath::find(&self.base, path),
+            false => RequestPath::find_activation(&self.base, path),
         }
     }
 

@@ -128,7 +128,7 @@ impl FieldErrors {
         }
     }
 
-    fn unreadable(&mut self, member: &Place, error: FieldError) {
+    fn unreadable(&mut self, member: &FieldPointer, error: FieldError) {
         self.errors.push(error);
         self.unreadable.push(member.member.clone());
     }
@@ -140,7 +140,7 @@ fn wrong_type(pointer: String, detail: &'static str) -> FieldError {
 
 /// Where a value stands: its pointer, and that of the member which it is or is part of.
 #[derive(Clone)]
-struct Place {
+struct FieldPointer {
     pointer: String,
     member: String,
 }
@@ -205,14 +205,18 @@ impl<'de> MapAccess<'de> for Members<'_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Unsupported> {
         let (name, node) = self.next.take().ok_or(Unsupported)?;
         let pointer = child("", name);
-        seed.deserialize(Value { node, place: Place { member: pointer.clone(), pointer }, flaws: &mut *self.flaws })
+        seed.deserialize(Value {
+            node,
+            place: FieldPointer { member: pointer.clone(), pointer },
+            flaws: &mut *self.flaws,
+        })
     }
 }
 
 /// A member's value or an array's element, if there is one.
 struct Value<'a> {
     node: Option<Node>,
-    place: Place,
+    place: FieldPointer,
     flaws: &'a mut FieldErrors,
 }
 
@@ -307,7 +311,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 
 struct Elements<'a> {
     elements: std::iter::Enumerate<std::vec::IntoIter<Node>>,
-    place: Place,
+    place: FieldPointer,
     flaws: &'a mut FieldErrors,
 }
 
@@ -316,7 +320,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Unsupported> {
         let Some((index, node)) = self.elements.next() else { return Ok(None) };
-        let place = Place { pointer: child(&self.place.pointer, &index.to_string()), ..self.place.clone() };
+        let place = FieldPointer { pointer: child(&self.place.pointer, &index.to_string()), ..self.place.clone() };
         seed.deserialize(Value { node: Some(node), place, flaws: &mut *self.flaws }).map(Some)
     }
 }

@@ -32,10 +32,10 @@ pub type Pin = Arc<dyn Fn() -> Result<Zeroizing<Vec<u8>>, Cause> + Send + Sync>;
 /// A key in a token.
 pub struct TokenKey {
     name: String,
-    place: Arc<Place>,
+    place: Arc<TokenReference>,
 }
 
-struct Place {
+struct TokenReference {
     uri: TokenUri,
     pin: Pin,
     entropy: Arc<dyn Entropy>,
@@ -46,12 +46,12 @@ impl TokenKey {
     pub fn new(uri: TokenUri, pin: Pin, entropy: Arc<dyn Entropy>) -> Self {
         // By its id alone: the same key in a second token, made from a backup of the first, is the same key.
         let id: String = uri.id.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { name: format!("pkcs11:{id}"), place: Arc::new(Place { uri, pin, entropy }) }
+        Self { name: format!("pkcs11:{id}"), place: Arc::new(TokenReference { uri, pin, entropy }) }
     }
 
     async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Place, &Session, ObjectHandle) -> Result<T, KeyServiceError> + Send + 'static,
+        work: impl FnOnce(&TokenReference, &Session, ObjectHandle) -> Result<T, KeyServiceError> + Send + 'static,
     ) -> Result<T, KeyServiceError> {
         let place = Arc::clone(&self.place);
         let working = tokio::task::spawn_blocking(move || place.with_key(work));
@@ -120,7 +120,7 @@ const fn is_not_authentic(error: &Error) -> bool {
     )
 }
 
-impl Place {
+impl TokenReference {
     /// Loads the module, finds token and key, does the work and unloads the module.
     fn with_key<T>(
         &self,

@@ -191,7 +191,7 @@ struct Decrypted {
 }
 
 #[derive(Deserialize)]
-struct Fault {
+struct ErrorType {
     #[serde(rename = "__type")]
     kind: String,
 }
@@ -240,7 +240,7 @@ impl KmsKey {
             return Ok(answer);
         }
         // What checks signatures before KMS answers in XML.
-        let code = answer.json::<Fault>().map_or_else(|| answer.stated().code, |fault| fault.kind);
+        let code = answer.json::<ErrorType>().map_or_else(|| answer.stated().code, |fault| fault.kind);
         let code = code.rsplit('#').next().unwrap_or_default();
         Err(match code {
             "InvalidCiphertextException" | "IncorrectKeyException" => KeyServiceError::DoesNotOpen,

@@ -19,7 +19,7 @@ use vault_core::usecase::{
 /// use vault_core::id::AccountId;
 /// use vault_core::principal::Principal;
 /// use vault_core::role::Role;
-/// use vault_core::usecase::SaveRequest;
+/// use vault_core::usecase::NewCredential;
 /// use vault_testkit::fake::FakeVault;
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
@@ -28,7 +28,7 @@ use vault_core::usecase::{
 /// let who = Principal::embedder(acme.id, AccountId::from_bytes([1; 16]), Role::Editor);
 /// let body = br#"{"url":"https://files.example/nightly.bin"}"#;
 /// let data = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default())?;
-/// let id = opened.vault().save(&who, SaveRequest::new("imports/nightly".parse()?, data)).await?;
+/// let id = opened.vault().save(&who, NewCredential::new("imports/nightly".parse()?, data)).await?;
 /// let page = opened.vault().list(&who, Default::default(), Default::default()).await?;
 /// assert_eq!(page.items[0].id, id);
 /// # Ok::<(), vault_core::Error>(())

@@ -15,7 +15,7 @@ use vault_core::role::Role;
 use vault_core::sealed::SealedCredential;
 use vault_core::usecase::activations::{ActivationRequest, CheckNamespaceRequest};
 use vault_core::usecase::integrations::CreateIntegrationRequest;
-use vault_core::usecase::{Activations, DescribeRequest, ReplaceRequest, SaveRequest, Vault};
+use vault_core::usecase::{Activations, CredentialPatch, CredentialReplacement, NewCredential, Vault};
 use vault_testkit::crypto::{FakeDigester, PlainSealer};
 use vault_testkit::fake::FakeVault;
 
@@ -110,9 +110,9 @@ impl Setting {
         let fake = FakeVault::new();
         let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
         let editor = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
-        let request = SaveRequest::new("imports".parse().unwrap(), link("a"));
+        let request = NewCredential::new("imports".parse().unwrap(), link("a"));
         let credential = fake.vault().save(&editor, request).await.unwrap();
-        let staged = ReplaceRequest {
+        let staged = CredentialReplacement {
             credential: credential.into(),
             data: link("b"),
             expires_at: None,
@@ -136,7 +136,7 @@ impl Setting {
             Act::Matches => vault.matches(editor, id, &link("a")).await.map(|matches| assert!(matches)),
             Act::Describe => {
                 let expires_at = Some(Some(self.fake.environment.now().plus_seconds(60)));
-                let request = DescribeRequest { labels: None, description: None, expires_at, vend: None };
+                let request = CredentialPatch { labels: None, description: None, expires_at, vend: None };
                 vault.describe(editor, id.into(), request).await
             }
             Act::Promote => vault.promote(editor, id.into(), 2).await,

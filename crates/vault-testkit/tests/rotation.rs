@@ -140,7 +140,8 @@ impl Setting {
 
     async fn replace(&self, id: CredentialId, number: usize, stage: bool) {
         let (credential, expires_at, idempotency) = (id.into(), None, None);
-        let request = ReplaceRequest { credential, data: data(number), expires_at, stage, idempotency, verify: false };
+        let request =
+            CredentialReplacement { credential, data: data(number), expires_at, stage, idempotency, verify: false };
         self.vault.replace(&self.editor(), request).await.unwrap();
     }
 
@@ -182,8 +183,8 @@ fn description(number: usize) -> Description {
     Description::parse(&format!("number {number}"), "/description").unwrap()
 }
 
-fn request(number: usize) -> SaveRequest {
-    let mut request = SaveRequest::new(Namespace::parse("imports", "").unwrap(), data(number));
+fn request(number: usize) -> NewCredential {
+    let mut request = NewCredential::new(Namespace::parse("imports", "").unwrap(), data(number));
     if number.is_multiple_of(2) {
         request.description = Some(description(number));
     }
@@ -455,7 +456,7 @@ proptest! {
                     }
                     Act::Describe(wanted) => {
                         let description = Some(Some(description(number)));
-                        let request = DescribeRequest { description, ..DescribeRequest::default() };
+                        let request = CredentialPatch { description, ..CredentialPatch::default() };
                         setting.vault.describe(&setting.editor(), pick(wanted).into(), request).await.unwrap();
                     }
                     Act::Delete(wanted) if ids.len() > 1 => {

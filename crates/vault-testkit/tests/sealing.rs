@@ -144,9 +144,9 @@ fn data() -> CredentialData {
     CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap()
 }
 
-fn request() -> SaveRequest {
+fn request() -> NewCredential {
     let namespace = Namespace::parse("imports", "").unwrap();
-    SaveRequest::new(namespace, data())
+    NewCredential::new(namespace, data())
 }
 
 #[tokio::test]

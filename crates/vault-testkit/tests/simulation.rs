@@ -16,7 +16,7 @@ use vault_core::id::AccountId;
 use vault_core::port::{SaveCredential, StoreError};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::usecase::{IdempotencyKey, SaveRequest};
+use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::faulty::{Fault, Faulty};
 use vault_testkit::memory::MemoryStore;
@@ -119,7 +119,7 @@ fn play_on(forgets: bool, seed: u64) -> Vec<String> {
         let saving = async move {
             let json = format!(r#"{{"url":"https://files.example/{key}"}}"#);
             let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
-            let mut request = SaveRequest::new("imports".parse().unwrap(), data);
+            let mut request = NewCredential::new("imports".parse().unwrap(), data);
             request.idempotency = Some(IdempotencyKey::parse(&format!("key-{key}")).unwrap());
             let outcome = vault.save(&who, request).await;
             answers.borrow_mut().extend(outcome.as_ref().ok().map(|id| (key, *id)));

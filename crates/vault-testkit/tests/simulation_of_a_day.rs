@@ -59,7 +59,7 @@ impl Day {
     fn begin(fake: FakeVault) -> Self {
         let acme = alone(fake.operator().ensure_organization("acme")).unwrap();
         let who = Principal::embedder(acme.id, AccountId::from_bytes([7; 16]), Role::Editor);
-        let save = |name| alone(fake.vault().save(&who, SaveRequest::new("imports".parse().unwrap(), link(name))));
+        let save = |name| alone(fake.vault().save(&who, NewCredential::new("imports".parse().unwrap(), link(name))));
         let (changed, deleted) = (save("first").unwrap(), save("other").unwrap());
         let request = CreateAccountRequest {
             organization: acme.id,
@@ -87,7 +87,7 @@ impl Day {
         let (vault, who, told, name, id) =
             (self.fake.vault(), self.who.clone(), Rc::clone(&self.told), key.clone(), self.changed);
         let task = async move {
-            let request = ReplaceRequest {
+            let request = CredentialReplacement {
                 credential: id.into(),
                 data: link(&name),
                 expires_at: None,

@@ -11,7 +11,7 @@ use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
-use vault_core::usecase::{IdempotencyKey, ReplaceRequest, SaveRequest};
+use vault_core::usecase::{CredentialReplacement, IdempotencyKey, NewCredential};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
 use vault_testkit::storage::FakeStorage;
@@ -28,14 +28,14 @@ fn link(query: &str) -> CredentialData {
     CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap()
 }
 
-fn request(query: &str) -> SaveRequest {
-    SaveRequest::new(Namespace::parse("imports", "").unwrap(), link(query))
+fn request(query: &str) -> NewCredential {
+    NewCredential::new(Namespace::parse("imports", "").unwrap(), link(query))
 }
 
 #[tokio::test]
 async fn a_save_that_is_asked_for_twice_is_told_of_once() {
     let (fake, editor) = setting().await;
-    let request = || SaveRequest { idempotency: Some(IdempotencyKey::parse("first").unwrap()), ..request("") };
+    let request = || NewCredential { idempotency: Some(IdempotencyKey::parse("first").unwrap()), ..request("") };
     let saved = fake.vault().save(&editor, request()).await.unwrap();
     for _ in 0..2 {
         assert_eq!(fake.events.recorded(AuditAction::CredentialSaved), 1);
@@ -49,15 +49,15 @@ async fn a_save_that_is_asked_for_twice_is_told_of_once() {
 async fn an_idempotency_key_is_for_one_request() {
     let described = |text: &str| {
         let description = Description::parse(text, "").unwrap();
-        SaveRequest { description: Some(description), ..request("") }
+        NewCredential { description: Some(description), ..request("") }
     };
     let ruled = |vend| {
         let json = br#"{"access_key_id":"AKIA2TESTONLY7SAMPLE","bucket":"nightly","role_arn":"arn:aws:iam::123456789012:role/batch","secret_access_key":"plain secret"}"#;
         let data = CredentialData::from_canonical_json(CredentialType::S3, json).unwrap();
-        SaveRequest { vend, ..SaveRequest::new(Namespace::parse("imports", "").unwrap(), data) }
+        NewCredential { vend, ..NewCredential::new(Namespace::parse("imports", "").unwrap(), data) }
     };
-    let end = |seconds: i64| SaveRequest { expires_at: Some(Timestamp::from_millis(seconds * 1_000)), ..request("") };
-    let named = |name: &str| SaveRequest { namespace: Namespace::parse(name, "").unwrap(), ..request("") };
+    let end = |seconds: i64| NewCredential { expires_at: Some(Timestamp::from_millis(seconds * 1_000)), ..request("") };
+    let named = |name: &str| NewCredential { namespace: Namespace::parse(name, "").unwrap(), ..request("") };
     let requests = || {
         let vend = [VendRule::Any, VendRule::Short].map(ruled);
         let described = [described("one"), described("two")];
@@ -72,9 +72,9 @@ async fn an_idempotency_key_is_for_one_request() {
     for (index, first) in requests().enumerate() {
         let (fake, editor) = setting().await;
         let key = || Some(IdempotencyKey::parse("first").unwrap());
-        fake.vault().save(&editor, SaveRequest { idempotency: key(), ..first }).await.unwrap();
+        fake.vault().save(&editor, NewCredential { idempotency: key(), ..first }).await.unwrap();
         for (other, second) in requests().enumerate() {
-            let again = fake.vault().save(&editor, SaveRequest { idempotency: key(), ..second }).await;
+            let again = fake.vault().save(&editor, NewCredential { idempotency: key(), ..second }).await;
             match again {
                 Ok(_) => assert_eq!(index, other),
                 Err(Error::Refused(Refusal::IdempotencyMismatch)) => assert_ne!(index, other),
@@ -123,7 +123,7 @@ async fn a_credential_expires_with_its_current_version() {
     let credential = vault.save(&editor, hour).await.unwrap();
     let expires_at = async || vault.show(&editor, credential).await.unwrap().expires_at;
     assert_eq!(expires_at().await, ends);
-    let staged = ReplaceRequest {
+    let staged = CredentialReplacement {
         credential: credential.into(),
         data: link(""),
         expires_at: None,
@@ -156,7 +156,7 @@ async fn a_damaged_row_costs_itself_and_not_the_page() {
         let json = br#"{"url":"https://files.example/a"}"#;
         let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json).unwrap();
         let namespace = Namespace::parse("imports", "").unwrap();
-        vault.save(&editor, SaveRequest::new(namespace, data)).await.unwrap()
+        vault.save(&editor, NewCredential::new(namespace, data)).await.unwrap()
     };
     let (sound, damaged) = (save().await, save().await);
     fake.store.tamper_with_credential(damaged, |sealed| sealed.information = Blob::from_bytes(b"x".to_vec()));

@@ -6,7 +6,7 @@ use vault_core::credential::{CredentialData, CredentialType, VersionLimits, Vers
 use vault_core::id::{AccountId, CredentialId};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::usecase::{CredentialRef, IdempotencyKey, ReplaceRequest, SaveRequest, Vault};
+use vault_core::usecase::{CredentialRef, CredentialReplacement, IdempotencyKey, NewCredential, Vault};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
 
@@ -128,13 +128,13 @@ impl Setting {
         let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
         let editor = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
         let vault = fake.vault().version_limits(limits);
-        let request = SaveRequest::new("imports".parse().unwrap(), link(1));
+        let request = NewCredential::new("imports".parse().unwrap(), link(1));
         let credential = vault.save(&editor, request).await.unwrap();
         Self { fake, vault, editor, credential }
     }
 
     async fn replace(&self, revision: Option<i64>, stage: bool, key: Option<&str>, data: i64) -> Result<i64, Error> {
-        let request = ReplaceRequest {
+        let request = CredentialReplacement {
             credential: CredentialRef { id: self.credential, revision },
             data: link(data),
             expires_at: None,

@@ -65,19 +65,19 @@ impl SettingsFile {
         self.path.parent().unwrap_or(Path::new(".")).join(path)
     }
 
-    fn place<'a>(&'a self, line: usize, key: Option<&'a str>) -> Place<'a> {
-        Place { path: &self.path, line, key }
+    fn place<'a>(&'a self, line: usize, key: Option<&'a str>) -> FilePosition<'a> {
+        FilePosition { path: &self.path, line, key }
     }
 }
 
 /// File, line and key.
-struct Place<'a> {
+struct FilePosition<'a> {
     path: &'a Path,
     line: usize,
     key: Option<&'a str>,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FilePosition<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} line {}", self.path.display(), self.line)?;
         self.key.map_or(Ok(()), |key| write!(f, ", {key}"))

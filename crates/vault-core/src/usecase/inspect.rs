@@ -202,7 +202,7 @@ impl InspectionRound {
                     self.way = Way::Instance(number + 1, None);
                 }
                 for stored in places {
-                    let place = ids(&stored).map(|place| Place::Instance(part, place));
+                    let place = ids(&stored).map(|place| InspectedRow::Instance(part, place));
                     self.look(place.ok_or((part.table(), &stored)), report).await?;
                     self.way = Way::Instance(number, Some(stored));
                 }
@@ -213,7 +213,7 @@ impl InspectionRound {
                     self.way = Way::End;
                 }
                 for stored in places {
-                    let place = ids(&stored).map(|(organization, id)| Place::Credential(organization, id));
+                    let place = ids(&stored).map(|(organization, id)| InspectedRow::Credential(organization, id));
                     self.look(place.ok_or((RecordedRow::Credential.table(), &stored)), report).await?;
                     self.way = Way::Credentials(Some(stored));
                 }
@@ -226,7 +226,7 @@ impl InspectionRound {
     /// Looks at a place, or says of a table's row that it has none.
     async fn look(
         &mut self,
-        place: Result<Place, (&'static str, &StoredPlace)>,
+        place: Result<InspectedRow, (&'static str, &StoredPlace)>,
         report: &mut (dyn FnMut(RowFinding) + Send),
     ) -> Result<(), Error> {
         let mut seen = Seen::default();
@@ -258,7 +258,7 @@ fn ids<O: FromStr, I: FromStr>((organization, id): &StoredPlace) -> Option<(O, I
 
 /// A row, or a credential with its versions.
 #[derive(Clone, Copy)]
-enum Place {
+enum InspectedRow {
     Instance(InstancePart, InstancePlace),
     Credential(OrganizationId, CredentialId),
 }
@@ -314,15 +314,15 @@ impl Seen {
 }
 
 impl Inspector {
-    async fn look(&self, place: Place) -> Result<Seen, Error> {
+    async fn look(&self, place: InspectedRow) -> Result<Seen, Error> {
         let mut seen = Seen::default();
         match place {
-            Place::Instance(part, place) => {
+            InspectedRow::Instance(part, place) => {
                 if let Some(row) = seen.unreadable(self.store.instance_row(part, place).await)? {
                     self.look_at_row(&row, &mut seen).await?;
                 }
             }
-            Place::Credential(organization, id) => {
+            InspectedRow::Credential(organization, id) => {
                 if let Some(whole) = seen.unreadable(self.store.whole_credential(organization, id).await)? {
                     self.look_at_credential(organization, &whole, &mut seen).await?;
                 }

@@ -32,6 +32,6 @@ pub use operator::{
     OrganizationCommand, RemovedAudit, SealedAudit,
 };
 pub use vault::{
-    CountedSealer, CredentialRef, DescribeRequest, IdempotencyKey, ListedCredential, ListedVersion, ReplaceRequest,
-    SaveRequest, Vault,
+    CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, IdempotencyKey, ListedCredential,
+    ListedVersion, NewCredential, Vault,
 };

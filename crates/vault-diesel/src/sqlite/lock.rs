@@ -90,39 +90,41 @@ impl ServerLock {
         let path = PathBuf::from(path);
         match take(&path, command) {
             Ok(lock) => Ok(lock),
-            Err(Refusal::Held(holder)) => Err(LockError::Held { database: database.to_owned(), holder }),
-            Err(Refusal::Foreign(flaw)) => Err(LockError::Foreign { path, flaw }),
-            Err(Refusal::Io(source)) => Err(LockError::Io { path, source }),
+            Err(LockFailure::Held(holder)) => Err(LockError::Held { database: database.to_owned(), holder }),
+            Err(LockFailure::Foreign(flaw)) => Err(LockError::Foreign { path, flaw }),
+            Err(LockFailure::Io(source)) => Err(LockError::Io { path, source }),
         }
     }
 }
 
-enum Refusal {
+enum LockFailure {
     Held(String),
     Foreign(LockFileFlaw),
     Io(io::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for LockFailure {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-impl From<Errno> for Refusal {
+impl From<Errno> for LockFailure {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
     }
 }
 
-fn take(path: &Path, command: &str) -> Result<ServerLock, Refusal> {
+fn take(path: &Path, command: &str) -> Result<ServerLock, LockFailure> {
     let mut file = create_or_open(path)?;
     let locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
     let holder = read(&mut file)?;
     match locked {
         Ok(()) => {}
-        Err(Errno::WOULDBLOCK) if holder.is_empty() => return Err(Refusal::Held("a process that is starting".into())),
-        Err(Errno::WOULDBLOCK) => return Err(Refusal::Held(holder)),
+        Err(Errno::WOULDBLOCK) if holder.is_empty() => {
+            return Err(LockFailure::Held("a process that is starting".into()));
+        }
+        Err(Errno::WOULDBLOCK) => return Err(LockFailure::Held(holder)),
         Err(error) => return Err(error.into()),
     }
     file.set_len(0)?;
@@ -132,7 +134,7 @@ fn take(path: &Path, command: &str) -> Result<ServerLock, Refusal> {
     Ok(ServerLock { _file: file })
 }
 
-fn create_or_open(path: &Path) -> Result<File, Refusal> {
+fn create_or_open(path: &Path) -> Result<File, LockFailure> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     loop {
         match open(path, flags | OFlags::CREATE | OFlags::EXCL, Mode::RUSR | Mode::WUSR) {
@@ -146,34 +148,34 @@ fn create_or_open(path: &Path) -> Result<File, Refusal> {
                 return Ok(found.into());
             }
             Err(Errno::NOENT) => {} // removed in between
-            Err(Errno::LOOP) => return Err(Refusal::Foreign(LockFileFlaw::Link)),
-            Err(Errno::ISDIR | Errno::NXIO) => return Err(Refusal::Foreign(LockFileFlaw::NotAFile)),
+            Err(Errno::LOOP) => return Err(LockFailure::Foreign(LockFileFlaw::Link)),
+            Err(Errno::ISDIR | Errno::NXIO) => return Err(LockFailure::Foreign(LockFileFlaw::NotAFile)),
             Err(error) => return Err(error.into()),
         }
     }
 }
 
 /// Judges what was opened, whatever its path says by now.
-fn judge(file: &impl rustix::fd::AsFd) -> Result<(), Refusal> {
+fn judge(file: &impl rustix::fd::AsFd) -> Result<(), LockFailure> {
     let found = fstat(file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Refusal::Foreign(LockFileFlaw::NotAFile));
+        return Err(LockFailure::Foreign(LockFileFlaw::NotAFile));
     }
     if found.st_uid != geteuid().as_raw() {
-        return Err(Refusal::Foreign(LockFileFlaw::Owner(found.st_uid)));
+        return Err(LockFailure::Foreign(LockFileFlaw::Owner(found.st_uid)));
     }
     if found.st_nlink > 1 {
-        return Err(Refusal::Foreign(LockFileFlaw::HardLinked));
+        return Err(LockFailure::Foreign(LockFileFlaw::HardLinked));
     }
     Ok(())
 }
 
 /// The holder that the file names; empty before the first one has written. The file is not synced: after a power cut there may
 /// be zeros in place of what was written.
-fn read(file: &mut File) -> Result<String, Refusal> {
+fn read(file: &mut File) -> Result<String, LockFailure> {
     let mut content = Vec::new();
     file.take(LONGEST + 1).read_to_end(&mut content)?;
-    let foreign = || Refusal::Foreign(LockFileFlaw::Content);
+    let foreign = || LockFailure::Foreign(LockFileFlaw::Content);
     if content.len() as u64 > LONGEST {
         return Err(foreign());
     }

@@ -180,9 +180,9 @@ impl Writer {
         loop {
             match self.try_begin() {
                 Ok(()) => return self.connection.as_mut(),
-                Err(Refusal::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT, locked),
-                Err(Refusal::Full) => give_up(tasks, |_| true, no_space),
-                Err(Refusal::Unavailable) => give_up(tasks, |_| true, locked),
+                Err(WriteFailure::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT, locked),
+                Err(WriteFailure::Full) => give_up(tasks, |_| true, no_space),
+                Err(WriteFailure::Unavailable) => give_up(tasks, |_| true, locked),
             }
             if tasks.is_empty() {
                 return None;
@@ -191,33 +191,33 @@ impl Writer {
         }
     }
 
-    fn try_begin(&mut self) -> Result<(), Refusal> {
+    fn try_begin(&mut self) -> Result<(), WriteFailure> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             None => match open(&self.source, Purpose::Writing) {
                 Ok(connection) => self.connection.insert(connection),
                 Err(OpenError::Database(error)) if error.downcast_ref().is_some_and(is_full) => {
                     self.complain(&NoSpace, "the writer cannot open the database");
-                    return Err(Refusal::Full);
+                    return Err(WriteFailure::Full);
                 }
                 Err(error) => {
                     self.complain(&error, "the writer cannot open the database");
-                    return Err(Refusal::Unavailable);
+                    return Err(WriteFailure::Unavailable);
                 }
             },
         };
         match BeginWriting.execute(connection).into_inner() {
             Ok(_) => Ok(()),
-            Err(error) if is_locked(&error) => Err(Refusal::Locked),
+            Err(error) if is_locked(&error) => Err(WriteFailure::Locked),
             Err(error) if is_full(&error) => {
                 self.connection = None;
                 self.complain(&NoSpace, "the writer cannot begin");
-                Err(Refusal::Full)
+                Err(WriteFailure::Full)
             }
             Err(error) => {
                 self.connection = None;
                 self.complain(&error, "the writer cannot begin");
-                Err(Refusal::Unavailable)
+                Err(WriteFailure::Unavailable)
             }
         }
     }
@@ -264,7 +264,7 @@ impl Writer {
 }
 
 /// Why the file cannot be taken.
-enum Refusal {
+enum WriteFailure {
     /// Another process writes.
     Locked,
     /// The disk has no space left.

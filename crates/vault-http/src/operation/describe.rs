@@ -16,7 +16,7 @@ use serde::Deserialize;
 use vault_core::credential::LabelPatch;
 use vault_core::json::Node;
 use vault_core::role::Action;
-use vault_core::usecase::DescribeRequest;
+use vault_core::usecase::CredentialPatch;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let principal = api.principal(call, Action::Save)?;
@@ -49,7 +49,7 @@ struct Set {
 }
 
 /// What the body changes: what it does not name stays, what is `null` goes (RFC 7396).
-pub(crate) fn parse(body: &[u8]) -> Result<DescribeRequest, ProblemResponse> {
+pub(crate) fn parse(body: &[u8]) -> Result<CredentialPatch, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let labels: Option<Node> = document.remove("labels");
     let gone = ["description", "expires_at"].map(|name| document.take_null(name));
@@ -59,7 +59,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<DescribeRequest, ProblemResponse> {
     let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let vend = flaws.check("/vend", || vend.as_deref().map(parse_rule).transpose());
     let said = description.zip(expires_at).zip(vend);
-    flaws.finish(said.map(|((description, expires_at), vend)| DescribeRequest {
+    flaws.finish(said.map(|((description, expires_at), vend)| CredentialPatch {
         labels: labels.flatten(), // with a flaw in them, the request is refused
         description: description.map(Some).or(gone[0].then_some(None)),
         expires_at: expires_at.map(Some).or(gone[1].then_some(None)),

@@ -55,7 +55,7 @@ use crate::origin;
 use crate::parts::ServerParts;
 use crate::problem_response::ProblemResponse;
 use crate::query;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
 use crate::trace;
@@ -107,8 +107,8 @@ impl PublicApi {
 }
 
 impl Api for PublicApi {
-    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
-        Place::find(&self.0.base, path)
+    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
+        RequestPath::find(&self.0.base, path)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
@@ -272,12 +272,12 @@ async fn complete<T: Send + 'static>(
 
 /// The credential that the path names. Text that is no id stands for a credential that is not there, so that both
 /// are answered alike, by the same steps.
-fn credential_id(place: Place<'_>) -> CredentialId {
+fn credential_id(place: RequestPath<'_>) -> CredentialId {
     place.id().parse().unwrap_or(CredentialId::from_bytes(NO_ID))
 }
 
 /// The version that the path names, in its one spelling. Text that is no number stands for a version that is not there.
-fn version_number(place: Place<'_>) -> i64 {
+fn version_number(place: RequestPath<'_>) -> i64 {
     let text = place.version();
     let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().unwrap_or(NO_VERSION) } else { NO_VERSION }

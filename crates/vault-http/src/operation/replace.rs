@@ -17,7 +17,7 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::time::Timestamp;
-use vault_core::usecase::ReplaceRequest;
+use vault_core::usecase::CredentialReplacement;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
@@ -40,7 +40,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let replacing = async move {
         let _permit = permit;
         let credential = permitted.of(&vault, &principal, id).await?;
-        let request = ReplaceRequest { credential, data, expires_at, stage, idempotency, verify };
+        let request = CredentialReplacement { credential, data, expires_at, stage, idempotency, verify };
         vault.replace(&principal, request).await
     };
     let version = api.complete(replacing).await?;

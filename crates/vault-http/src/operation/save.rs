@@ -18,7 +18,7 @@ use vault_core::json::ObjectReader;
 use vault_core::namespace::Namespace;
 use vault_core::principal::Principal;
 use vault_core::role::Action;
-use vault_core::usecase::{IdempotencyKey, SaveRequest};
+use vault_core::usecase::{IdempotencyKey, NewCredential};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
@@ -29,7 +29,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         return Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail));
     }
     let idempotency = idempotency_key(call.headers())?;
-    let request = SaveRequest { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
+    let request = NewCredential { idempotency, verify, ..parse(&body.read().await?, api.policy)? };
     let vault = api.parts.vault.clone();
 
     let permit = api.verifying(verify, session.organization)?;
@@ -59,7 +59,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
     }
 }
 
-pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<SaveRequest, ProblemResponse> {
+pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, ProblemResponse> {
     type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
     // These have rules of their own; the shape of the data depends on the type.
@@ -81,12 +81,12 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<SaveRequest, Prob
     let vend = flaws.check("/vend", || vend.as_deref().map_or(Ok(VendRule::Any), parse_rule));
     let said = labels.zip(description).zip(expires_at).zip(vend);
     let request = namespace.zip(data.flatten()).zip(said);
-    flaws.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| SaveRequest {
+    flaws.finish(request.map(|((namespace, data), (((labels, description), expires_at), vend))| NewCredential {
         labels,
         description,
         expires_at,
         vend,
-        ..SaveRequest::new(namespace, data)
+        ..NewCredential::new(namespace, data)
     }))
 }
 

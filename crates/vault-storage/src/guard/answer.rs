@@ -36,7 +36,7 @@ impl Answer {
 
     /// What the XML document of a refusal says.
     pub(crate) fn stated(&self) -> Stated {
-        let Refusal { code, message, error, errors } = self.xml().unwrap_or_default();
+        let ErrorDocument { code, message, error, errors } = self.xml().unwrap_or_default();
         error.or(errors.error).unwrap_or(Stated { code, message })
     }
 
@@ -75,7 +75,7 @@ pub(crate) struct Stated {
 /// `Errors`. No type holds itself: a document may be as deep as its sender likes.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
-struct Refusal {
+struct ErrorDocument {
     code: String,
     message: String,
     error: Option<Stated>,

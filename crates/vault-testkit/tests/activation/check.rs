@@ -9,7 +9,7 @@ use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::Blob;
 use vault_core::usecase::activations::{CheckNamespaceRequest, CheckedCredential};
-use vault_core::usecase::{IdempotencyKey, SaveRequest};
+use vault_core::usecase::{IdempotencyKey, NewCredential};
 use vault_core::{Error, Refusal};
 
 fn request(
@@ -63,7 +63,7 @@ async fn a_dead_link_is_not_followed() {
     let end = setting.now().as_seconds();
     let json = format!(r#"{{"url":"https://files.example/a?Expires={end}&Signature=x"}}"#);
     let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
-    let saving = SaveRequest::new(namespace("imports"), data);
+    let saving = NewCredential::new(namespace("imports"), data);
     setting.vault().save(&setting.saver(setting.acme), saving).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     let checked = setting.activations().check(&principal, request("imports", &[], None, &setting)).await.unwrap();
@@ -97,7 +97,7 @@ async fn a_dry_run_is_refused_as_an_activation_is() {
 async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     let mut setting = Setting::new().await;
     let saver = setting.saver(setting.acme);
-    let saving = || SaveRequest { verify: true, ..SaveRequest::new(namespace("imports"), s3(PLAIN_S3)) };
+    let saving = || NewCredential { verify: true, ..NewCredential::new(namespace("imports"), s3(PLAIN_S3)) };
     setting.vault().save(&saver, saving()).await.unwrap();
     assert_eq!(setting.storage.probed()[0].operations, []);
 
@@ -110,12 +110,12 @@ async fn what_is_tried_out_before_saving_is_saved_only_if_it_works() {
     // A request that was carried out gets its first answer and is not checked again.
     setting.storage.fail(None);
     let key = IdempotencyKey::parse("nightly").unwrap();
-    let keyed = || SaveRequest { idempotency: Some(key.clone()), ..saving() };
+    let keyed = || NewCredential { idempotency: Some(key.clone()), ..saving() };
     let saved = setting.vault().save(&saver, keyed()).await.unwrap();
     setting.storage.fail(Some(CheckReason::SignatureMismatch));
     let reached = setting.storage.probed().len();
     assert_eq!(setting.vault().save(&saver, keyed()).await.unwrap(), saved);
-    let other = setting.vault().save(&saver, SaveRequest { namespace: namespace("exports"), ..keyed() }).await;
+    let other = setting.vault().save(&saver, NewCredential { namespace: namespace("exports"), ..keyed() }).await;
     assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))));
     assert_eq!(setting.storage.probed().len(), reached);
 

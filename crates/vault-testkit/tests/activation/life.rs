@@ -38,13 +38,13 @@ fn with_role(principal: &Principal, role: Role) -> Principal {
     Principal::Embedder(EmbedderPrincipal { role, ..embedder.clone() })
 }
 
-fn vend(vend: VendRule) -> DescribeRequest {
-    DescribeRequest { vend: Some(vend), ..DescribeRequest::default() }
+fn vend(vend: VendRule) -> CredentialPatch {
+    CredentialPatch { vend: Some(vend), ..CredentialPatch::default() }
 }
 
-fn replacing(id: CredentialId, json: &str, stage: bool) -> ReplaceRequest {
+fn replacing(id: CredentialId, json: &str, stage: bool) -> CredentialReplacement {
     let credential = CredentialRef::from(id);
-    ReplaceRequest { credential, data: s3(json), expires_at: None, stage, idempotency: None, verify: false }
+    CredentialReplacement { credential, data: s3(json), expires_at: None, stage, idempotency: None, verify: false }
 }
 
 async fn health(setting: &Setting, id: CredentialId) -> HealthState {
@@ -55,11 +55,11 @@ async fn health(setting: &Setting, id: CredentialId) -> HealthState {
 async fn what_is_said_is_shown_patched_and_found_by() {
     let setting = Setting::new().await;
     let (vault, saver) = (setting.vault(), setting.member());
-    let request = SaveRequest {
+    let request = NewCredential {
         labels: labels(r#"{"team":"data","env":"prod"}"#),
         description: Some(Description::parse("Nightly import", "").unwrap()),
         expires_at: Some(setting.now().plus_seconds(100)),
-        ..SaveRequest::new(namespace("imports"), s3(PLAIN_S3))
+        ..NewCredential::new(namespace("imports"), s3(PLAIN_S3))
     };
     let id = vault.save(&saver, request).await.unwrap();
     let shown = vault.show(&saver, id).await.unwrap();
@@ -68,7 +68,7 @@ async fn what_is_said_is_shown_patched_and_found_by() {
     assert_eq!(said.description.as_ref().map(Description::as_str), Some("Nightly import"));
     assert_eq!((shown.expires_at, shown.health.state), (Some(setting.now().plus_seconds(100)), HealthState::Expiring));
 
-    let change = DescribeRequest {
+    let change = CredentialPatch {
         labels: patch(r#"{"env":null,"tier":"1"}"#),
         description: Some(None),
         expires_at: Some(None),
@@ -92,7 +92,7 @@ async fn what_is_said_is_shown_patched_and_found_by() {
     assert_eq!(found(&["team:data", "tier:1"]).await, 1);
     assert_eq!(found(&["env:prod"]).await, 0);
     let stranger = setting.saver(setting.other);
-    let refused = vault.describe(&stranger, id.into(), DescribeRequest::default()).await;
+    let refused = vault.describe(&stranger, id.into(), CredentialPatch::default()).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
 }
 
@@ -103,9 +103,9 @@ async fn an_expiry_belongs_to_its_version() {
     let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
     let (soon, later) = (setting.now().plus_seconds(100), setting.now().plus_seconds(9_000));
     let expires_at = async || vault.show(&saver, id).await.unwrap().expires_at;
-    let declare = |at| DescribeRequest { expires_at: Some(Some(at)), ..DescribeRequest::default() };
+    let declare = |at| CredentialPatch { expires_at: Some(Some(at)), ..CredentialPatch::default() };
     vault.describe(&saver, id.into(), declare(soon)).await.unwrap();
-    let staged = ReplaceRequest { expires_at: Some(later), ..replacing(id, ROLE_S3, true) };
+    let staged = CredentialReplacement { expires_at: Some(later), ..replacing(id, ROLE_S3, true) };
     assert_eq!(vault.replace(&saver, staged).await.unwrap(), 2);
     assert_eq!(expires_at().await, Some(soon));
     vault.promote(&saver, id.into(), 2).await.unwrap();
@@ -121,7 +121,7 @@ async fn an_expiry_belongs_to_its_version() {
     let data = || CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
     for (declared, effective) in [(None, 500), (Some(100), 100), (Some(900), 500)] {
         let expires_at = declared.map(|seconds| setting.now().plus_seconds(seconds));
-        let request = SaveRequest { expires_at, ..SaveRequest::new(namespace("links"), data()) };
+        let request = NewCredential { expires_at, ..NewCredential::new(namespace("links"), data()) };
         let id = vault.save(&saver, request).await.unwrap();
         let shown = vault.show(&saver, id).await.unwrap().expires_at;
         assert_eq!(shown.map(Timestamp::as_seconds), Some(setting.now().plus_seconds(effective).as_seconds()));
@@ -132,7 +132,7 @@ async fn an_expiry_belongs_to_its_version() {
 async fn what_must_be_short_lived_never_leaves_as_it_is() {
     let setting = Setting::new().await;
     let (vault, editor) = (setting.vault(), setting.member());
-    let short = |json| SaveRequest { vend: VendRule::Short, ..SaveRequest::new(namespace("imports"), s3(json)) };
+    let short = |json| NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(json)) };
     let refused = vault.save(&editor, short(PLAIN_S3)).await;
     assert!(matches!(refused, Err(Error::Invalid(flaws)) if flaws[0].pointer == "/vend"));
     let id = vault.save(&editor, short(ROLE_S3)).await.unwrap();
@@ -167,7 +167,7 @@ async fn what_must_be_short_lived_never_leaves_as_it_is() {
 #[tokio::test]
 async fn whoever_only_writes_the_database_lifts_no_rule() {
     let setting = Setting::new().await;
-    let request = SaveRequest { vend: VendRule::Short, ..SaveRequest::new(namespace("imports"), s3(ROLE_S3)) };
+    let request = NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(ROLE_S3)) };
     let id = setting.vault().save(&setting.member(), request).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
     setting.store.tamper_with_rule(id, |rule| rule.vend = VendRule::Any);

@@ -111,7 +111,7 @@ impl Setting {
     }
 
     pub(crate) async fn saved(&self, organization: OrganizationId, name: &str, json: &str) -> CredentialId {
-        let request = SaveRequest::new(namespace(name), s3(json));
+        let request = NewCredential::new(namespace(name), s3(json));
         self.vault().save(&self.saver(organization), request).await.unwrap()
     }
 

@@ -22,7 +22,7 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::cursor::PageRequest;
 use vault_core::id::CredentialId;
 use vault_core::principal::Principal;
-use vault_core::usecase::{IdempotencyKey, SaveRequest, Vault};
+use vault_core::usecase::{IdempotencyKey, NewCredential, Vault};
 use vault_core::{Error, ErrorKind};
 
 /// Who is logged in, as this service knows it: by the cookie `session`. A real one asks its session store here.
@@ -73,7 +73,7 @@ async fn save(
 ) -> Result<impl IntoResponse, Failure> {
     let kind = CredentialType::parse(&kind).ok_or(vault_core::Refusal::NotFound)?;
     let data = CredentialData::from_json(kind, &body, DataPolicy::default())?;
-    let mut request = SaveRequest::new(namespace.parse()?, data);
+    let mut request = NewCredential::new(namespace.parse()?, data);
     if let Some(key) = headers.get("idempotency-key") {
         let key = IdempotencyKey::parse(key.to_str().unwrap_or_default());
         request.idempotency = Some(key.map_err(|flaw| flaw.at("/idempotency-key"))?);

@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 /// A merge patch (RFC 7396). `None` leaves a member as it is, `Some(None)` removes it.
 #[derive(Clone, Debug, Default)]
-pub struct DescribeRequest {
+pub struct CredentialPatch {
     /// The labels to set and to remove.
     pub labels: Option<LabelPatch>,
     /// What it is for.
@@ -35,7 +35,7 @@ impl Vault {
         &self,
         principal: &Principal,
         credential: CredentialRef,
-        request: DescribeRequest,
+        request: CredentialPatch,
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
         let request = &request;

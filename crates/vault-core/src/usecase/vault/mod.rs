@@ -19,10 +19,10 @@ mod versions;
 pub use change::CredentialRef;
 pub use counted_sealer::CountedSealer;
 pub(super) use counted_sealer::active;
-pub use describe::DescribeRequest;
+pub use describe::CredentialPatch;
 pub use list::ListedCredential;
-pub use replace::ReplaceRequest;
-pub use save::{IdempotencyKey, SaveRequest};
+pub use replace::CredentialReplacement;
+pub use save::{IdempotencyKey, NewCredential};
 pub use versions::ListedVersion;
 
 use super::{AuditTally, Environment};

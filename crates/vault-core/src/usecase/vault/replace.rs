@@ -12,7 +12,7 @@ use crate::role::Action;
 use crate::time::Timestamp;
 
 /// New data for a credential, whole: a secret never gets another destination than the one that it was given with.
-pub struct ReplaceRequest {
+pub struct CredentialReplacement {
     /// The credential.
     pub credential: CredentialRef,
     /// The data, of the same type.
@@ -34,7 +34,7 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential, [`Refusal::Changed`],
     /// [`Refusal::TypeDiffers`], [`Refusal::Contended`], and those of [`Vault::save`].
-    pub async fn replace(&self, principal: &Principal, request: ReplaceRequest) -> Result<i64, Error> {
+    pub async fn replace(&self, principal: &Principal, request: CredentialReplacement) -> Result<i64, Error> {
         let organization = principal.member(Action::Save)?;
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
@@ -90,7 +90,7 @@ impl Vault {
     fn idempotency_of_replace(
         &self,
         principal: &Principal,
-        request: &ReplaceRequest,
+        request: &CredentialReplacement,
         data: &SecretBytes,
     ) -> Option<Idempotency> {
         let flags = [u8::from(request.stage), u8::from(request.verify)];

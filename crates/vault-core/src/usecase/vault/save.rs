@@ -42,7 +42,7 @@ impl IdempotencyKey {
 }
 
 /// A credential to save.
-pub struct SaveRequest {
+pub struct NewCredential {
     /// The namespace that activation must name again.
     pub namespace: Namespace,
     /// What to save.
@@ -61,7 +61,7 @@ pub struct SaveRequest {
     pub verify: bool,
 }
 
-impl SaveRequest {
+impl NewCredential {
     /// A credential without labels, description, declared expiry and rule.
     pub fn new(namespace: Namespace, data: CredentialData) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Vault {
     /// [`Refusal::IdempotencyMismatch`], [`Refusal::LimitReached`], [`Refusal::VerifyUnavailable`],
     /// [`Refusal::NotUsable`]. On any error nothing was saved, except that a store whose answer was lost may have
     /// saved it.
-    pub async fn save(&self, principal: &Principal, request: SaveRequest) -> Result<CredentialId, Error> {
+    pub async fn save(&self, principal: &Principal, request: NewCredential) -> Result<CredentialId, Error> {
         let organization = principal.member(Action::Save)?;
         let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let data = request.data.to_canonical_json();
@@ -165,7 +165,7 @@ impl Vault {
     fn idempotency_of_save(
         &self,
         principal: &Principal,
-        request: &SaveRequest,
+        request: &NewCredential,
         data: &SecretBytes,
     ) -> Option<Idempotency> {
         let kind = request.data.kind().as_str().as_bytes();

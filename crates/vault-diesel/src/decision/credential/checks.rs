@@ -30,7 +30,7 @@ use vault_core::{Command, Refusal};
 /// The key of the one row of `check_rounds`.
 const SINGLETON: i64 = 1;
 
-type Place = (OrganizationId, CredentialId);
+type CredentialKey = (OrganizationId, CredentialId);
 
 impl Decision for MatchCredential {
     type Held = ();
@@ -104,7 +104,7 @@ impl Decision for RequestCheck {
 /// Whether a version that is not the current one is still there.
 async fn is_kept(
     connection: &mut Connection,
-    (organization, id): Place,
+    (organization, id): CredentialKey,
     version: i64,
     now: Timestamp,
 ) -> Result<bool, Failure> {
@@ -173,7 +173,11 @@ pub(crate) async fn take(connection: &mut Connection, act: &TakeChecks) -> Decid
 }
 
 /// Requested checks that nobody works on, oldest first; they are taken.
-async fn requested(connection: &mut Connection, now: Timestamp, most: usize) -> Result<Vec<(Place, i64)>, Failure> {
+async fn requested(
+    connection: &mut Connection,
+    now: Timestamp,
+    most: usize,
+) -> Result<Vec<(CredentialKey, i64)>, Failure> {
     let stale = now.plus_seconds(-CHECK_AGAIN_SECONDS).as_millis();
     let waiting = check_requests::table
         .inner_join(organizations::table.on(organizations::id.eq(check_requests::organization_id)))
@@ -198,9 +202,9 @@ async fn requested(connection: &mut Connection, now: Timestamp, most: usize) -> 
 /// The credentials of active organizations that follow on a place.
 async fn following(
     connection: &mut Connection,
-    after: Option<Place>,
+    after: Option<CredentialKey>,
     most: usize,
-) -> Result<Vec<(Place, i64)>, Failure> {
+) -> Result<Vec<(CredentialKey, i64)>, Failure> {
     let (organization, id) = after.map(|(organization, id)| (organization.text(), id.text())).unzip();
     let organization = organization.as_ref().map_or("", |id| id.as_str());
     let id = id.as_ref().map_or("", |id| id.as_str());
@@ -225,7 +229,7 @@ type DueRow = (i64, Read<CredentialType>, Read<Namespace>, RuleColumns, Option<i
 /// A version with its sealed data; `None`: it is there no more.
 pub(in super::super) async fn read(
     connection: &mut Connection,
-    (organization, id): Place,
+    (organization, id): CredentialKey,
     version: i64,
 ) -> Result<Option<DueCheck>, Failure> {
     let found: Option<DueRow> = credentials::table

@@ -9,7 +9,7 @@ pub(super) mod unlock;
 
 use super::NO_ID;
 use crate::answer::time_text;
-use crate::route::Place;
+use crate::route::RequestPath;
 use vault_api::AccountItem;
 use vault_core::account::ListedAccount;
 use vault_core::field::{FieldCode, FieldError};
@@ -17,7 +17,7 @@ use vault_core::id::AccountId;
 use vault_core::role::Role;
 
 /// The account that the path names. Text that is no id stands for an account that is not there.
-fn account_id(place: Place<'_>) -> AccountId {
+fn account_id(place: RequestPath<'_>) -> AccountId {
     place.id().parse().unwrap_or(AccountId::from_bytes(NO_ID))
 }
 

@@ -16,7 +16,7 @@ use crate::exchange::Api;
 use crate::limiter::Limiter;
 use crate::origin;
 use crate::problem_response::ProblemResponse;
-use crate::route::{Operation, Place};
+use crate::route::{Operation, RequestPath};
 use crate::settings::{ActivationSettings, BasePath};
 use actix_web::HttpResponse;
 use ipnet::IpNet;
@@ -47,8 +47,8 @@ impl ActivationApi {
 }
 
 impl Api for ActivationApi {
-    fn find<'a>(&self, path: &'a str) -> Option<Place<'a>> {
-        Place::find_activation(&self.0.base, path)
+    fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>> {
+        RequestPath::find_activation(&self.0.base, path)
     }
 
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {

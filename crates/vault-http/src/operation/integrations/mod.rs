@@ -8,14 +8,14 @@ pub(super) mod rotate;
 
 use super::NO_ID;
 use crate::answer::time_text;
-use crate::route::Place;
+use crate::route::RequestPath;
 use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
 use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
 use vault_core::usecase::integrations::IntegrationRef;
 
 /// The integration that the path names. Text that is no id stands for an integration that is not there.
-fn named(place: Place<'_>) -> IntegrationRef {
+fn named(place: RequestPath<'_>) -> IntegrationRef {
     IntegrationRef::Id(place.id().parse().unwrap_or(IntegrationId::from_bytes(NO_ID)))
 }
 
