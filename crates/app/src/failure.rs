@@ -1,6 +1,7 @@
 //! How a command that failed ends.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
 
 /// A message and its exit status.
@@ -24,6 +25,15 @@ impl Failure {
     /// Failed, with a specific exit status.
     pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Self {
         Self { message: message.into(), status }
+    }
+
+    /// The address `place`, which `flag` names, cannot be listened on.
+    pub(crate) fn cannot_listen(flag: &str, place: impl fmt::Display, error: &io::Error) -> Self {
+        let reason = match error.kind() {
+            io::ErrorKind::AddrInUse => "address in use".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
     }
 
     /// The same failure, with `status` where it had no other than 1.

@@ -6,7 +6,6 @@ use crate::parts;
 use crate::settings::{Activation, ActivationListen, Settings};
 use crate::tls::LoadedTls;
 use futures_util::future::{join_all, try_join_all};
-use std::fmt::Display;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -41,22 +40,13 @@ pub(crate) struct Listeners {
     is_waiting: bool,
 }
 
-/// An address, named by `flag`, that cannot be listened on.
-pub(crate) fn cannot_listen(flag: &str, place: impl Display, error: &io::Error) -> Failure {
-    let reason = match error.kind() {
-        io::ErrorKind::AddrInUse => "address in use".to_owned(),
-        _ => error.to_string(),
-    };
-    Failure::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
-}
-
 fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
-    cannot_listen("--listen", settings.server.listen, error)
+    Failure::cannot_listen("--listen", settings.server.listen, error)
 }
 
 fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
     match &activation.listen {
-        ActivationListen::Tcp(address) => cannot_listen("--activation-listen", address, error),
+        ActivationListen::Tcp(address) => Failure::cannot_listen("--activation-listen", address, error),
         // Its text names the socket.
         ActivationListen::Unix(_) => {
             Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
@@ -94,8 +84,8 @@ impl Listeners {
                 ids: vault.ports().environment.ids.clone(),
             };
             let settings = AdminSettings { listener: listener_at(settings, address) };
-            let bound =
-                admin_server(&settings, parts).map_err(|error| cannot_listen("--admin-listen", address, &error))?;
+            let bound = admin_server(&settings, parts)
+                .map_err(|error| Failure::cannot_listen("--admin-listen", address, &error))?;
             listeners.admin = listeners.keep(bound);
         }
         Ok(listeners)
@@ -121,8 +111,8 @@ impl Listeners {
             let WaitingParts { runtime, readiness, ids } = parts;
             let parts = AdminParts { runtime, metrics: Arc::new(String::new), readiness, ids };
             let settings = AdminSettings { listener: listener_at(settings, address) };
-            let bound =
-                admin_server(&settings, parts).map_err(|error| cannot_listen("--admin-listen", address, &error))?;
+            let bound = admin_server(&settings, parts)
+                .map_err(|error| Failure::cannot_listen("--admin-listen", address, &error))?;
             listeners.admin = listeners.keep(bound);
         }
         Ok(listeners)

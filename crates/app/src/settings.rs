@@ -11,11 +11,12 @@ pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use root_key::{RootKeyPlace, RootKeySource};
 pub(crate) use sources::innermost;
-pub(crate) use value::{duration, seconds};
+pub(crate) use value::seconds;
 
 use crate::audit::SinkPlace;
 use crate::failure::Failure;
 use crate::run_as::{Named, NamedFiles, RunAs};
+use crate::text::{program, quoted};
 use crate::tls::TlsFiles;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use file::SettingsFile;
@@ -145,6 +146,12 @@ impl Settings {
             unknown_variables: sources::unknown_variables(&known),
             files: run_as.files,
         })
+    }
+
+    /// The shell command that runs `words` of this program on this vault, from any directory.
+    pub(crate) fn command_line(&self, words: &str) -> String {
+        let flags: Vec<String> = self.location_flags().iter().map(|flag| quoted(flag)).collect();
+        format!("{} {words} {}", program(), flags.join(" "))
     }
 
     /// The flags with which another command finds the same vault from any directory. The URL of a database server is

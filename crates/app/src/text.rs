@@ -1,7 +1,6 @@
 //! Small pieces of text that several commands print.
 
 use crate::failure::Failure;
-use crate::settings::{Settings, duration};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use secrecy::{ExposeSecret, SecretString};
@@ -102,10 +101,10 @@ pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[Recove
     Ok(text)
 }
 
-/// The shell command that runs `words` of this program on the vault of `settings`, from any directory.
-pub(crate) fn command_line(settings: &Settings, words: &str) -> String {
-    let flags: Vec<String> = settings.location_flags().iter().map(|flag| quoted(flag)).collect();
-    format!("{} {words} {}", program(), flags.join(" "))
+/// A duration of whole seconds: a number of seconds, or numbers with units.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let plain = text.parse().ok().map(Duration::from_secs);
+    plain.or_else(|| humantime::parse_duration(text).ok()).filter(|duration| duration.subsec_nanos() == 0)
 }
 
 /// This program as a shell finds it: by its name if that leads to it, else by its path.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::{self, SHARE};
 use crate::settings::Settings;
-use crate::text::{command_line, counted, quoted};
+use crate::text::{counted, quoted};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub(crate) async fn run(settings: &Settings, args: BackupArgs, output: Output) -
     let made = made?;
     closed?;
     let document = Made::of(&made, &vault);
-    let restore = format!("{} {}", command_line(settings, "restore"), quoted(&document.backup));
+    let restore = format!("{} {}", settings.command_line("restore"), quoted(&document.backup));
     output.print(&document, &document.text(&restore))
 }
 

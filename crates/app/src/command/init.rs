@@ -4,7 +4,7 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::text::{command_line, quoted};
+use crate::text::quoted;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -40,9 +40,9 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
          --email admin@example.com --role admin\n{}\n",
         made.data_dir,
         root_key_warning(settings),
-        command_line(settings, "org create"),
-        command_line(settings, "account create"),
-        command_line(settings, "serve"),
+        settings.command_line("org create"),
+        settings.command_line("account create"),
+        settings.command_line("serve"),
     );
     output.print(&made, &text)
 }

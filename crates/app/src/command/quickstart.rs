@@ -8,10 +8,9 @@ use crate::command::serve;
 use crate::compose;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
-use crate::listeners::cannot_listen;
 use crate::output::{Output, warn};
 use crate::settings::{Role as Served, Settings};
-use crate::text::{command_line, json_in_here_document, program, quoted};
+use crate::text::{json_in_here_document, program, quoted};
 use serde::Serialize;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -89,7 +88,7 @@ fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
 fn check_addresses(settings: &Settings) -> Result<(), Failure> {
     for (flag, address) in settings.server.addresses() {
         if settings.files.bound_socket(address).is_none() {
-            drop(TcpListener::bind(address).map_err(|error| cannot_listen(flag, address, &error))?);
+            drop(TcpListener::bind(address).map_err(|error| Failure::cannot_listen(flag, address, &error))?);
         }
     }
     Ok(())
@@ -140,7 +139,7 @@ async fn existing_text(
         (Some(only), None) => only.email.to_string(),
         _ => "ADDRESS".to_owned(),
     };
-    let (set_password, list) = (command_line(settings, "account set-password"), command_line(settings, "account list"));
+    let (set_password, list) = (settings.command_line("account set-password"), settings.command_line("account list"));
     text += &format!("Lost the password? {set_password} --email {}\n", quoted(&email));
     text += &format!("Other accounts: {list}\nStop the server with Ctrl-C.\n");
     Ok(text)
@@ -155,7 +154,7 @@ fn url_flags(settings: &Settings) -> String {
 /// because other users of the machine can read a process's arguments. The first failure shows the answer and stops.
 fn printed_lines(settings: &Settings, base_url: &str, console_url: &str, account: &CreatedAccount) -> String {
     let shown = ShownCreated::from(account);
-    let passcode = format!("{} --email {}", command_line(settings, "account passcode"), quoted(&shown.email));
+    let passcode = format!("{} --email {}", settings.command_line("account passcode"), quoted(&shown.email));
     let email = json_in_here_document(&shown.email);
     let password = json_in_here_document(shown.password.as_deref().unwrap_or_default());
     let organization = quoted(&shown.organization);
@@ -202,7 +201,7 @@ curl -sS --fail-with-body -X DELETE {vault}/"$id" -H @orgvault.token -w '%{{http
         program = program(),
         shown_email = quoted(&shown.email),
         url = if base_url == DEFAULT_URL { String::new() } else { format!(" --url {}", quoted(base_url)) },
-        invite = command_line(settings, "account invite") + &url_flags(settings),
-        integration = command_line(settings, "integration create"),
+        invite = settings.command_line("account invite") + &url_flags(settings),
+        integration = settings.command_line("integration create"),
     )
 }

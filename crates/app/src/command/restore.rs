@@ -7,7 +7,6 @@ use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::settings::Settings;
-use crate::text::command_line;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -244,7 +243,7 @@ impl Document {
         let _ = writeln!(
             text,
             "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"9. Own account\".",
-            command_line(settings, "serve")
+            settings.command_line("serve")
         );
         text
     }

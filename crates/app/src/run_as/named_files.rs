@@ -2,7 +2,6 @@
 
 use super::Named;
 use crate::failure::Failure;
-use crate::listeners::cannot_listen;
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
@@ -52,7 +51,7 @@ impl NamedFiles {
             if !(1..UNPRIVILEGED).contains(&address.port()) {
                 continue;
             }
-            let socket = bound(*address).map_err(|error| cannot_listen(flag, address, &error.into()))?;
+            let socket = bound(*address).map_err(|error| Failure::cannot_listen(flag, address, &error.into()))?;
             files.sockets.insert(*address, Arc::new(socket));
         }
         Ok(files)

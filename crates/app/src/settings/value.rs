@@ -1,5 +1,6 @@
 //! How the values of settings and flags are read. Errors do not repeat the value, which may hold a password.
 
+use crate::text::duration;
 use ipnet::IpNet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -57,12 +58,6 @@ where
             format!("must be a duration from {} to {}, such as 90s, 15m, 12h or 7d", shown(least), shown(most))
         })
     }
-}
-
-/// A duration of whole seconds: a number of seconds, or numbers with units.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let plain = text.parse().ok().map(Duration::from_secs);
-    plain.or_else(|| humantime::parse_duration(text).ok()).filter(|duration| duration.subsec_nanos() == 0)
 }
 
 /// Scheme, host and port at which clients reach the server.
