@@ -5,10 +5,10 @@ use crate::command::backup::failure;
 use crate::compose;
 use crate::failure::Failure;
 use crate::settings::Settings;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use vault_embed::{OpenVault, backup, keep_newest, newest_backup};
+use vault_embed::{BackupTarget, OpenVault, backup, keep_newest, newest_scheduled};
 
 /// How long after a failure the next attempt is made, at most.
 const AFTER_FAILURE: Duration = Duration::from_secs(300);
@@ -47,7 +47,7 @@ pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Optio
 
 async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped: Stopped) {
     metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
-    let mut wait = due(&plan.directory, plan.every);
+    let mut wait = due(&plan, &vault);
     loop {
         tokio::select! {
             _ = &mut stopped => return,
@@ -73,18 +73,18 @@ pub(crate) const TOTAL: &str = "orgvault_backups_total";
 
 async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(), Failure> {
     let root_key = compose::root_key(settings)?;
-    let made = backup(vault, root_key, &plan.directory, &mut |_| {}).await.map_err(failure)?;
+    let made = backup(vault, root_key, BackupTarget::Scheduled(&plan.directory), &mut |_| {}).await.map_err(failure)?;
     let rows: u64 = made.rows.iter().map(|table| table.rows).sum();
-    let removed = keep_newest(&plan.directory, plan.keep).map_err(|error| {
+    let removed = keep_newest(&plan.directory, vault.instance(), plan.keep).map_err(|error| {
         Failure::new(format!("a backup was made, but older ones in {} stay: {error}", plan.directory.display()))
     })?;
     tracing::info!(backup = %made.path.display(), bytes = made.size, rows, removed = removed.len(), "backup made and checked");
     Ok(())
 }
 
-/// How long until the next backup, counted from the newest there is.
-fn due(directory: &Path, every: Duration) -> Duration {
-    let newest = newest_backup(directory).ok().flatten();
+/// How long until the next backup, counted from the newest that the schedule made.
+fn due(plan: &Plan, vault: &OpenVault) -> Duration {
+    let newest = newest_scheduled(&plan.directory, vault.instance()).ok().flatten();
     let age = newest.and_then(|path| path.metadata().ok()?.modified().ok()?.elapsed().ok());
-    age.map_or(Duration::ZERO, |age| every.saturating_sub(age))
+    age.map_or(Duration::ZERO, |age| plan.every.saturating_sub(age))
 }

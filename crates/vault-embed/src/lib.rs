@@ -90,7 +90,10 @@ mod root_rotation;
 mod vault;
 mod wiring;
 
-pub use backup::{ArchiveError, Backup, BackupError, BackupProgress, BackupStep, backup, keep_newest, newest_backup};
+pub use backup::{
+    ArchiveError, Backup, BackupError, BackupProgress, BackupStep, BackupTarget, backup, keep_newest, newest_backup,
+    newest_scheduled,
+};
 pub use database::Database;
 pub use environment::{LoggedEvents, SystemClock, SystemIds};
 pub use error::OpeningError;

@@ -195,6 +195,9 @@ impl Opening {
                         exchange::finish(path, run.surroundings.clock.now())?;
                     }
                 }
+                if lock.is_some() {
+                    exchange::discard_undecided(path)?;
+                }
                 let (opened, root) = run.open_file(path, root_key, &mut lock).await?;
                 (opened, root, lock)
             }

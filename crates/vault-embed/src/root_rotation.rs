@@ -4,15 +4,12 @@
 //! While the file is wrapped under both root keys, the row decides which one opens the vault. So it is one or the other at
 //! any time, whatever is interrupted.
 
-use crate::database::{Database, Kind};
+use crate::database::{Database, FileState, FoundFile, Kind};
 use crate::error::OpeningError;
 use crate::opening::open;
+use crate::restore::exchange::is_pending;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock};
-use rustix::io::Errno;
-use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::id::KeyId;
@@ -97,14 +94,6 @@ pub enum RootRotationError {
     /// The decision was not made.
     #[error(transparent)]
     Store(#[from] vault_core::Error),
-    /// The directory of the database cannot be locked.
-    #[error("cannot lock the directory {}", .path.display())]
-    Unlockable {
-        /// The directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 /// The new root key: at hand, or to be made once the old one has been proven.
@@ -272,10 +261,9 @@ async fn open_with_either(
     }
 }
 
-/// Keeps other rotations from the same embedded database.
+/// Keeps other rotations from the same embedded database: the lock of the database key's file, which nothing else takes.
 struct Alone {
-    // Closing it gives the lock back.
-    _directory: OwnedFd,
+    _lock: ServerLock,
 }
 
 /// Keeps other rotations, restores and moves from the same embedded database.
@@ -287,20 +275,18 @@ struct Locks {
 
 impl Alone {
     fn take(database: &Path) -> Result<Self, RootRotationError> {
-        let path = database.parent().unwrap_or(Path::new("/"));
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = match rustix::fs::open(path, flags, Mode::empty()) {
-            Err(Errno::NOENT) => return Err(OpeningError::NotFound { database: database.display().to_string() }.into()),
-            directory => directory,
-        };
-        let locked = directory
-            .and_then(|directory| flock(&directory, FlockOperation::NonBlockingLockExclusive).map(|()| directory));
-        match locked {
-            Ok(directory) => Ok(Self { _directory: directory }),
-            Err(Errno::WOULDBLOCK) => {
-                Err(RootRotationError::Busy { database: database.to_owned(), holder: format!("another {COMMAND}") })
+        let key_file = DatabaseKeyFile::beside(database);
+        // No lock file is left where there is no vault.
+        let found = FoundFile::at(database, key_file.path())?;
+        if found.state == FileState::Missing && !found.leftovers && !is_pending(database)? {
+            return Err(OpeningError::NotFound { database: Database::sqlite(database).to_string() }.into());
+        }
+        match ServerLock::take(key_file.path(), COMMAND) {
+            Ok(lock) => Ok(Self { _lock: lock }),
+            Err(LockError::Held { holder, .. }) => {
+                Err(RootRotationError::Busy { database: database.to_owned(), holder: format!("another {holder}") })
             }
-            Err(errno) => Err(RootRotationError::Unlockable { path: path.to_owned(), source: errno.into() }),
+            Err(error) => Err(OpeningError::from(error).into()),
         }
     }
 

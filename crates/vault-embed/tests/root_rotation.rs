@@ -167,8 +167,15 @@ async fn two_rotations_of_an_embedded_vault_exclude_each_other_and_a_server_does
     let refused = place.begin("old.key", "other.key").await.err().unwrap();
     assert!(matches!(refused, RootRotationError::Busy { .. }), "{refused:?}");
     assert!(!place.path("other.key").exists());
+    // Neither waits for whoever writes an anchor in the directory, nor has a writer wait.
+    let directory = fs::File::open(place.0.path()).unwrap();
+    directory.try_lock().unwrap();
     while rotation.step().await.unwrap().is_some() {}
     rotation.close().await.unwrap();
+    let mut again = place.begin("old.key", "new.key").await.unwrap();
+    assert_eq!(again.step().await.unwrap(), None);
+    again.close().await.unwrap();
+    drop(directory);
     server.operator().create_organization("Later").await.unwrap();
     server.close().await.unwrap();
     drop(server);

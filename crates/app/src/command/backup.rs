@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, OpenVault};
+use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, BackupTarget, OpenVault};
 
 /// What an operator reads about backups of PostgreSQL.
 pub(crate) const POSTGRES_PAGE: &str = "OPERATIONS, \"Backup of PostgreSQL\"";
@@ -47,7 +47,9 @@ pub(crate) async fn run(settings: &Settings, args: BackupArgs, output: Output) -
 async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Result<Backup, Failure> {
     let root_key = compose::root_key(settings)?;
     let mut bar = Bar::new()?;
-    let made = vault_embed::backup(vault, root_key, &args.target, &mut |progress| bar.tell(progress)).await;
+    let made =
+        vault_embed::backup(vault, root_key, BackupTarget::Named(&args.target), &mut |progress| bar.tell(progress))
+            .await;
     made.map_err(failure)
 }
 

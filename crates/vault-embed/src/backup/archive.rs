@@ -20,7 +20,8 @@ const LONGEST: u64 = 64 * 1024;
 /// How many bytes are read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// What a backup says of itself, for people: nothing rests on it.
+/// What a backup says of itself. A restore rests on none of it; the server's schedule removes only what `instance` and
+/// `scheduled` name as its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) format: u32,
@@ -28,11 +29,13 @@ pub(crate) struct Description {
     pub(crate) created_at: String,
     pub(crate) program: String,
     pub(crate) rows: u64,
+    /// Whether the server made it by its schedule.
+    pub(crate) scheduled: bool,
 }
 
 impl Description {
-    pub(crate) fn new(instance: String, created_at: String, rows: u64) -> Self {
-        Self { format: FORMAT, instance, created_at, program: env!("CARGO_PKG_VERSION").to_owned(), rows }
+    pub(crate) fn new(instance: String, created_at: String, rows: u64, scheduled: bool) -> Self {
+        Self { format: FORMAT, instance, created_at, program: env!("CARGO_PKG_VERSION").to_owned(), rows, scheduled }
     }
 }
 
@@ -190,7 +193,9 @@ fn with_database<T>(
     then: impl FnOnce(Description, Vec<u8>, Entry<'_, File>) -> Result<T, ArchiveFlaw>,
 ) -> Result<T, ArchiveFlaw> {
     let not_a_backup = |expected: &str, found: String| ArchiveFlaw::NotABackup { expected: expected.to_owned(), found };
-    let file = File::open(path)?;
+    // A pipe would wait for a writer.
+    let opened = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
+    let file = File::from(opened.map_err(io::Error::from)?);
     if !file.metadata()?.is_file() {
         return Err(not_a_backup("a file", "something else".to_owned()));
     }
@@ -250,8 +255,11 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
 /// Opens the file for an unfinished archive, for this process alone; one that a killed backup left is used again.
 /// `None`: another process writes it, or it is not ours.
 pub(crate) fn take_unfinished(path: &Path) -> io::Result<Option<File>> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
     let mut head = Vec::new();
     Read::by_ref(&mut file).take(DESCRIPTION.len() as u64).read_to_end(&mut head)?;
     if file.try_lock().is_err() || !(head.is_empty() || head == DESCRIPTION.as_bytes()) {

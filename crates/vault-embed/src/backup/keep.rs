@@ -1,32 +1,61 @@
-//! A directory with the newest backups.
+//! A directory with backups.
 
-use super::{archive, name};
+use super::archive::{Opened, sync_directory, take_unfinished};
+use super::name::{COPIES, made_in, unfinished_of};
+use crate::database::with_suffix;
+use std::collections::BTreeSet;
 use std::fs::remove_file;
 use std::io;
 use std::path::{Path, PathBuf};
+use vault_core::id::InstanceId;
 
-/// Removes all but the `keep` newest of the backups that were made in `directory`, and what killed ones left. Other files
-/// stay. The backups that were removed.
+/// Removes all but the `keep` newest of the backups in `directory` that the schedule of a server of the vault `instance` made.
+/// Other files stay, also backups of other vaults and those that somebody made by hand. The backups that were removed.
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.
-pub fn keep_newest(directory: &Path, keep: usize) -> io::Result<Vec<PathBuf>> {
-    let mut older = name::made_in(directory)?;
+pub fn keep_newest(directory: &Path, instance: InstanceId, keep: usize) -> io::Result<Vec<PathBuf>> {
+    let mut older = scheduled(directory, instance)?;
     older.truncate(older.len().saturating_sub(keep));
     for old in &older {
         remove_file(old)?;
     }
+    sync_directory(directory)?;
+    Ok(older)
+}
+
+/// The newest backup in `directory` that the schedule of a server of the vault `instance` made.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn newest_scheduled(directory: &Path, instance: InstanceId) -> io::Result<Option<PathBuf>> {
+    Ok(scheduled(directory, instance)?.pop())
+}
+
+/// The backups of a schedule, oldest first. What cannot be read may be anything: it is none of them.
+fn scheduled(directory: &Path, instance: InstanceId) -> io::Result<Vec<PathBuf>> {
+    let (mut found, instance) = (made_in(directory)?, instance.to_string());
+    found.retain(|path| {
+        Opened::read(path).is_ok_and(|opened| opened.description.scheduled && opened.description.instance == instance)
+    });
+    Ok(found)
+}
+
+/// Removes what killed backups left in `directory`: archives that nobody writes, and copies of databases without an archive.
+pub(super) fn remove_unfinished(directory: &Path) -> io::Result<()> {
+    let mut archives = BTreeSet::new();
     for entry in directory.read_dir()? {
-        let path = entry?.path();
-        let is_unfinished = path.file_name().and_then(|name| name.to_str()).is_some_and(name::is_unfinished);
-        // One that is being written is locked.
-        if is_unfinished && archive::take_unfinished(&path)?.is_some() {
-            let mut copy = path.clone().into_os_string();
-            copy.push(".db");
-            let _ = remove_file(PathBuf::from(copy)); // there may be none
-            remove_file(&path)?;
+        if let Some(archive) = entry?.file_name().to_str().and_then(unfinished_of) {
+            archives.insert(directory.join(archive));
         }
     }
-    archive::sync_directory(directory)?;
-    Ok(older)
+    for archive in archives {
+        // One that is being written is locked. As long as it is held here, nobody begins to write it.
+        let Some(_held) = take_unfinished(&archive)? else { continue };
+        for copy in COPIES {
+            let _ = remove_file(with_suffix(&archive, copy)); // there may be none
+        }
+        remove_file(&archive)?;
+    }
+    Ok(())
 }

@@ -5,11 +5,11 @@ mod keep;
 mod name;
 
 pub use archive::ArchiveError;
-pub use keep::keep_newest;
+pub use keep::{keep_newest, newest_scheduled};
 pub(crate) use name::compact;
 pub use name::newest_backup;
 
-use crate::database::exists;
+use crate::database::{exists, with_suffix};
 use crate::error::OpeningError;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
@@ -39,6 +39,23 @@ pub struct Backup {
     pub created_at: Timestamp,
     /// The rows that it has, by table.
     pub rows: Vec<TableRows>,
+}
+
+/// Where a backup goes, and who asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupTarget<'a> {
+    /// The file, or the directory in which a new file is made, that somebody named.
+    Named(&'a Path),
+    /// The directory of a server's schedule, in which a new file is made. [`keep_newest`] may remove it later.
+    Scheduled(&'a Path),
+}
+
+impl<'a> BackupTarget<'a> {
+    const fn path(self) -> &'a Path {
+        match self {
+            Self::Named(path) | Self::Scheduled(path) => path,
+        }
+    }
 }
 
 /// What a backup or a restore is doing.
@@ -143,7 +160,7 @@ impl BackupError {
 }
 
 /// Backs the embedded vault up to the file `target`, or to a new file in the directory `target`, while it is in use: every
-/// row as it was at one moment after this was called.
+/// row as it was at one moment after this was called. What killed backups left in that directory is removed.
 ///
 /// The file is a tar archive: a description, the database, encrypted under its key as ever, and that key, wrapped by the
 /// root key. The root key is not in it. Before the file gets its name, the copy is opened through `root_key`, every page and
@@ -154,7 +171,7 @@ impl BackupError {
 pub async fn backup(
     vault: &OpenVault,
     root_key: RootKey,
-    target: &Path,
+    target: BackupTarget<'_>,
     progress: &mut (dyn FnMut(BackupProgress) + Send),
 ) -> Result<Backup, BackupError> {
     let (Store::Sqlite(store), Some(file), Some(key)) = (&vault.adapter, &vault.file, &vault.database_key) else {
@@ -163,7 +180,12 @@ pub async fn backup(
     let root = root_key.load(Arc::new(OsEntropy))?;
     let environment = &vault.ports.environment;
     let now = environment.now();
+    let scheduled = matches!(target, BackupTarget::Scheduled(_));
+    let is_directory = target.path().is_dir();
     let target = name::place(target, now)?;
+    if let Some(directory) = target.parent().filter(|_| is_directory) {
+        keep::remove_unfinished(directory).map_err(|error| BackupError::io(directory, error))?;
+    }
     let unfinished = Unfinished::take(&target)?;
     let (actor, action) = (Actor::Operator, AuditAction::DatabaseBackedUp);
     let record = environment.record(now, None, actor, action, Subject::Instance);
@@ -182,7 +204,7 @@ pub async fn backup(
 
     let total: u64 = rows.iter().map(|table| table.rows).sum();
     let created_at = now.to_rfc3339().unwrap_or_default();
-    let description = Description::new(vault.instance.to_string(), created_at, total);
+    let description = Description::new(vault.instance.to_string(), created_at, total, scheduled);
     let seconds = u64::try_from(now.as_seconds()).unwrap_or_default();
     let size = unfinished.copy.metadata().map(|found| found.len()).unwrap_or_default();
     let (place, packed) = (unfinished.archive.clone(), target.clone());
@@ -257,9 +279,7 @@ impl Unfinished {
         let Some(file) = file else {
             return Err(BackupError::Taken { target: target.to_owned(), unfinished: archive });
         };
-        let mut copy = archive.clone().into_os_string();
-        copy.push(".db");
-        let unfinished = Self { archive, copy: copy.into(), file };
+        let unfinished = Self { copy: with_suffix(&archive, name::COPIES[0]), archive, file };
         unfinished.remove_copy(); // of a backup that was killed
         Ok(unfinished)
     }
@@ -280,10 +300,8 @@ impl Unfinished {
     }
 
     fn remove_copy(&self) {
-        for suffix in ["", "-journal"] {
-            let mut path = self.copy.clone().into_os_string();
-            path.push(suffix);
-            let _ = remove_file(PathBuf::from(path)); // there may be none
+        for copy in name::COPIES {
+            let _ = remove_file(with_suffix(&self.archive, copy)); // there may be none
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Names of backups.
 
-use super::{BackupError, exists};
+use super::{BackupError, BackupTarget, exists};
 use std::io;
 use std::path::{Path, PathBuf};
 use vault_core::time::Timestamp;
@@ -10,14 +10,18 @@ const AFTER: &str = ".backup";
 const UNFINISHED: &str = ".unfinished";
 
 /// The file of a backup to `target`: itself, or a new file in it if it is a directory.
-pub(super) fn place(target: &Path, now: Timestamp) -> Result<PathBuf, BackupError> {
-    let absolute = std::path::absolute(target).map_err(|error| BackupError::io(target, error))?;
+pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf, BackupError> {
+    let path = target.path();
+    let absolute = std::path::absolute(path).map_err(|error| BackupError::io(path, error))?;
+    // What ends with a slash is meant as a directory. A schedule's directory may have vanished since the server's start.
+    let meant = matches!(target, BackupTarget::Scheduled(_)) || path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if meant && !absolute.is_dir() {
+        return Err(BackupError::NoDirectory(path.to_owned()));
+    }
     let named = if absolute.is_dir() { absolute.join(format!("{BEFORE}{}{AFTER}", compact(now))) } else { absolute };
     let directory = named.parent().unwrap_or(Path::new("/"));
-    // What ends with a slash is meant as a directory.
-    if !directory.is_dir() || target.as_os_str().as_encoded_bytes().ends_with(b"/") && !target.is_dir() {
-        let missing = if directory.is_dir() { target } else { directory };
-        return Err(BackupError::NoDirectory(missing.to_owned()));
+    if !directory.is_dir() {
+        return Err(BackupError::NoDirectory(directory.to_owned()));
     }
     match exists(&named)? {
         true => Err(BackupError::Exists(named)),
@@ -46,10 +50,16 @@ pub(super) fn is_made(name: &str) -> bool {
     })
 }
 
-/// Whether an unfinished archive of a backup in a directory has this name.
-pub(super) fn is_unfinished(name: &str) -> bool {
-    name.strip_prefix('.').and_then(|name| name.strip_suffix(UNFINISHED)).is_some_and(is_made)
+/// The name of the unfinished archive that the file of this name belongs to: the archive itself, or the copy beside it of
+/// the database or of its journal.
+pub(super) fn unfinished_of(name: &str) -> Option<&str> {
+    let archive = COPIES.iter().find_map(|copy| name.strip_suffix(copy)).unwrap_or(name);
+    let made = archive.strip_prefix('.')?.strip_suffix(UNFINISHED)?;
+    is_made(made).then_some(archive)
 }
+
+/// What the copy of the database beside an unfinished archive, and its journal, have after the archive's name.
+pub(super) const COPIES: [&str; 2] = [".db", ".db-journal"];
 
 /// The newest of the backups that were made in a directory, by their names.
 ///

@@ -68,6 +68,37 @@ pub enum RestoreError {
         /// The vault in that.
         present: String,
     },
+    /// The anchor is another vault's.
+    #[error(
+        "backup {} holds vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
+         backup of this vault", .backup.display(), .anchor.display()
+    )]
+    ForeignAnchor {
+        /// The backup.
+        backup: PathBuf,
+        /// The vault in it.
+        found: String,
+        /// The anchor.
+        anchor: PathBuf,
+        /// The vault that it knows.
+        present: String,
+    },
+    /// The database in use does not open, and no anchor says that it is the vault of the backup.
+    #[error(
+        "database {} does not open, and anchor {} does not say that it is the vault of backup {}: {reason}. If it is, move the \
+         database's files out of the data directory, then restore without replacing", .database.display(), .anchor.display(),
+        .backup.display()
+    )]
+    Unknown {
+        /// The backup.
+        backup: PathBuf,
+        /// The database in use.
+        database: PathBuf,
+        /// Why it does not open.
+        reason: String,
+        /// The anchor, which is missing or damaged.
+        anchor: PathBuf,
+    },
     /// The anchor knows a later state than that of the backup.
     #[error(
         "backup {} is older than what {} knows of the vault: the backup has {newest} audit checkpoints and lacks number {anchored}",

@@ -5,7 +5,7 @@
 use crate::backup::archive::sync_directory;
 use crate::database::{exists, with_suffix};
 use crate::error::OpeningError;
-use std::fs::{create_dir, read_link, remove_dir, remove_file, rename};
+use std::fs::{create_dir, read_link, remove_dir, remove_dir_all, remove_file, rename};
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,19 @@ pub(super) fn new_anchor(anchor: &Path) -> PathBuf {
     with_suffix(anchor, ".restored")
 }
 
-/// Has [`new_anchor`] put in place with the files in `staging`.
+/// Removes what a restore that did not decide left: [`staging`] and [`new_anchor`]. Whoever calls it holds the server's lock.
+pub(crate) fn discard_undecided(database: &Path) -> Result<(), OpeningError> {
+    let staging = staging(database);
+    let discarded = || {
+        if let Some(anchor) = unless_missing(read_link(staging.join(ANCHOR)))? {
+            unless_missing(remove_file(new_anchor(&anchor)))?;
+        }
+        unless_missing(remove_dir_all(&staging))
+    };
+    discarded().map(|_| ()).map_err(|source| OpeningError::Unwritable { path: staging.clone(), source })
+}
+
+/// Has [`new_anchor`] put in place with the files in `staging`, once it is there.
 pub(super) fn stage_anchor(staging: &Path, anchor: &Path) -> io::Result<()> {
     symlink(std::path::absolute(anchor)?, staging.join(ANCHOR))
 }

@@ -13,8 +13,7 @@ use crate::migration::refuse_moved;
 use crate::opening::open;
 use crate::root_key::RootKey;
 use crate::vault::OpenVault;
-use std::fs::{DirBuilder, OpenOptions, remove_dir, remove_dir_all, remove_file};
-use std::io;
+use std::fs::{DirBuilder, OpenOptions, remove_dir, remove_file};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use vault_core::principal::Principal;
 use vault_core::usecase::integrations::{IntegrationEdit, IntegrationRef};
 use vault_core::usecase::{AccountCommand, AccountRef};
 use vault_core::{Error, Refusal};
-use vault_crypto::{Anchor, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
+use vault_crypto::{Anchor, AnchorFlaw, DatabaseKey, DatabaseKeyFile, KeyWrapper, Keyring, OsEntropy};
 use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
 };
@@ -140,13 +139,13 @@ impl Run<'_> {
             return Err(RestoreError::Exists(self.path.to_owned()));
         }
         let staging = exchange::staging(self.path);
-        remove_staging(&staging)?; // of a restore that was killed
+        exchange::discard_undecided(self.path)?; // of a restore that was killed
         DirBuilder::new().mode(0o700).create(&staging).map_err(|error| RestoreError::io(&staging, error))?;
         let staged = self.stage(&staging, found.state, progress).await;
         let mut restored = match staged {
             Ok(staged) => staged,
             Err(error) => {
-                let _ = remove_staging(&staging); // the error says more
+                let _ = exchange::discard_undecided(self.path); // the error says more
                 return Err(error);
             }
         };
@@ -193,7 +192,11 @@ impl Run<'_> {
         let settled = async {
             // First, because it tells a vault of another id from an older one. It changes the unpacked copy alone.
             let settled = self.settle(&vault, present, instance.instance_key).await?;
-            self.refuse_older(&vault).await?;
+            let unread = match (&settled.0, present) {
+                (Present::Unread(reason), FileState::Present) => Some(&**reason),
+                _ => None,
+            };
+            self.refuse_by_anchor(&vault, unread).await?;
             let epoch = vault.ports.store.operator.restore_epoch().await.map_err(unsettled)?;
             let checkpoint = vault.operator().newest_checkpoint().await.map_err(RestoreError::Unsettled)?;
             Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint }))
@@ -203,8 +206,9 @@ impl Run<'_> {
         let ((present, settled), anchor) = settled?;
         closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
         let anchored = vault.anchors.at(exchange::new_anchor(self.anchor));
-        anchored.store(anchor).map_err(RestoreError::Anchor)?;
+        // The link first: what discards this restore finds the new anchor by it.
         exchange::stage_anchor(staging, self.anchor).map_err(|error| RestoreError::io(staging, error))?;
+        anchored.store(anchor).map_err(RestoreError::Anchor)?;
         Ok(Restored {
             database: self.path.to_owned(),
             instance: vault.instance(),
@@ -217,12 +221,39 @@ impl Run<'_> {
         })
     }
 
-    /// Refuses a database that lacks what the anchor knows, unless that is accepted.
-    async fn refuse_older(&self, vault: &OpenVault) -> Result<(), RestoreError> {
+    /// Refuses a backup of another vault than the one that the anchor knows, a backup over a database that does not open, for
+    /// the reason `unread`, and may be another vault's, and, unless that is accepted, one that lacks what the anchor knows.
+    async fn refuse_by_anchor(&self, vault: &OpenVault, unread: Option<&str>) -> Result<(), RestoreError> {
+        let known = vault.read_anchor(self.anchor);
+        // Its code may be under a key that the backup does not have yet, or has no longer.
+        let is_ours = match &known {
+            Ok(known) => known.is_some(),
+            Err(error) => matches!(error.flaw(), AnchorFlaw::Changed),
+        };
+        if let Err(error) = &known
+            && let AnchorFlaw::OtherInstance(present) = error.flaw()
+        {
+            let (found, present) = (vault.instance().to_string(), present.to_string());
+            return Err(RestoreError::ForeignAnchor {
+                backup: self.archive.path.clone(),
+                found,
+                anchor: self.anchor.to_owned(),
+                present,
+            });
+        }
+        if let Some(reason) = unread.filter(|_| !is_ours) {
+            let (backup, database) = (self.archive.path.clone(), self.path.to_owned());
+            return Err(RestoreError::Unknown {
+                backup,
+                database,
+                reason: reason.to_owned(),
+                anchor: self.anchor.to_owned(),
+            });
+        }
         if self.accepted.older {
             return Ok(());
         }
-        let Some(known) = vault.read_anchor(self.anchor).map_err(RestoreError::Anchor)? else { return Ok(()) };
+        let Some(known) = known.map_err(RestoreError::Anchor)? else { return Ok(()) };
         let operator = vault.operator();
         if operator.has_checkpoint(known.checkpoint).await.map_err(RestoreError::Unsettled)? {
             return Ok(());
@@ -352,11 +383,4 @@ fn unless_powerless(disabled: Result<(), Error>) -> Result<(), Error> {
 
 fn unsettled(error: StoreError) -> RestoreError {
     RestoreError::Unsettled(error.into())
-}
-
-fn remove_staging(staging: &Path) -> Result<(), RestoreError> {
-    match remove_dir_all(staging) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RestoreError::io(staging, error)),
-        _ => Ok(()),
-    }
 }
