@@ -1,6 +1,6 @@
 //! Accounts: who may log in, to which organization, in which role.
 
-use crate::audit::RowState;
+use crate::audit::{RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowCode};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
@@ -160,8 +160,7 @@ impl SignedAccount {
 
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
-        let digest = self.with_parts(|parts| digester.digest(DigestPurpose::AccountGrant, parts));
-        RowState::Grants { version: self.version, digest }
+        self.with_parts(|parts| RowState::of_grant(RecordedRow::Account, self.version, parts, digester))
     }
 
     /// Whether `code` is the row's, under the key that it names.

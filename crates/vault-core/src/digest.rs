@@ -34,11 +34,13 @@ pub enum DigestPurpose {
     Label,
     /// What a credential's row says of the forms in which it may be handed out.
     VendRule,
+    /// The state in which the audit records a row that grants. The row itself never accepts it.
+    RecordedState,
 }
 
 impl DigestPurpose {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -52,6 +54,7 @@ impl DigestPurpose {
         Self::Cursor,
         Self::Label,
         Self::VendRule,
+        Self::RecordedState,
     ];
 
     /// The label that separates this purpose's key from every other.
@@ -70,6 +73,7 @@ impl DigestPurpose {
             Self::Cursor => "cursor",
             Self::Label => "label",
             Self::VendRule => "vend rule",
+            Self::RecordedState => "recorded state",
         }
     }
 }

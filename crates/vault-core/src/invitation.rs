@@ -2,7 +2,7 @@
 //! may also be for the owner of an account that lost its secrets, to enrol again.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
-use crate::audit::RowState;
+use crate::audit::{RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::port::KeyedDigester;
 use crate::role::Role;
@@ -99,8 +99,8 @@ impl StoredInvitation {
 
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
-        let digest = |parts: &[&[u8]]| digester.digest(DigestPurpose::InvitationGrant, parts);
-        RowState::Grants { version: self.version, digest: self.invitation.with_parts(self.version, digest) }
+        let state = |parts: &[&[u8]]| RowState::of_grant(RecordedRow::Invitation, self.version, parts, digester);
+        self.invitation.with_parts(self.version, state)
     }
 
     /// The invitation as lists of accounts show it.

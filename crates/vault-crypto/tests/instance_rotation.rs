@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::audit::{Actor, AuditAction, RowState, Subject};
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId};
@@ -43,6 +44,7 @@ struct Process {
     keys: Keys,
     operator: Operator,
     digester: Arc<dyn KeyedDigester>,
+    inspector: Inspector,
 }
 
 impl Deployment {
@@ -107,7 +109,14 @@ impl Deployment {
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             digester: digester.clone(),
         };
+        let inspects_with = InspectionCrypto {
+            information: crypto.list_opener,
+            instance: with.instance_rewrapper.clone(),
+            digester: digester.clone(),
+            opener: Some(crypto.opener),
+        };
         Process {
+            inspector: Inspector::new(environment.clone(), store.clone(), inspects_with),
             accounts: Accounts::new(record.id, ports),
             integrations: Integrations::new(environment.clone(), store.clone(), entropy, digester.clone()),
             keys: Keys::new(environment.clone(), store.clone(), with).batch(1),
@@ -185,6 +194,14 @@ impl Process {
         let code = self.accounts.read_passcode(person.email.as_str()).await.unwrap();
         let CurrentPasscode::Ready(code, _) = code else { panic!("a step of its own") };
         self.log_in(person, code).await.unwrap_or_else(|error| panic!("{}: {error}", person.email));
+    }
+
+    /// What an inspection finds.
+    async fn findings(&self) -> Vec<String> {
+        let (mut round, mut found) = (self.inspector.begin(), Vec::new());
+        while round.step(100, &mut |finding| found.push(finding.to_string())).await.unwrap() {}
+        assert_eq!(round.unrecorded(), 0);
+        found
     }
 
     async fn integration(&self, organization: OrganizationId, name: &str) -> IntegrationId {
@@ -273,6 +290,39 @@ async fn interrupted_after_every_step_everything_works() {
         let rows = deployment.store.find_under_instance_key(query).await.unwrap();
         let own = |row: &InstanceRow| row.keys().iter().all(|key| *key == active);
         assert!(rows.iter().all(own), "{rows:?}");
+    }
+    // Accounts, invitations and integrations that nobody changed since are in the states that the audit recorded before.
+    for process in [&old, &deployment.start().await] {
+        assert_eq!(process.findings().await, [""; 0]);
+    }
+}
+
+/// Who reads the audit learns no code that a row would accept.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_recorded_state_is_a_code() {
+    let deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    process.person(organization, "jane").await;
+    process.integration(organization, "nightly").await;
+    process.accounts.invite(&Principal::Operator, organization, "joe@example.com", Role::Viewer).await.unwrap();
+    let audit = deployment.store.audit();
+    let recorded: Vec<Digest> = audit
+        .iter()
+        .flat_map(|record| &record.rows)
+        .filter_map(|(_, state)| if let RowState::Grants { digest, .. } = state { Some(*digest) } else { None })
+        .collect();
+    assert_eq!(recorded.len(), 3, "one of each kind");
+    for part in [InstancePart::Accounts, InstancePart::Invitations, InstancePart::Integrations] {
+        let query = FindUnderInstanceKey { key: deployment.active().await, part, after: None, limit: 100 };
+        for row in deployment.store.find_under_instance_key(query).await.unwrap() {
+            let code = match row {
+                InstanceRow::Account { code, .. } => code,
+                InstanceRow::Invitation(stored) => stored.digest,
+                InstanceRow::Integration(stored) => stored.digest,
+                other => panic!("another kind of row: {other:?}"),
+            };
+            assert!(!recorded.contains(&code.code), "{part:?}");
+        }
     }
 }
 
@@ -404,8 +454,9 @@ proptest! {
             let end = deployment.rotate().await;
             assert_eq!(end.kept, []);
             assert!(deployment.store.retiring_instance_keys().await.unwrap().is_empty());
-            assert_eq!(deployment.damage(), 0);
             let last = deployment.start().await;
+            assert_eq!(last.findings().await, [""; 0]);
+            assert_eq!(deployment.damage(), 0);
             for id in made {
                 last.edit(organization, id, IntegrationState::Disabled).await.unwrap();
             }

@@ -1,7 +1,8 @@
 //! What an act left of the rows that it changed, so that a row which is put back in an earlier state shows.
 
 use super::Subject;
-use crate::digest::Digest;
+use crate::digest::{Digest, DigestPurpose};
+use crate::port::KeyedDigester;
 
 /// Which row of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +54,8 @@ pub enum RowState {
     Grants {
         /// Its version, which grows with every change; an invitation that takes the place of another begins anew.
         version: i64,
-        /// The digest of all that its code covers, under the key of look-ups, which stays when instance keys are replaced.
+        /// The digest of all that its code covers, made for this alone: the row accepts no such code, so a reader of the audit
+        /// learns none, and it stays when the key of codes is replaced.
         digest: Digest,
     },
     /// A credential's row: its revision, which grows with every change of data, versions, labels, description and rule.
@@ -67,6 +69,12 @@ pub enum RowState {
 }
 
 impl RowState {
+    /// The state of a row that grants what `parts` say, all that its code covers.
+    pub(crate) fn of_grant(row: RecordedRow, version: i64, parts: &[&[u8]], digester: &dyn KeyedDigester) -> Self {
+        let named: Vec<_> = std::iter::once(row.as_str().as_bytes()).chain(parts.iter().copied()).collect();
+        Self::Grants { version, digest: digester.digest(DigestPurpose::RecordedState, &named) }
+    }
+
     /// Which of two states of a row came later: the one with the higher number.
     pub const fn number(self) -> i64 {
         match self {

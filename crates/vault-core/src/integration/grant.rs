@@ -1,7 +1,7 @@
 //! What an integration's row grants, and to the holder of which token.
 
 use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
-use crate::audit::RowState;
+use crate::audit::{RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -153,8 +153,7 @@ impl Integration {
 
     /// The row's state, as the audit records it.
     pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
-        let digest = self.with_parts(|parts| digester.digest(DigestPurpose::IntegrationGrant, parts));
-        RowState::Grants { version: self.version, digest }
+        self.with_parts(|parts| RowState::of_grant(RecordedRow::Integration, self.version, parts, digester))
     }
 
     fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
