@@ -98,10 +98,15 @@ fn the_aws_command_line_copies_out_of_a_bucket() {
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
     job.run(&[], r#"aws s3 cp here.csv "s3://$ORGVAULT_BUCKET/out/b.csv" && aws s3 ls "s3://$ORGVAULT_BUCKET/out/""#);
 
-    // The same by the file that the tools ask a program for.
+    // The same by the file that the tools ask a program for. It tells keys alone, so the address stands in that file.
+    let mut data = data;
+    let members = data.as_object_mut().unwrap();
+    members.remove("endpoint");
+    members.remove("path_style_access");
+    let job = Job::with(&[], "s3", &data);
     let orgvault = vault_tests::binary::path();
     let process = format!(
-        "[default]\nregion = us-east-1\nendpoint_url = {}\ncredential_process = {} activate --namespace {NAMESPACE} --format aws-credential-process\n",
+        "[default]\nregion = us-east-1\nendpoint_url = {}\ns3 =\n    addressing_style = path\ncredential_process = {} activate --namespace {NAMESPACE} --format aws-credential-process\n",
         moto.endpoint(),
         orgvault.display()
     );

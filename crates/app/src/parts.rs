@@ -56,6 +56,7 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
     let settings = StorageSettings {
         egress: EgressPolicy::allowing(settings.server.allow_egress.clone()),
         ca_file: settings.server.storage_ca_file.clone(),
+        session_tags: settings.server.session_tags,
         ..StorageSettings::default()
     };
     Ok(Some(Arc::new(Storage::new(settings, opened.ports().environment.ids.clone())?)))

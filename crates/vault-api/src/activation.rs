@@ -113,6 +113,10 @@ pub struct CheckedCredential {
     pub kind: String,
     /// Whether it can be used: no check failed.
     pub usable: bool,
+    /// The form that was tried, `raw` or `short`: the one that an activation would issue. Absent if the storage was not
+    /// asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<String>,
     /// The checks, in the order in which they were tried.
     pub checks: Vec<CheckItem>,
 }

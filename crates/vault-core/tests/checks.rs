@@ -184,6 +184,10 @@ proptest! {
 fn something_short_lived_needs_a_type_and_data_that_allow_it() {
     assert_eq!(allows_short(&link("q=1")), Err(CheckReason::TypeHasNone));
     assert_eq!(allows_short(&s3("")), Err(CheckReason::NoRole));
+    // Other stores issue sessions of the keys themselves.
+    for place in ["endpoint", "sts_endpoint"] {
+        assert_eq!(allows_short(&s3(&format!(r#","{place}":"https://store.example""#))), Ok(()));
+    }
     for data in [s3(ROLE), container("AccountName=acct"), gcs("")] {
         assert_eq!(allows_short(&data), Ok(()));
     }

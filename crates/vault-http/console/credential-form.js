@@ -65,6 +65,8 @@ const SHAPES = {
     { name: 'key_prefix', label: 'Key prefix' },
     { name: 'path_style_access', label: 'Path-style access', options: YES_NO, parse: flag },
     { name: 'role_arn', label: 'Role ARN', mono: true, hint: 'The role whose short-lived credentials jobs can get.' },
+    { name: 'sts_endpoint', label: 'STS endpoint', placeholder: 'https://sts.example.com', hint: 'Where sessions are requested, if not at AWS or the endpoint.' },
+    { name: 'sse_kms_key_id', label: 'KMS key', mono: true, hint: 'The AWS KMS key that new objects are encrypted under.' },
     { name: 'session_token', label: 'Session token', secret: true },
     { name: 'external_id', label: 'External ID', secret: true },
   ],

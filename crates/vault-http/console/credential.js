@@ -21,7 +21,7 @@ const POLLS = 30;
 /** @type {Record<string, string>} */
 const NAMES = {
   access_key_id: 'Access key ID', bucket: 'Bucket', region: 'Region', endpoint: 'Endpoint', key_prefix: 'Key prefix',
-  path_style_access: 'Path-style access', role_arn: 'Role ARN', tenant_id: 'Tenant ID', client_id: 'Client ID', container: 'Container',
+  path_style_access: 'Path-style access', role_arn: 'Role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key', tenant_id: 'Tenant ID', client_id: 'Client ID', container: 'Container',
   account_name: 'Account', has_account_key: 'Holds an account key', client_email: 'Service account', project_id: 'Project',
   private_key_id: 'Private key ID', scheme: 'Scheme', host: 'Host', expires_at: 'Signature expires',
 };

@@ -31,7 +31,7 @@ export const REMEDIES = {
   "earlier-failed": "Not tried, because an earlier check failed: fix that one first.",
   "not-configured": "This server is not set up to connect to storage: ask its operator.",
   "type-has-none": "Credentials of this type have no short-lived form: use vend raw or prefer-short.",
-  "no-role": "The credential has no role_arn, so no short-lived credential can be issued: save it with role_arn, or use vend prefer-short.",
+  "no-role": "The credential has no role_arn, and AWS issues short-lived credentials for roles only: save it with role_arn (or with the endpoint or sts_endpoint of another store), or use vend prefer-short.",
   "no-container": "The credential has no container, so a short-lived credential would open all that the application may: save it with container, or use vend prefer-short.",
   "no-account": "The connection string does not say the storage account's name, so no short-lived credential can be issued: save it with AccountName, or use vend prefer-short.",
   "lifetime": "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise the role's maximum session duration.",

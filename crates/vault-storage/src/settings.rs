@@ -15,6 +15,9 @@ pub struct StorageSettings {
     pub deadlines: Deadlines,
     /// Where the clouds' own services are.
     pub places: Places,
+    /// Whether sessions of roles are tagged with organization, namespace and integration. The role must allow
+    /// `sts:TagSession`.
+    pub session_tags: bool,
 }
 
 /// How long things may take.

@@ -23,6 +23,7 @@ pub struct Storage {
     whole: Duration,
     /// How much longer a check may take that has something to remove.
     grace: Duration,
+    session_tags: bool,
 }
 
 impl fmt::Debug for Storage {
@@ -50,8 +51,9 @@ impl Storage {
         resolver: Arc<dyn Resolve>,
     ) -> Result<Self, TrustError> {
         let client = GuardedClient::new(&settings, resolver)?;
-        let StorageSettings { deadlines, places, .. } = settings;
-        Ok(Self { client, ids, places: Arc::new(places), whole: deadlines.whole, grace: deadlines.exchange * 2 })
+        let StorageSettings { deadlines, places, session_tags, .. } = settings;
+        let (whole, grace) = (deadlines.whole, deadlines.exchange * 2);
+        Ok(Self { client, ids, places: Arc::new(places), whole, grace, session_tags })
     }
 }
 
@@ -61,7 +63,7 @@ impl CredentialVendor for Storage {
         let (client, places) = (&self.client, &*self.places);
         let vending = async {
             match data {
-                CredentialData::S3(data) => s3::vend(client, data, &order).await,
+                CredentialData::S3(data) => s3::vend(client, data, &order, self.session_tags).await,
                 CredentialData::AzureIdentity(data) => azure::vend(client, places, data, &order).await,
                 CredentialData::Gcs(data) => gcs::vend(client, places, data, &order).await,
                 CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),

@@ -135,7 +135,7 @@ async fn azurite_takes_the_signature_that_was_vended() {
     let by_identity = format!("AccountName={};BlobEndpoint={}", azurite.account(), azurite.endpoint());
 
     let order = order(3_600);
-    let vended = storage.vend(&azure(&saved(&by_identity)), order).await.unwrap();
+    let vended = storage.vend(&azure(&saved(&by_identity)), order.clone()).await.unwrap();
     assert_eq!(vended.expires_at, order.expires_at.floor_to_second());
     let ShortData::AzureIdentity(short) = vended.data else { panic!("of another type") };
     assert_eq!((&*short.endpoint, &*short.account_name), (&*azurite.endpoint(), "devstoreaccount1"));
@@ -149,10 +149,10 @@ async fn azurite_takes_the_signature_that_was_vended() {
     let mut whole_account = saved(&by_identity);
     whole_account.as_object_mut().unwrap().remove("container");
     let asked = directory.asked().len();
-    assert_eq!(storage.vend(&azure(&whole_account), order).await.unwrap_err(), CheckReason::NoContainer);
+    assert_eq!(storage.vend(&azure(&whole_account), order.clone()).await.unwrap_err(), CheckReason::NoContainer);
     // Of this account's name nothing can be told.
     let unnamed = saved(&format!("BlobEndpoint={}", azurite.endpoint()));
-    assert_eq!(storage.vend(&azure(&unnamed), order).await.unwrap_err(), CheckReason::NoAccount);
+    assert_eq!(storage.vend(&azure(&unnamed), order.clone()).await.unwrap_err(), CheckReason::NoAccount);
     assert_eq!(directory.asked().len(), asked, "no token is asked for that would open more");
 
     for (secret, reason) in [
@@ -161,7 +161,7 @@ async fn azurite_takes_the_signature_that_was_vended() {
         ("busy", CheckReason::StoreTrouble),
     ] {
         let broken = with(saved(&by_identity), "client_secret", secret);
-        assert_eq!(storage.vend(&azure(&broken), order).await.unwrap_err(), reason);
+        assert_eq!(storage.vend(&azure(&broken), order.clone()).await.unwrap_err(), reason);
     }
 }
 

@@ -183,7 +183,7 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
     let token_uri = format!("{}/token", tokens.endpoint());
     let order = order(43_200);
     let saved = with(saved(&token_uri, ACCOUNT), "key_prefix", "in'/");
-    let vended = storage.vend(&gcs(&saved), order).await.unwrap();
+    let vended = storage.vend(&gcs(&saved), order.clone()).await.unwrap();
     assert_eq!(vended.expires_at, order.now.floor_to_second().plus_seconds(3_599));
     let ShortData::Gcs(short) = vended.data else { panic!("of another type") };
     assert_eq!((short.access_token.expose(), &*short.bucket), ("narrow", BUCKET));
@@ -206,8 +206,8 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
 
     let mut gone = saved.clone();
     gone["service_account_key"]["client_email"] = "gone@our-project.iam.gserviceaccount.com".into();
-    assert_eq!(storage.vend(&gcs(&gone), order).await.unwrap_err(), CheckReason::UnknownKey);
+    assert_eq!(storage.vend(&gcs(&gone), order.clone()).await.unwrap_err(), CheckReason::UnknownKey);
     let mut busy = saved;
     busy["service_account_key"]["client_email"] = "busy@our-project.iam.gserviceaccount.com".into();
-    assert_eq!(storage.vend(&gcs(&busy), order).await.unwrap_err(), CheckReason::StoreTrouble);
+    assert_eq!(storage.vend(&gcs(&busy), order.clone()).await.unwrap_err(), CheckReason::StoreTrouble);
 }

@@ -111,6 +111,7 @@ fn guarded(allowed: &[&str], resolver: Arc<dyn Resolve>) -> Storage {
         ca_file: None,
         deadlines: Deadlines::default(),
         places: Places::default(),
+        ..StorageSettings::default()
     };
     Storage::with_resolver(settings, Arc::new(SequentialIds::default()), resolver).unwrap()
 }

@@ -112,10 +112,10 @@ async fn a_role_gives_keys_that_work_and_end() {
     assert_eq!(report, ["authenticate failed signature-mismatch"]);
 
     let order = order(3_600);
-    let short = storage.vend(&s3(&saved(&owner)), order).await.unwrap().data;
+    let short = storage.vend(&s3(&saved(&owner)), order.clone()).await.unwrap().data;
     let report = check_short(&storage, &s3(&saved(&owner)), short, &ALL).await;
     assert_eq!(report[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
-    let vended = storage.vend(&s3(&saved(&owner)), order).await.unwrap();
+    let vended = storage.vend(&s3(&saved(&owner)), order.clone()).await.unwrap();
     assert!(vended.expires_at.millis_since(order.now).abs_diff(3_600_000) < 60_000, "{:?}", vended.expires_at);
     let ShortData::S3(short) = vended.data else { panic!("of another type") };
     assert_ne!(short.access_key_id.expose(), owner.id);
@@ -127,9 +127,9 @@ async fn a_role_gives_keys_that_work_and_end() {
     });
     let report = check(&storage, &s3(&session), &ALL).await;
     assert_eq!(report, ["authenticate passed", "list passed", "read passed", "write passed"]);
-    assert_eq!(storage.vend(&s3(&saved(&other)), order).await.unwrap_err(), CheckReason::Denied);
+    assert_eq!(storage.vend(&s3(&saved(&other)), order.clone()).await.unwrap_err(), CheckReason::Denied);
     let unknown = with(saved(&owner), "access_key_id", "AKIAUNKNOWNUNKNOWN12");
-    assert_eq!(storage.vend(&s3(&unknown), order).await.unwrap_err(), CheckReason::UnknownKey);
+    assert_eq!(storage.vend(&s3(&unknown), order.clone()).await.unwrap_err(), CheckReason::UnknownKey);
 }
 
 /// Knows the store's name, and none below it.
@@ -185,6 +185,11 @@ async fn what_may_have_been_written_is_removed() {
                 let body = "<ListBucketResult></ListBucketResult>";
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
             }
+            "POST" => {
+                let begun = "<UploadId>u/1</UploadId>";
+                let body = format!("<InitiateMultipartUploadResult>{begun}</InitiateMultipartUploadResult>");
+                format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+            }
             // Hangs up without a word.
             "PUT" => String::new(),
             _ => "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n".to_owned(),
@@ -199,9 +204,10 @@ async fn what_may_have_been_written_is_removed() {
     let read = "read skipped nothing-to-try";
     assert_eq!(report[..4], ["authenticate passed", "list passed", read, "write failed unreachable"]);
     let asked = asked.lock().unwrap();
-    let of = |method: &str| asked.iter().find(|line| line[0] == method).map(|line| line[1].clone()).unwrap();
-    assert!(of("PUT").starts_with("/nightly-exports/out/orgvault-check-"));
-    assert_eq!(of("PUT"), of("DELETE"));
+    let of = |method: &str| -> Vec<_> { asked.iter().filter(|line| line[0] == method).map(|line| &*line[1]).collect() };
+    let (name, _) = of("PUT")[0].split_once('?').unwrap();
+    assert!(name.starts_with("/nightly-exports/out/orgvault-check-"));
+    assert_eq!(of("DELETE"), [&*format!("{name}?uploadId=u%2F1"), name], "the parts, and what they may have become");
 }
 
 /// Runs another test of this program among variables that tools of the clouds obey.
@@ -335,6 +341,98 @@ async fn a_session_is_asked_for_within_its_bounds_and_narrowed() {
     let asked = script.asked();
     let authorization = asked.iter().map(|asked| &asked.fields["authorization"]);
     assert!(authorization.into_iter().all(|field| field.contains("/eu-west-1/sts/aws4_request")));
+}
+
+/// MinIO and others issue sessions of the saved keys themselves
+/// (<https://min.io/docs/minio/linux/developers/security-token-service/AssumeRole.html>).
+#[tokio::test]
+async fn other_stores_issue_sessions_without_a_role_and_where_the_credential_says() {
+    let script = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
+    let elsewhere = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
+    let storage = storage(Places::default(), None);
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "exports",
+        "endpoint": script.endpoint(), "sse_kms_key_id": "alias/batch",
+    });
+    let vended = storage.vend(&s3(&saved), order(3_600)).await.unwrap();
+    let ShortData::S3(short) = vended.data else { panic!("of another type") };
+    assert_eq!(short.sse_kms_key_id.as_deref(), Some("alias/batch"));
+    let body = script.asked()[0].body.clone();
+    assert!(body.contains("Action=AssumeRole") && body.contains("Policy=") && !body.contains("RoleArn"), "{body}");
+    assert!(!body.contains("Tags"), "{body}");
+
+    storage.vend(&s3(&with(saved, "sts_endpoint", &elsewhere.endpoint())), order(3_600)).await.unwrap();
+    assert_eq!((script.asked().len(), elsewhere.asked().len()), (1, 1));
+
+    // Amazon's service issues them for roles only, so it is not asked.
+    let amazon = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "exports",
+        "endpoint": "https://s3.eu-west-1.amazonaws.com",
+    });
+    assert_eq!(storage.vend(&s3(&amazon), order(3_600)).await.unwrap_err(), CheckReason::NoRole);
+}
+
+#[tokio::test]
+async fn sessions_are_tagged_where_that_is_set() {
+    let script = Scripted::start(|_| (200, vec![], assumed("2030-01-01T00:00:00Z")));
+    let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+    let settings = StorageSettings { egress, session_tags: true, ..StorageSettings::default() };
+    let storage = Storage::new(settings, Arc::new(SequentialIds::default())).unwrap();
+    let saved = json!({
+        "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": "exports",
+        "endpoint": script.endpoint(), "role_arn": "arn:aws:iam::123456789012:role/exporter",
+    });
+    storage.vend(&s3(&saved), order(3_600)).await.unwrap();
+    let body = script.asked()[0].body.clone();
+    for part in [
+        "Tags.member.1.Key=orgvault%3Aorganization&Tags.member.1.Value=00000000-0000-0000-0000-000000000005",
+        "Tags.member.2.Key=orgvault%3Anamespace&Tags.member.2.Value=imports%2Fnightly",
+        "Tags.member.3.Key=orgvault%3Aintegration&Tags.member.3.Value=00000000-0000-0000-0000-000000000006",
+    ] {
+        assert!(body.contains(part), "{part} in {body}");
+    }
+}
+
+/// An upload in parts, under the key that the credential names: <https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html>.
+#[tokio::test]
+async fn a_write_is_an_upload_in_parts() {
+    let script = Scripted::start(|asked| match (&*asked.method, asked.path.split_once('?').map(|(_, query)| query)) {
+        ("GET", _) => (200, vec![], "<ListBucketResult></ListBucketResult>".into()),
+        ("POST", Some("uploads")) => {
+            let begun = "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+            (200, vec![], begun.into())
+        }
+        ("PUT", Some("partNumber=1&uploadId=u")) => (200, vec![("ETag", "\"e\"".into())], String::new()),
+        // Begun as a success, ended as an error.
+        ("POST", Some("uploadId=u")) if asked.path.contains("torn") => (200, vec![], error("InternalError")),
+        ("POST", Some("uploadId=u")) => {
+            (200, vec![], "<CompleteMultipartUploadResult></CompleteMultipartUploadResult>".into())
+        }
+        ("DELETE", _) => (204, vec![], String::new()),
+        _ => (400, vec![], error("MalformedXML")),
+    });
+    let storage = storage(Places::default(), None);
+    let saved = |prefix: &str| {
+        s3(&json!({
+            "access_key_id": "AKIAIOSFODNN7EXAMPLE", "secret_access_key": "secret", "bucket": BUCKET,
+            "endpoint": script.endpoint(), "key_prefix": prefix, "sse_kms_key_id": "alias/batch",
+        }))
+    };
+    let report = check(&storage, &saved("out/"), &[StorageOperation::Write]).await;
+    assert_eq!(report[..2], ["authenticate passed", "write passed"]);
+    let asked = script.asked();
+    let begun = asked.iter().find(|asked| asked.path.ends_with("?uploads")).unwrap();
+    assert_eq!(begun.fields["x-amz-server-side-encryption"], "aws:kms");
+    assert_eq!(begun.fields["x-amz-server-side-encryption-aws-kms-key-id"], "alias/batch");
+    assert!(begun.fields["authorization"].contains("x-amz-server-side-encryption-aws-kms-key-id"), "it is signed");
+    let completed = asked.iter().find(|asked| asked.path.ends_with("?uploadId=u") && asked.method == "POST").unwrap();
+    assert!(completed.body.contains("<PartNumber>1</PartNumber><ETag>&quot;e&quot;</ETag>"), "{}", completed.body);
+
+    let report = check(&storage, &saved("torn/"), &[StorageOperation::Write]).await;
+    assert_eq!(report[..2], ["authenticate passed", "write failed store-trouble"]);
+    let abandoned =
+        |asked: &&vault_testkit::stores::Asked| asked.method == "DELETE" && asked.path.contains("uploadId=u");
+    assert_eq!(script.asked().iter().filter(abandoned).count(), 1);
 }
 
 #[tokio::test]

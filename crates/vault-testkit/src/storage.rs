@@ -66,8 +66,9 @@ impl CredentialVendor for FakeStorage {
         }
         allows_short(data)?;
         let data = short(data).ok_or(CheckReason::Unexpected)?;
+        let expires_at = order.expires_at;
         told.vended.push(order);
-        Ok(ShortLived { data, expires_at: order.expires_at })
+        Ok(ShortLived { data, expires_at })
     }
 }
 
@@ -100,6 +101,7 @@ pub fn short(data: &CredentialData) -> Option<ShortData> {
             endpoint: data.endpoint.clone(),
             key_prefix: data.key_prefix.clone(),
             path_style_access: data.path_style_access,
+            sse_kms_key_id: data.sse_kms_key_id.clone(),
         }),
         CredentialData::AzureIdentity(data) => ShortData::AzureIdentity(AzureShort {
             endpoint: data.connection_string.blob_endpoint()?,

@@ -159,6 +159,18 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
     pub(crate) recheck_every: Option<i64>,
 
+    /// Tag sessions of roles at AWS with organization, namespace and integration; the roles must allow sts:TagSession
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) session_tags: bool,
+
     /// How often the embedded vault is backed up while it is served; needs --backup-to [default: off]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(1_i64, TEN_YEARS))]
     pub(crate) backup_every: Option<i64>,

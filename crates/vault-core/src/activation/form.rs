@@ -234,6 +234,7 @@ struct S3View<'a> {
     endpoint: Option<&'a str>,
     key_prefix: Option<&'a str>,
     path_style_access: Option<bool>,
+    sse_kms_key_id: Option<&'a str>,
 }
 
 impl<'a> S3View<'a> {
@@ -250,6 +251,7 @@ impl<'a> S3View<'a> {
                 endpoint: data.endpoint.as_deref(),
                 key_prefix: data.key_prefix.as_deref(),
                 path_style_access: data.path_style_access,
+                sse_kms_key_id: data.sse_kms_key_id.as_deref(),
             }),
             Vended::Short { data: ShortData::S3(data), .. } => Some(Self {
                 access_key_id: data.access_key_id.expose(),
@@ -260,6 +262,7 @@ impl<'a> S3View<'a> {
                 endpoint: data.endpoint.as_deref(),
                 key_prefix: data.key_prefix.as_deref(),
                 path_style_access: data.path_style_access,
+                sse_kms_key_id: data.sse_kms_key_id.as_deref(),
             }),
             _ => None,
         }

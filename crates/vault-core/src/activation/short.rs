@@ -34,6 +34,8 @@ pub struct S3Short {
     pub key_prefix: Option<String>,
     /// Whether the bucket is part of the path instead of the host.
     pub path_style_access: Option<bool>,
+    /// The key of AWS KMS that new objects are encrypted under.
+    pub sse_kms_key_id: Option<String>,
 }
 
 /// A shared access signature for a container of Azure storage.
@@ -89,6 +91,7 @@ impl ShortData {
                 object.text("region", data.region.as_deref());
                 object.text("secret_access_key", Some(data.secret_access_key.expose()));
                 object.text("session_token", Some(data.session_token.expose()));
+                object.text("sse_kms_key_id", data.sse_kms_key_id.as_deref());
             }
             Self::AzureIdentity(data) => {
                 object.text("account_name", Some(&data.account_name));
@@ -140,6 +143,7 @@ fn read_s3(source: &mut ObjectReader) -> Option<S3Short> {
         endpoint: place(source.optional_string("endpoint")),
         key_prefix: place(source.optional_string("key_prefix")),
         path_style_access: source.optional_bool("path_style_access"),
+        sse_kms_key_id: place(source.optional_string("sse_kms_key_id")),
     })
 }
 

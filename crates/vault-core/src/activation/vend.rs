@@ -155,7 +155,7 @@ fn code(
 pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
     match data {
         CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
-        CredentialData::S3(data) if data.role_arn.is_none() => Err(CheckReason::NoRole),
+        CredentialData::S3(data) if !data.allows_session() => Err(CheckReason::NoRole),
         // Without a container, all there is to hand out is the application's own token.
         CredentialData::AzureIdentity(data) if data.container.is_none() => Err(CheckReason::NoContainer),
         CredentialData::AzureIdentity(data) if data.connection_string.account_name().is_none() => {

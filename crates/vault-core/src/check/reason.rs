@@ -121,10 +121,10 @@ reasons! {
     /// The type has no short-lived form.
     TypeHasNone = "type-has-none",
         "Credentials of this type have no short-lived form: use vend raw or prefer-short.";
-    /// An S3-style credential without a role to assume has no short-lived form.
+    /// An S3-style credential of Amazon's store without a role to assume has no short-lived form.
     NoRole = "no-role",
-        "The credential has no role_arn, so no short-lived credential can be issued: save it with role_arn, or use \
-         vend prefer-short.";
+        "The credential has no role_arn, and AWS issues short-lived credentials for roles only: save it with role_arn \
+         (or with the endpoint or sts_endpoint of another store), or use vend prefer-short.";
     /// An Azure identity without a container: the short-lived form would open the whole storage account.
     NoContainer = "no-container",
         "The credential has no container, so a short-lived credential would open all that the application may: save \

@@ -43,6 +43,8 @@ struct Facts<'a> {
     #[serde(borrow)]
     fingerprint: Option<Cow<'a, str>>,
     role_arn: Option<IgnoredAny>,
+    endpoint: Option<IgnoredAny>,
+    sts_endpoint: Option<IgnoredAny>,
     container: Option<IgnoredAny>,
     account_name: Option<IgnoredAny>,
 }
@@ -80,7 +82,11 @@ impl Information {
         let facts = self.facts();
         match kind {
             CredentialType::DirectLink => Err(CheckReason::TypeHasNone),
-            CredentialType::S3 if facts.role_arn.is_none() => Err(CheckReason::NoRole),
+            CredentialType::S3
+                if facts.role_arn.is_none() && facts.endpoint.is_none() && facts.sts_endpoint.is_none() =>
+            {
+                Err(CheckReason::NoRole)
+            }
             CredentialType::AzureIdentity if facts.container.is_none() => Err(CheckReason::NoContainer),
             CredentialType::AzureIdentity if facts.account_name.is_none() => Err(CheckReason::NoAccount),
             CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs => Ok(()),
@@ -196,7 +202,9 @@ mod tests {
         assert_eq!(link.fingerprint().as_deref(), Some("9f1c"));
         assert_eq!((information("{}").expires_at(), information("{}").fingerprint()), (None, None));
         assert_eq!(link.allows_short(CredentialType::S3), Err(CheckReason::NoRole));
-        assert_eq!(information("{\"role_arn\":\"a\"}").allows_short(CredentialType::S3), Ok(()));
+        for place in ["role_arn", "endpoint", "sts_endpoint"] {
+            assert_eq!(information(&format!("{{\"{place}\":\"a\"}}")).allows_short(CredentialType::S3), Ok(()));
+        }
     }
 
     #[test]

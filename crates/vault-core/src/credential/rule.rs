@@ -30,6 +30,7 @@ impl FieldSpec {
             ValueKind::Endpoint => endpoint(text),
             ValueKind::KeyPrefix => key_prefix(text),
             ValueKind::RoleArn => role_arn(text),
+            ValueKind::KmsKeyId => kms_key_id(text),
             ValueKind::Tenant => tenant(text),
             ValueKind::ClientId => client_id(text),
         }
@@ -88,6 +89,13 @@ fn role_arn(text: &str) -> Result<(), Flaw> {
         return Ok(());
     }
     malformed("must be the ARN of a role: arn:<partition>:iam:<region>:<account>:role/<name>")
+}
+
+fn kms_key_id(text: &str) -> Result<(), Flaw> {
+    if is_token(text, 2_048, b":/_-") {
+        return Ok(());
+    }
+    malformed("must be a KMS key: arn:<partition>:kms:<region>:<account>:key/<id>, its id, or alias/<name>")
 }
 
 fn tenant(text: &str) -> Result<(), Flaw> {
@@ -169,6 +177,16 @@ mod tests {
         assert!(endpoint(&url(2_048)).is_ok());
         for length in [2_049, 2_050] {
             assert!(endpoint(&url(length)).is_err_and(|flaw| flaw.code == FieldCode::TooLong));
+        }
+    }
+
+    #[test]
+    fn kms_keys() {
+        for text in ["arn:aws:kms:eu-west-1:123456789012:key/mrk-1234", "1234abcd-12ab", "alias/batch_2"] {
+            assert!(kms_key_id(text).is_ok(), "{text}");
+        }
+        for text in ["a b", "key?x", &"a".repeat(2_049)] {
+            assert!(kms_key_id(text).is_err(), "{text}");
         }
     }
 

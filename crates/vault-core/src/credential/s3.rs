@@ -17,12 +17,16 @@ credential_table! {
         region: optional Place Region -> String,
         /// The store's address, where it is not Amazon's.
         endpoint: optional Place Endpoint -> String,
+        /// Where keys of a role's session are issued, where that is neither Amazon's service nor the endpoint.
+        sts_endpoint: optional Place Endpoint -> String,
         /// The beginning of the names of all objects concerned.
         key_prefix: optional Place KeyPrefix -> String,
         /// Whether the bucket is part of the path instead of the host.
         path_style_access: optional Place Flag -> bool,
         /// ARN of the role to assume.
         role_arn: optional Place RoleArn -> String,
+        /// The key of AWS KMS that new objects are encrypted under: an ARN, an id or an alias.
+        sse_kms_key_id: optional Place KmsKeyId -> String,
         /// The session token that belongs to temporary keys.
         session_token: optional Secret Secret -> SecretText,
         /// The external id that the role asks for.
@@ -31,6 +35,11 @@ credential_table! {
 }
 
 impl S3 {
+    /// Whether a session can be asked for. Amazon issues one for a role only; others' services name none, as MinIO's.
+    pub fn allows_session(&self) -> bool {
+        self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
+    }
+
     pub(super) fn facts(&self) -> Vec<Fact> {
         Vec::new()
     }

@@ -38,6 +38,8 @@ pub enum ValueKind {
     KeyPrefix,
     /// An Amazon resource name.
     RoleArn,
+    /// A key of AWS KMS: an ARN, an id or an alias, at most 2,048 characters.
+    KmsKeyId,
     /// A GUID or a domain name, at most 255 characters.
     Tenant,
     /// A GUID or another token of letters, digits and `. _ -`, at most 255 characters.

@@ -3,13 +3,20 @@
 use crate::activation::ShortData;
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
-use crate::id::{ActivationId, CredentialId};
+use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use crate::namespace::Namespace;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// For what something short-lived is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendOrder {
+    /// The integration's organization.
+    pub organization: OrganizationId,
+    /// The integration.
+    pub integration: IntegrationId,
+    /// The namespace.
+    pub namespace: Namespace,
     /// The activation; names the session at the storage, where that has one.
     pub activation: ActivationId,
     /// The credential.

@@ -23,6 +23,36 @@ fn aws_credential_process() {
         "{\"Version\":1,\"AccessKeyId\":\"ASIA\",\"SecretAccessKey\":\"s\",\"SessionToken\":\"t\",\
          \"Expiration\":\"2026-11-20T11:50:00Z\"}\n"
     );
+    // Keys without the store's address would be sent to Amazon.
+    let error = render(Form::AwsCredentialProcess, &s3("AKIA", "s", "t")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "format aws-credential-process cannot hold this endpoint: it holds keys alone, so the tool would send its \
+         requests to Amazon; use another --format"
+    );
+    let by_path = raw(
+        CredentialType::S3,
+        r#"{"access_key_id":"A","bucket":"my.bucket","path_style_access":true,"secret_access_key":"s"}"#,
+    );
+    let error = render(Form::AwsCredentialProcess, &by_path).unwrap_err();
+    assert!(matches!(error, FormError::Unrepresentable { field: "path_style_access", .. }), "{error}");
+}
+
+/// The key that objects are encrypted under reaches the tools that take one.
+#[test]
+fn objects_are_written_under_their_kms_key() {
+    let encrypted = raw(
+        CredentialType::S3,
+        r#"{"access_key_id":"A","bucket":"b","secret_access_key":"s","sse_kms_key_id":"alias/batch"}"#,
+    );
+    let shown = |form| render(form, &encrypted).unwrap();
+    assert!(shown(Form::Env).contains("export ORGVAULT_SSE_KMS_KEY_ID='alias/batch'"));
+    assert!(shown(Form::Rclone).contains("server_side_encryption = aws:kms\nsse_kms_key_id = alias/batch\n"));
+    assert!(
+        shown(Form::ObjectStore)
+            .contains("\"aws_server_side_encryption\":\"aws:kms\",\"aws_sse_kms_key_id\":\"alias/batch\"")
+    );
+    assert!(shown(Form::Json).contains("\"sse_kms_key_id\":\"alias/batch\""));
 }
 
 /// AWS SDKs and Tools Reference Guide, "Shared config and credentials files".
@@ -148,8 +178,8 @@ fn env() {
     );
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
-        "unset ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID \
-         ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+        "unset ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID ORGVAULT_ROLE_ARN \
+         ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
         exported(&render(Form::Env, &short_gcs()).unwrap()),
@@ -185,7 +215,7 @@ fn each_form_carries_what_it_can() {
     for (form, expected) in [
         (Form::Json, [y; 9]),
         (Form::Env, [y; 9]),
-        (Form::AwsCredentialProcess, [y, y, y, n, n, n, n, n, n]),
+        (Form::AwsCredentialProcess, [y, n, y, n, n, n, n, n, n]),
         (Form::AwsIni, [y, y, y, n, n, n, n, n, n]),
         (Form::Rclone, [y, y, y, y, y, y, y, y, n]),
         (Form::ObjectStore, [y, y, y, y, y, y, y, n, n]),

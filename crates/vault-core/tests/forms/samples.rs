@@ -35,6 +35,15 @@ pub(crate) fn s3(id: &str, secret: &str, token: &str) -> Vended {
     )
 }
 
+/// Keys of an S3-style credential with these values, and no more than its bucket.
+pub(crate) fn keys_of_s3(id: &str, secret: &str, token: &str) -> Vended {
+    let (id, secret, token) = (quoted(id), quoted(secret), quoted(token));
+    raw(
+        CredentialType::S3,
+        &format!(r#"{{"access_key_id":{id},"bucket":"nightly","secret_access_key":{secret},"session_token":{token}}}"#),
+    )
+}
+
 pub(crate) fn plain_s3() -> Vended {
     raw(
         CredentialType::S3,

@@ -84,18 +84,22 @@ fn s3(secret: &'static str) -> impl Strategy<Value = Sample> {
         prefixes(),
         any::<bool>(),
         "arn:aws:iam::[0-9]{12}:role/[a-z]{1,20}",
+        "https://sts\\.[a-z]{1,20}\\.example",
+        "alias/[a-z]{1,20}",
     );
     ("[0-9a-z]{1,30}", secret, places, secret, secret).prop_map(|(id, key, places, token, external)| {
-        let (bucket, region, endpoint, prefix, path_style, role) = places;
+        let (bucket, region, endpoint, prefix, path_style, role, sts_endpoint, kms_key) = places;
         let members = vec![
             ("access_key_id", json!(id)),
             ("secret_access_key", json!(key)),
             ("bucket", json!(bucket)),
             ("region", json!(region)),
             ("endpoint", json!(endpoint)),
+            ("sts_endpoint", json!(sts_endpoint)),
             ("key_prefix", json!(prefix)),
             ("path_style_access", json!(path_style)),
             ("role_arn", json!(role)),
+            ("sse_kms_key_id", json!(kms_key)),
             ("session_token", json!(token)),
             ("external_id", json!(external)),
         ];

@@ -7,7 +7,7 @@ mod reason;
 mod session;
 
 use self::objects::Bucket;
-use self::place::{Style, address_of};
+use self::place::{Style, address_of, is_amazon};
 use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
 use crate::text::is_sendable;
@@ -57,7 +57,7 @@ async fn check_keys(client: &GuardedClient, data: &S3, keys: AwsCredential, tria
     let Some(address) = address_of(data, style) else {
         return refused(CheckReason::Unexpected, &trial.operations);
     };
-    let bucket = Bucket { client, keys, address, data, now: trial.now };
+    let bucket = Bucket::new(client, keys, address, data, trial.now);
     let listing = bucket.list().await;
     if style == Style::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
         let by_path = address_of(data, Style::Path).map(|address| bucket.at(address));
@@ -82,13 +82,22 @@ const fn is_of_the_host<T>(listing: &Result<T, CheckReason>) -> bool {
     )
 }
 
-/// Keys of the role's session, narrowed to bucket and prefix.
-pub(crate) async fn vend(client: &GuardedClient, data: &S3, order: &VendOrder) -> Result<ShortLived, CheckReason> {
-    let role = data.role_arn.as_deref().ok_or(CheckReason::NoRole)?;
+/// Keys of a session, narrowed to bucket and prefix: of the role's, or of the saved keys' own at a store that asks for no role.
+pub(crate) async fn vend(
+    client: &GuardedClient,
+    data: &S3,
+    order: &VendOrder,
+    with_tags: bool,
+) -> Result<ShortLived, CheckReason> {
+    let role = data.role_arn.as_deref();
+    if role.is_none() && data.sts_endpoint.is_none() && is_amazon(data) {
+        return Err(CheckReason::NoRole);
+    }
     let name = format!("orgvault-{}", order.activation);
     let policy = policy::narrowed_to(data, role);
     let seconds = session::seconds_until(order);
-    let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy) };
+    let tags = if with_tags { session::tags(order) } else { Vec::new() };
+    let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy), tags };
     let session = session::take_on(client, data, wanted).await?;
     let data = S3Short {
         access_key_id: session.access_key_id,
@@ -99,6 +108,7 @@ pub(crate) async fn vend(client: &GuardedClient, data: &S3, order: &VendOrder) -
         endpoint: data.endpoint.clone(),
         key_prefix: data.key_prefix.clone(),
         path_style_access: data.path_style_access,
+        sse_kms_key_id: data.sse_kms_key_id.clone(),
     };
     Ok(ShortLived { data: ShortData::S3(data), expires_at: session.expires_at })
 }

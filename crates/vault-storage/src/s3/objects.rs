@@ -11,6 +11,7 @@ use hyper::{Method, Request, StatusCode, header};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::HttpRequestBody;
 use serde::Deserialize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::S3;
 use vault_core::time::Timestamp;
@@ -22,12 +23,14 @@ const MAX_SKEW: u64 = 15 * 60;
 
 /// A bucket.
 pub(super) struct Bucket<'a> {
-    pub(super) client: &'a GuardedClient,
-    pub(super) keys: AwsCredential,
+    client: &'a GuardedClient,
+    keys: AwsCredential,
     /// With a last slash.
-    pub(super) address: String,
-    pub(super) data: &'a S3,
-    pub(super) now: Timestamp,
+    address: String,
+    data: &'a S3,
+    now: Timestamp,
+    /// The upload that was begun and may still be there.
+    upload: Mutex<Option<String>>,
 }
 
 #[derive(Deserialize)]
@@ -37,6 +40,12 @@ enum Listing {
         #[serde(default)]
         contents: Vec<Entry>,
     },
+}
+
+#[derive(Deserialize)]
+enum Begun {
+    #[serde(rename_all = "PascalCase")]
+    InitiateMultipartUploadResult { upload_id: String },
 }
 
 #[derive(Deserialize)]
@@ -51,17 +60,34 @@ impl<'a> Bucket<'a> {
     pub(super) fn at(&self, address: String) -> Bucket<'a> {
         let AwsCredential { key_id, secret_key, token } = &self.keys;
         let keys = AwsCredential { key_id: key_id.clone(), secret_key: secret_key.clone(), token: token.clone() };
-        Bucket { client: self.client, keys, address, data: self.data, now: self.now }
+        Self::new(self.client, keys, address, self.data, self.now)
     }
 
-    async fn ask(&self, method: Method, rest: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
+    /// The bucket of `data` at `address`, as `keys` open it.
+    pub(super) fn new(
+        client: &'a GuardedClient,
+        keys: AwsCredential,
+        address: String,
+        data: &'a S3,
+        now: Timestamp,
+    ) -> Self {
+        Self { client, keys, address, data, now, upload: Mutex::new(None) }
+    }
+
+    async fn ask(&self, method: Method, rest: &str, body: impl Into<Bytes>) -> Result<Answer, CheckReason> {
         let address = address(&[&self.address, rest].concat()).ok_or(CheckReason::Unexpected)?;
         let is_reading = method == Method::GET && !rest.starts_with('?');
+        let begins_upload = method == Method::POST && rest.ends_with("?uploads");
         let mut request = Request::builder().method(method).uri(address);
         if is_reading {
             request = request.header(header::RANGE, "bytes=0-0");
         }
-        let body = HttpRequestBody::from(Bytes::from_static(body));
+        if let Some(key) = self.data.sse_kms_key_id.as_deref().filter(|_| begins_upload) {
+            request = request
+                .header("x-amz-server-side-encryption", "aws:kms")
+                .header("x-amz-server-side-encryption-aws-kms-key-id", key);
+        }
+        let body = HttpRequestBody::from(body.into());
         let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         signable(&self.keys.key_id, self.keys.token.as_deref(), region_of(self.data))?;
         AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
@@ -73,7 +99,7 @@ impl<'a> Bucket<'a> {
 
     async fn list_under(&self, prefix: &str) -> Result<Option<Found>, CheckReason> {
         let query = encode_pairs(&[("list-type", "2"), ("max-keys", GLANCE), ("prefix", prefix)]);
-        let answer = self.ask(Method::GET, &format!("?{query}"), b"").await?;
+        let answer = self.ask(Method::GET, &format!("?{query}"), Bytes::new()).await?;
         if answer.status != StatusCode::OK {
             return Err(self.why(&answer));
         }
@@ -96,7 +122,7 @@ impl<'a> Bucket<'a> {
     async fn may_write(&self, name: &str) -> Option<bool> {
         let name = [self.prefix(), name].concat();
         let path = format!("{}?partNumber=1&uploadId=orgvault-check", encode_name(&name)?);
-        let answer = self.ask(Method::PUT, &path, b"").await.ok()?;
+        let answer = self.ask(Method::PUT, &path, Bytes::new()).await.ok()?;
         if answer.status.is_success() {
             // A store that knows no uploads in parts has written it.
             let _ = self.remove(&name).await;
@@ -105,13 +131,55 @@ impl<'a> Bucket<'a> {
         if answer.stated().code == "NoSuchUpload" { Some(true) } else { allowed(Err(self.why(&answer))) }
     }
 
-    async fn on_object(&self, method: Method, name: &str, body: &'static [u8]) -> Result<(), CheckReason> {
+    /// Writes an object as an upload in parts, as tools write large ones.
+    async fn upload(&self, name: &str) -> Result<(), CheckReason> {
         let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
-        let answer = self.ask(method, &path, body).await?;
+        let answer = self.ask(Method::POST, &format!("{path}?uploads"), Bytes::new()).await?;
+        if !answer.status.is_success() {
+            return Err(self.why(&answer));
+        }
+        let Begun::InitiateMultipartUploadResult { upload_id } = answer.xml().ok_or(CheckReason::Unexpected)?;
+        lock(&self.upload).replace(upload_id.clone());
+        let of_upload = encode_pairs(&[("uploadId", &upload_id)]);
+        let part = format!("{path}?partNumber=1&{of_upload}");
+        let answer = self.ask(Method::PUT, &part, Bytes::from_static(CONTENT)).await?;
+        if !answer.status.is_success() {
+            return Err(self.why(&answer));
+        }
+        let tag = answer.header("etag").ok_or(CheckReason::Unexpected)?;
+        let parts = format!(
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{}</ETag></Part></CompleteMultipartUpload>",
+            quick_xml::escape::escape(tag)
+        );
+        let answer = self.ask(Method::POST, &format!("{path}?{of_upload}"), parts).await?;
+        // A store may begin to answer before it knows whether it succeeds, and end with an error's document.
+        if !answer.status.is_success() || !answer.stated().code.is_empty() {
+            return Err(self.why(&answer));
+        }
+        lock(&self.upload).take();
+        Ok(())
+    }
+
+    /// Removes the parts of an upload that was begun and not completed.
+    async fn abandon_upload(&self, name: &str) {
+        let Some(upload) = lock(&self.upload).take() else { return };
+        if let Some(path) = encode_name(name) {
+            let query = encode_pairs(&[("uploadId", &upload)]);
+            let _ = self.ask(Method::DELETE, &format!("{path}?{query}"), Bytes::new()).await;
+        }
+    }
+
+    async fn on_object(&self, method: Method, name: &str) -> Result<(), CheckReason> {
+        let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
+        let answer = self.ask(method, &path, Bytes::new()).await?;
         // There is no first byte in an empty object.
         let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;
         if was_done { Ok(()) } else { Err(self.why(&answer)) }
     }
+}
+
+fn lock(upload: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    upload.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What an answer says of a right; other failures say nothing of it.
@@ -130,15 +198,21 @@ impl Objects for Bucket<'_> {
     }
 
     async fn read(&self, object: &Found) -> Result<(), CheckReason> {
-        self.on_object(Method::GET, &object.name, b"").await
+        self.on_object(Method::GET, &object.name).await
     }
 
     async fn write(&self, name: &str) -> Result<(), CheckReason> {
-        self.on_object(Method::PUT, name, CONTENT).await
+        let written = self.upload(name).await;
+        if written.is_err() {
+            self.abandon_upload(name).await;
+        }
+        written
     }
 
     async fn remove(&self, name: &str) -> Result<(), CheckReason> {
-        self.on_object(Method::DELETE, name, b"").await
+        // What was cut off in the middle has left its parts.
+        self.abandon_upload(name).await;
+        self.on_object(Method::DELETE, name).await
     }
 
     /// Whether it lists what does not begin with the prefix, or writes where that was not asked for.

@@ -74,10 +74,11 @@ pub(super) fn address_of(data: &S3, style: Style) -> Option<String> {
     })
 }
 
-/// Where keys of a role's session are asked for: Amazon's in the region, and other stores' where the store is.
+/// Where keys of a session are asked for: where the credential says; else Amazon's in the region, and other stores' where
+/// the store is.
 pub(super) fn session_address(data: &S3) -> String {
-    match &data.endpoint {
-        Some(endpoint) if !is_amazon(data) => endpoint.clone(),
+    match data.sts_endpoint.as_ref().or(data.endpoint.as_ref()) {
+        Some(endpoint) if data.sts_endpoint.is_some() || !is_amazon(data) => endpoint.clone(),
         _ => {
             let region = region_of(data);
             format!("https://sts.{region}.{}", amazon(region))

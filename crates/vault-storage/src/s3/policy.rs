@@ -6,9 +6,10 @@ use super::place::is_amazon;
 use serde_json::{Value, json};
 use vault_core::credential::S3;
 
-/// The policy for a session of `role`.
-pub(super) fn narrowed_to(data: &S3, role: &str) -> String {
-    let partition = role.split(':').nth(1).filter(|partition| partition.starts_with("aws")).unwrap_or("aws");
+/// The policy for a session of `role`, or of the saved keys themselves.
+pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
+    let partition = role.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
+    let partition = partition.unwrap_or("aws");
     let bucket = format!("arn:{partition}:s3:::{}", literal(&data.bucket));
     let prefix = literal(data.key_prefix.as_deref().unwrap_or_default());
     let mut statements = vec![
@@ -73,7 +74,7 @@ mod tests {
         let data = CredentialData::from_canonical_json(CredentialType::S3, data.to_string().as_bytes()).unwrap();
         let CredentialData::S3(data) = data else { panic!("of another type") };
         let policy: Value =
-            serde_json::from_str(&narrowed_to(&data, "arn:aws-cn:iam::123456789012:role/exporter")).unwrap();
+            serde_json::from_str(&narrowed_to(&data, Some("arn:aws-cn:iam::123456789012:role/exporter"))).unwrap();
         let on_objects = ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts"]
             .map(|action| format!("s3:{action}"));
         let expected = json!({"Version": "2012-10-17", "Statement": [

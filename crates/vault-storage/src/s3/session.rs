@@ -1,4 +1,4 @@
-//! Keys of a role's session: `AssumeRole`, one form and its answer
+//! Keys of a session: `AssumeRole`, one form and its answer
 //! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>). Amazon's crate for it brings a machinery of
 //! its own, a tenth of the whole program, for this one exchange.
 
@@ -23,14 +23,26 @@ const LONGEST: i32 = 43_200;
 
 /// The session that is wanted.
 pub(super) struct Wanted<'a> {
-    /// The role.
-    pub(super) role: &'a str,
+    /// The role; none at a store that issues sessions of the saved keys themselves.
+    pub(super) role: Option<&'a str>,
     /// The session's name, for the store's own records.
     pub(super) name: &'a str,
     /// Its lifetime.
     pub(super) seconds: i32,
     /// What it is narrowed to.
     pub(super) policy: Option<String>,
+    /// Names and values that the store's own records have of it.
+    pub(super) tags: Vec<(&'static str, String)>,
+}
+
+/// Who uses the session, for the store's records and policies
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
+pub(super) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
+    vec![
+        ("orgvault:organization", order.organization.to_string()),
+        ("orgvault:namespace", order.namespace.as_str().to_owned()),
+        ("orgvault:integration", order.integration.to_string()),
+    ]
 }
 
 /// How long a session for `order` lasts: as long as asked for, within what there is.
@@ -56,10 +68,17 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
     let mut form = vec![
         ("Action", "AssumeRole"),
         ("Version", "2011-06-15"),
-        ("RoleArn", wanted.role),
         ("RoleSessionName", wanted.name),
         ("DurationSeconds", &seconds),
     ];
+    form.extend(wanted.role.map(|role| ("RoleArn", role)));
+    let tags: Vec<_> = (1..)
+        .zip(&wanted.tags)
+        .map(|(place, tag)| (format!("Tags.member.{place}.Key"), format!("Tags.member.{place}.Value"), tag))
+        .collect();
+    form.extend(
+        tags.iter().flat_map(|(key, value, (name, text))| [(key.as_str(), *name), (value.as_str(), text.as_str())]),
+    );
     form.extend(wanted.policy.as_deref().map(|policy| ("Policy", policy)));
     form.extend(data.external_id.as_ref().map(|id| ("ExternalId", id.expose()))); // The role asks for it.
     let mut request = Request::post(address)

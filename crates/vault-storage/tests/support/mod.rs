@@ -11,10 +11,10 @@ use uuid::Uuid;
 use vault_core::activation::ShortData;
 use vault_core::check::{CheckReport, StorageOperation};
 use vault_core::credential::{CredentialData, CredentialType};
-use vault_core::id::{ActivationId, CredentialId};
+use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::port::{ProbeRequest, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
-use vault_storage::{Deadlines, EgressPolicy, Places, Storage, StorageSettings};
+use vault_storage::{EgressPolicy, Places, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
 
 pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
@@ -22,7 +22,7 @@ pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
 /// Reaches servers of this machine.
 pub fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
     let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
-    let settings = StorageSettings { egress, ca_file, deadlines: Deadlines::default(), places };
+    let settings = StorageSettings { egress, ca_file, places, ..StorageSettings::default() };
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap()
 }
 
@@ -42,6 +42,9 @@ pub fn data(kind: CredentialType, json: &serde_json::Value) -> CredentialData {
 pub fn order(seconds: i64) -> VendOrder {
     let now = now();
     VendOrder {
+        organization: OrganizationId::from_uuid(Uuid::from_u128(5)),
+        integration: IntegrationId::from_uuid(Uuid::from_u128(6)),
+        namespace: "imports/nightly".parse().unwrap(),
         activation: ActivationId::from_uuid(Uuid::from_u128(7)),
         credential: CredentialId::from_uuid(Uuid::from_u128(8)),
         now,

@@ -152,7 +152,7 @@ async fn the_form_is_the_one_asked_for_or_nothing() {
     let one = &activated.credentials[0];
     assert_eq!((one.vended.form(), one.vended.expires_at()), (VendedForm::Short, Some(activated.expires_at)));
     assert!(!String::from_utf8(one.data().expose().to_vec()).unwrap().contains("plain secret"));
-    let order = setting.storage.vended()[0];
+    let order = setting.storage.vended()[0].clone();
     assert_eq!((order.activation, order.credential, order.expires_at), (activated.id, role, activated.expires_at));
 
     let forms = async |setting: &Setting, name: &str| {

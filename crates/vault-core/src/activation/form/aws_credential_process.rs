@@ -4,9 +4,19 @@ use super::{Form, FormError, FormSubject, S3View, gather};
 use crate::credential::SecretText;
 use crate::json::{ObjectWriter, write_text};
 
+const FORM: Form = Form::AwsCredentialProcess;
+
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let kind = subject.vended.kind();
-    let view = S3View::of(subject.vended).ok_or(Form::AwsCredentialProcess.not_for_type(kind))?;
+    let view = S3View::of(subject.vended).ok_or(FORM.not_for_type(kind))?;
+    if view.endpoint.is_some() {
+        let reason = "it holds keys alone, so the tool would send its requests to Amazon";
+        return Err(FORM.unrepresentable("endpoint", reason));
+    }
+    if view.path_style_access == Some(true) {
+        let reason = "it holds keys alone, so the tool would not know how to address the bucket";
+        return Err(FORM.unrepresentable("path_style_access", reason));
+    }
     // Without it, tools would keep what they got for ever, also of an activation that is over.
     let end = subject.ends_at().to_rfc3339();
     Ok(gather(|sink| {

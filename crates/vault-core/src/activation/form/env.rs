@@ -1,4 +1,4 @@
-//! EnvironmentVariables variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
+//! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
 //! variable, have variables of OrgVault.
 
 use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
@@ -131,10 +131,11 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
 }
 
 /// Our own variables: those that one credential does not set must not be left of another.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "ORGVAULT_BUCKET",
     "ORGVAULT_KEY_PREFIX",
     "ORGVAULT_PATH_STYLE_ACCESS",
+    "ORGVAULT_SSE_KMS_KEY_ID",
     "ORGVAULT_ROLE_ARN",
     "ORGVAULT_EXTERNAL_ID",
     "ORGVAULT_URL",
@@ -273,6 +274,7 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
         ("ORGVAULT_BUCKET", copied(view.bucket)),
         ("ORGVAULT_KEY_PREFIX", view.key_prefix.and_then(copied)),
         ("ORGVAULT_PATH_STYLE_ACCESS", path_style.and_then(copied)),
+        ("ORGVAULT_SSE_KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
         ("ORGVAULT_ROLE_ARN", role_arn.and_then(copied)),
         ("ORGVAULT_EXTERNAL_ID", external_id.and_then(copied)),
     ])

@@ -89,6 +89,8 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
         ("aws_session_token", view.session_token.and_then(copied)),
         ("aws_region", view.region.and_then(copied)),
         ("aws_endpoint", view.endpoint.and_then(copied)),
+        ("aws_server_side_encryption", view.sse_kms_key_id.and_then(|_| copied("aws:kms"))),
+        ("aws_sse_kms_key_id", view.sse_kms_key_id.and_then(copied)),
         ("aws_virtual_hosted_style_request", virtual_hosted.and_then(copied)),
         ("allow_http", allow_http(view.endpoint)),
     ])

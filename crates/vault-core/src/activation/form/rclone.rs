@@ -56,6 +56,8 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
         ("region", view.region.and_then(copied)),
         ("endpoint", view.endpoint.and_then(copied)),
         ("force_path_style", path_style.and_then(copied)),
+        ("server_side_encryption", view.sse_kms_key_id.and_then(|_| copied("aws:kms"))),
+        ("sse_kms_key_id", view.sse_kms_key_id.and_then(copied)),
         // The bucket is there; who is confined to it may not ask.
         ("no_check_bucket", copied("true")),
     ])

@@ -42,23 +42,26 @@ enum Attempt {
 
 /// For which activation, and until when, something short-lived is issued.
 #[derive(Clone, Copy)]
-pub(super) struct Until {
+pub(super) struct Until<'a> {
+    pub(super) principal: &'a IntegrationPrincipal,
+    pub(super) namespace: &'a Namespace,
     pub(super) activation: ActivationId,
     pub(super) now: Timestamp,
     pub(super) expires_at: Timestamp,
 }
 
-impl Until {
-    pub(super) const fn order(self, credential: CredentialId) -> VendOrder {
-        let Self { activation, now, expires_at } = self;
-        VendOrder { activation, credential, now, expires_at }
+impl Until<'_> {
+    pub(super) fn order(self, credential: CredentialId) -> VendOrder {
+        let Self { principal, namespace, activation, now, expires_at } = self;
+        let (organization, integration) = (principal.organization, principal.integration);
+        VendOrder { organization, integration, namespace: namespace.clone(), activation, credential, now, expires_at }
     }
 }
 
 /// What takes the place of saved data.
 pub(super) enum Issued {
     /// A short-lived credential.
-    Short(ShortLived),
+    Short(Box<ShortLived>),
     /// The saved data. With a reason: a short-lived credential was preferred, but not available.
     Nothing(Option<CheckReason>),
 }
@@ -119,7 +122,7 @@ impl Activations {
         let minute = now.floor_to_minute();
         let unnoted = opened.iter().filter(|one| one.last_activated_at.is_none_or(|last| last < minute));
         let unnoted: Vec<_> = unnoted.map(|one| one.id).collect();
-        let until = Until { activation: id, now, expires_at };
+        let until = Until { principal, namespace: &request.namespace, activation: id, now, expires_at };
         let (credentials, failed) = self.vend_all(opened, until, request.vend).await;
         if let Some((credential, reason)) = failed {
             self.abort(principal, &opening, credential, left(&credentials)).await?;
@@ -193,7 +196,7 @@ impl Activations {
     async fn vend_all(
         &self,
         opened: Vec<Opened>,
-        until: Until,
+        until: Until<'_>,
         mode: VendMode,
     ) -> (Vec<ActivatedCredential>, Option<(CredentialId, CheckReason)>) {
         let mut credentials = Vec::with_capacity(opened.len());
@@ -217,13 +220,16 @@ impl Activations {
     async fn vend(
         &self,
         opened: Opened,
-        until: Until,
+        until: Until<'_>,
         mode: VendMode,
     ) -> Result<ActivatedCredential, (CredentialId, CheckReason)> {
         let Opened { id, version, data, vend, .. } = opened;
         let kind = data.kind();
         let vended = match self.issue(&data, until.order(id), vend.limit(mode)).await.map_err(|reason| (id, reason))? {
-            Issued::Short(ShortLived { data, expires_at }) => Vended::Short { data, expires_at },
+            Issued::Short(short) => {
+                let ShortLived { data, expires_at } = *short;
+                Vended::Short { data, expires_at }
+            }
             Issued::Nothing(missed) => {
                 if let Some(reason) = missed {
                     self.environment.emit(Event::ShortFormMissed(reason));
@@ -243,9 +249,10 @@ impl Activations {
     ) -> Result<Issued, CheckReason> {
         match mode {
             VendMode::Raw => Ok(Issued::Nothing(None)),
-            VendMode::Short => self.short(data, order).await.map(Issued::Short),
+            VendMode::Short => self.short(data, order).await.map(|short| Issued::Short(Box::new(short))),
             VendMode::PreferShort => {
-                Ok(self.short(data, order).await.map_or_else(|reason| Issued::Nothing(Some(reason)), Issued::Short))
+                let short = self.short(data, order).await;
+                Ok(short.map_or_else(|reason| Issued::Nothing(Some(reason)), |short| Issued::Short(Box::new(short))))
             }
         }
     }
@@ -253,8 +260,9 @@ impl Activations {
     async fn short(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason> {
         allows_short(data)?;
         let vendor = self.vendor.as_ref().ok_or(CheckReason::NotConfigured)?;
+        let now = order.now;
         let short = vendor.vend(data, order).await?;
-        let sound = short.data.kind() == data.kind() && short.expires_at > order.now;
+        let sound = short.data.kind() == data.kind() && short.expires_at > now;
         if sound { Ok(short) } else { Err(CheckReason::Unexpected) }
     }
 }

@@ -4,7 +4,7 @@
 use super::activate::{Issued, Until};
 use super::open::{Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
-use crate::activation::{ActivationTtl, ShortData, VendMode};
+use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, judge_locally, reach};
 use crate::credential::{CredentialData, CredentialType};
 use crate::error::Error;
@@ -35,6 +35,8 @@ pub struct CheckedCredential {
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
+    /// The form that was tried: the one that an activation would issue. `None`: the storage was not asked.
+    pub form: Option<VendedForm>,
     /// The checks.
     pub report: CheckReport,
 }
@@ -51,13 +53,13 @@ impl Activations {
         request: CheckNamespaceRequest,
     ) -> Result<Vec<CheckedCredential>, Error> {
         let CheckNamespaceRequest { namespace, operations, until, vend } = request;
-        let opening = Opening { namespace, purpose: None, activation: None };
+        let opening = Opening { namespace: namespace.clone(), purpose: None, activation: None };
         let opened = self.open_for_check(principal, &opening).await?;
         let now = self.environment.now();
         let asked = Asked { operations, until, now };
         let expires_at = now.plus_seconds(ActivationTtl::DEFAULT.into());
         let activation = ActivationId::from_uuid(self.environment.ids.ordered(now));
-        let form_until = Until { activation, now, expires_at };
+        let form_until = Until { principal, namespace: &namespace, activation, now, expires_at };
         let mut credentials = Vec::with_capacity(opened.len());
         let mut opened = opened.into_iter().peekable();
         while opened.peek().is_some() {
@@ -79,19 +81,21 @@ impl Activations {
         Err(contended())
     }
 
-    async fn check_one(&self, opened: Opened, until: Until, mode: VendMode, asked: &Asked) -> CheckedCredential {
+    async fn check_one(&self, opened: Opened, until: Until<'_>, mode: VendMode, asked: &Asked) -> CheckedCredential {
         let Opened { id, data, vend, .. } = opened;
         let local = judge_locally(&data, asked.until, asked.now);
-        let outside = match (reach(&local), &self.probe) {
-            (StorageReach::Spare, _) => skipped(CheckReason::EarlierFailed),
-            (StorageReach::Ask, None) => skipped(CheckReason::NotConfigured),
+        let (form, outside) = match (reach(&local), &self.probe) {
+            (StorageReach::Spare, _) => (None, skipped(CheckReason::EarlierFailed)),
+            (StorageReach::Ask, None) => (None, skipped(CheckReason::NotConfigured)),
             (StorageReach::Ask, Some(probe)) => match self.issue(&data, until.order(id), vend.limit(mode)).await {
-                Ok(Issued::Short(short)) => probe.check(&data, asked.probing(Some(short.data))).await,
-                Ok(Issued::Nothing(_)) => probe.check(&data, asked.probing(None)).await,
-                Err(reason) => not_issued(reason, &asked.operations),
+                Ok(Issued::Short(short)) => {
+                    (Some(VendedForm::Short), probe.check(&data, asked.probing(Some(short.data))).await)
+                }
+                Ok(Issued::Nothing(_)) => (Some(VendedForm::Raw), probe.check(&data, asked.probing(None)).await),
+                Err(reason) => (Some(VendedForm::Short), not_issued(reason, &asked.operations)),
             },
         };
-        CheckedCredential { id, kind: data.kind(), report: local.and(outside) }
+        CheckedCredential { id, kind: data.kind(), form, report: local.and(outside) }
     }
 }
 

@@ -55,6 +55,7 @@ fn shown(checked: &CheckedCredential) -> vault_api::CheckedCredential {
         id: checked.id.to_string(),
         kind: checked.kind.as_str().to_owned(),
         usable: checked.report.is_usable(),
+        form: checked.form.map(|form| form.as_str().to_owned()),
         checks: checks::items(&checked.report),
     }
 }
