@@ -79,6 +79,9 @@ fn value(kind: ValueKind) -> Value {
         ValueKind::Region => text("The region: letters, digits and `. _ -`.", 64),
         ValueKind::Endpoint => text("The store's address: http or https, without user, query and fragment.", 2_048),
         ValueKind::KeyPrefix => text("The beginning of object names.", 1_024),
+        ValueKind::KmsKeyId => {
+            json!({"type": "string", "description": "A key of AWS KMS: an ARN, an id or alias/<name>."})
+        }
         ValueKind::RoleArn => text("An Amazon resource name.", 2_048),
         ValueKind::Tenant => text("A GUID or a domain name.", 255),
         ValueKind::ClientId => text("A GUID or another token of letters, digits and `. _ -`.", 255),
