@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Literal
+
+from ._listener import Listener, OrgVaultError
+
+Vend = Literal["raw", "short", "prefer-short"]
+
+
+@dataclass(frozen=True)
+class Credential:
+    """One credential of an activation. `data` is secret and is left out of its representation."""
+
+    id: str
+    type: str
+    version: int
+    form: str
+    data: dict[str, Any] = field(repr=False)
+    expires_at: datetime | None = None
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))  # Python 3.10 does not read the Z
+
+
+def _credential(value: dict[str, Any]) -> Credential:
+    expires_at = value.get("expires_at")
+    return Credential(
+        value["id"], value["type"], value["version"], value["form"], value["data"], _time(expires_at) if expires_at else None
+    )
+
+
+class Activation:
+    """A live activation of one namespace. As a context manager it ends when the block ends. Threads may share it."""
+
+    def __init__(self, listener: Listener, request: dict[str, Any]) -> None:
+        self._listener = listener
+        self._request = request
+        self._lock = threading.Lock()
+        self._ended = False
+        self._begin()
+
+    def _begin(self) -> None:
+        answer = self._listener.request("POST", "/activations", self._request)
+        self.id: str = answer["id"]
+        self.namespace: str = answer["namespace"]
+        self.expires_at: datetime = _time(answer["expires_at"])
+        self.credentials: list[Credential] = [_credential(value) for value in answer["credentials"]]
+
+    def credential(self, type: str | None = None, id: str | None = None) -> Credential:
+        """The one credential with this type and id; raises `OrgVaultError` if none or several match."""
+        found = [c for c in self.credentials if type in (None, c.type) and id in (None, c.id)]
+        if len(found) == 1:
+            return found[0]
+        have = ", ".join(f"{c.id} ({c.type})" for c in self.credentials)
+        raise OrgVaultError(f"{len(found)} credentials of {self.namespace} match, expected one: choose type or id of {have}")
+
+    def renew(self) -> None:
+        """Replaces this activation by a new one with the same request, and ends the earlier one."""
+        with self._lock:
+            if self._ended:
+                raise OrgVaultError(f"the activation of {self.namespace} has ended: begin a new one")
+            earlier = self.id
+            self._begin()
+            self._delete(earlier)
+
+    def end(self) -> None:
+        """Ends the activation. A second call does nothing."""
+        with self._lock:
+            if not self._ended:
+                self._delete(self.id)
+                self._ended = True
+
+    def _delete(self, id: str) -> None:
+        try:
+            self._listener.request("DELETE", f"/activations/{id}")
+        except OrgVaultError as error:
+            if error.status != 404:  # it has expired
+                raise
+
+    def __enter__(self) -> Activation:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.end()
+        except OrgVaultError:
+            if error is None:  # else the block's own error counts; the activation expires by itself
+                raise
+
+    def __repr__(self) -> str:
+        return f"Activation(id={self.id!r}, namespace={self.namespace!r}, expires_at={self.expires_at.isoformat()!r})"
+
+
+def activate(
+    namespace: str,
+    *,
+    purpose: str | None = None,
+    ttl: int | None = None,
+    vend: Vend = "raw",
+    url: str | None = None,
+    token_file: str | None = None,
+    timeout: float = 60.0,
+) -> Activation:
+    """Requests the credentials of a namespace.
+
+    `ttl` is in seconds, 60 to 43,200. Without `url` and `token_file`, `ORGVAULT_ACTIVATION_URL` and
+    `ORGVAULT_INTEGRATION_TOKEN_FILE` say where the listener and the token are. `timeout` is in seconds.
+    """
+    request: dict[str, Any] = {"namespace": namespace, "vend": vend}
+    if purpose is not None:
+        request["purpose"] = purpose
+    if ttl is not None:
+        request["ttl"] = ttl
+    return Activation(Listener(url, token_file, timeout), request)

@@ -1,0 +1,133 @@
+"""Requests to the activation listener, over a Unix socket or TCP. Redirects are not followed and proxies are not used: both
+would send the token elsewhere."""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import os
+import socket
+import ssl
+import stat
+from typing import Any
+from urllib.parse import urlsplit
+
+# The largest answer has 100 credentials, each with some fields of at most 16,384 bytes.
+_MAX_ANSWER_BYTES = 32 * 1024 * 1024
+
+
+class OrgVaultError(Exception):
+    """The listener refused a request, or could not be asked (`status` and `code` are then None)."""
+
+    def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("vault", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _read_token(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid not in (0, os.geteuid()):
+                raise OrgVaultError(f"the token file {path} must belong to this user or root")
+            if stat.S_IMODE(status.st_mode) & 0o077:
+                raise OrgVaultError(f"other users can access the token file {path}: chmod 600 it")
+            token = file.read(4096).strip()
+    except OSError as error:
+        raise OrgVaultError(f"cannot read the token file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)") from None
+    if not token.startswith("ovi_") or len(token.split()) != 1:
+        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)")
+    return token
+
+
+class Listener:
+    """Where activations are requested, and the token file, which is read for each request: a rotated token is used at once."""
+
+    def __init__(self, url: str | None, token_file: str | None, timeout: float) -> None:
+        url = url or os.environ.get("ORGVAULT_ACTIVATION_URL")
+        token_file = token_file or os.environ.get("ORGVAULT_INTEGRATION_TOKEN_FILE")
+        if not url:
+            raise OrgVaultError("the activation listener is missing: pass url, or set ORGVAULT_ACTIVATION_URL")
+        if not token_file:
+            raise OrgVaultError("the token file is missing: pass token_file, or set ORGVAULT_INTEGRATION_TOKEN_FILE")
+        self._url = url
+        self._token_file = token_file
+        self._timeout = timeout
+        if url.startswith("unix:"):
+            self._base = os.environ.get("ORGVAULT_BASE_PATH") or "/v1"
+            return
+        try:
+            parts = urlsplit(url)
+            self._port = parts.port
+        except ValueError:
+            raise OrgVaultError("the activation URL is malformed: expected unix:/path or https://host:port/v1") from None
+        if parts.scheme not in ("https", "http") or not parts.hostname or parts.username or parts.query or parts.fragment:
+            raise OrgVaultError("the activation URL must be unix:/path or https://host:port/v1")
+        if parts.scheme == "http" and not _is_loopback(parts.hostname):
+            raise OrgVaultError("the activation URL must use https: http is for loopback addresses only")
+        self._scheme, self._host, self._base = parts.scheme, parts.hostname, parts.path.rstrip("/")
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._url.startswith("unix:"):
+            return _UnixConnection(self._url[len("unix:") :], self._timeout)
+        if self._scheme == "http":
+            return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        context = ssl.create_default_context()
+        if ca_file := os.environ.get("ORGVAULT_ACTIVATION_CA_FILE"):
+            context.load_verify_locations(ca_file)
+        if certificate := os.environ.get("ORGVAULT_ACTIVATION_CLIENT_CERT_FILE"):
+            context.load_cert_chain(certificate, os.environ.get("ORGVAULT_ACTIVATION_CLIENT_KEY_FILE"))
+        return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        """The JSON of a successful answer, None if it has no content; else raises `OrgVaultError`."""
+        headers = {"Authorization": "Bearer " + _read_token(self._token_file), "Content-Type": "application/json"}
+        try:
+            connection = self._connection()
+            try:
+                connection.request(method, self._base + path, json.dumps(body) if body is not None else None, headers)
+                response = connection.getresponse()
+                content = response.read(_MAX_ANSWER_BYTES)
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as error:
+            raise OrgVaultError(f"cannot reach the activation listener {self._url}: {error}") from None
+        try:
+            answer = json.loads(content) if content else None
+        except ValueError:
+            answer = None
+            if response.status < 300:
+                raise OrgVaultError("the activation listener answered something that is not JSON", response.status) from None
+        if response.status < 300:
+            return answer
+        problem = answer if isinstance(answer, dict) else {}
+        code = problem.get("code")
+        raise OrgVaultError(
+            f"{method} {path}: {response.status} {code or response.reason}: {problem.get('detail', 'no explanation')}",
+            response.status,
+            code,
+        )

@@ -1,0 +1,174 @@
+"""With the real server, and S3 as moto serves it. ORGVAULT_PROGRAM is the program `orgvault`."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+import orgvault
+
+PROGRAM = os.environ["ORGVAULT_PROGRAM"]
+SECRET = "Vx9mQ2rT7kLw4pZs"
+
+
+def run(*arguments, vault):
+    environment = {**os.environ, "ORGVAULT_DATA_DIR": str(vault / "data")}
+    return subprocess.run([PROGRAM, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(ready, process):
+    for _ in range(600):
+        assert process.poll() is None, "the server ended"
+        if ready():
+            return
+        time.sleep(0.1)
+    raise AssertionError("the server does not answer")
+
+
+def answers(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(scope="session")
+def moto():
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_for(lambda: answers(port), process)
+    yield f"http://127.0.0.1:{port}"
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="session")
+def vault(tmp_path_factory, moto):
+    """A server with one s3 credential in imports/nightly, and the variables that jobs have."""
+    directory = tmp_path_factory.mktemp("v")
+    port, listener = free_port(), directory / "a.sock"
+    with open(directory / "out", "w") as out, open(directory / "err", "w") as err:
+        process = subprocess.Popen(
+            [PROGRAM, "quickstart", "--json", "--listen", f"127.0.0.1:{port}", "--activation-listen", f"unix:{listener}"],
+            env={**os.environ, "ORGVAULT_DATA_DIR": str(directory / "data")},
+            stdout=out,
+            stderr=err,
+        )
+    try:
+        wait_for(lambda: answers(port) and listener.exists(), process)
+        first = json.loads((directory / "out").read_text())
+        email = "admin@example.com"
+        passcode = run("account", "passcode", "--email", email, vault=directory).strip()
+
+        def call(method, path, body, token=None):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}/v1{path}", json.dumps(body).encode(), method=method)
+            request.add_header("Content-Type", "application/json")
+            if token:
+                request.add_header("Authorization", f"Bearer {token}")
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)
+
+        login = call("POST", "/login", {"email": email, "password": first["account"]["password"], "passcode": passcode, "ttl": 3600})
+        data = {"access_key_id": "AKIAQ7RM3XW2", "secret_access_key": SECRET, "bucket": "nightly", "region": "us-east-1", "endpoint": moto}
+        call("PATCH", "/organization-vault", {"type": "s3", "namespace": "imports/nightly", "data": data}, login["access_token"])
+        created = run("integration", "create", "--org", "Example", "--name", "job", "--namespace", "imports/*", "--json", vault=directory)
+        token_file = directory / "token"
+        token_file.touch(0o600)
+        token_file.write_text(json.loads(created)["token"] + "\n")
+        yield {"ORGVAULT_ACTIVATION_URL": f"unix:{listener}", "ORGVAULT_INTEGRATION_TOKEN_FILE": str(token_file)}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+@pytest.fixture
+def job(vault, monkeypatch):
+    for name, value in vault.items():
+        monkeypatch.setenv(name, value)
+
+
+def live():
+    from orgvault._listener import Listener
+
+    return [entry["id"] for entry in Listener(None, None, 60).request("GET", "/activations")]
+
+
+def test_the_activation_ends_with_the_block_and_shows_no_secret(job):
+    with orgvault.activate("imports/nightly", purpose="a test", ttl=600) as activation:
+        assert activation.credential().data["secret_access_key"] == SECRET
+        assert live() == [activation.id]
+        assert SECRET not in f"{activation!r} {activation.credentials!r} {activation}"
+    assert live() == []
+    activation.end()
+    with pytest.raises(orgvault.OrgVaultError, match="has ended"):
+        activation.renew()
+
+
+def test_the_activation_ends_if_the_block_fails(job):
+    with pytest.raises(ZeroDivisionError), orgvault.activate("imports/nightly"):
+        1 / 0
+    assert live() == []
+
+
+def test_renewal_leaves_one_live_activation(job):
+    with orgvault.activate("imports/nightly") as activation:
+        earlier = activation.id
+        activation.renew()
+        assert activation.id != earlier
+        assert live() == [activation.id]
+
+
+def test_a_refusal_has_the_status_and_the_code_of_the_server(job):
+    with pytest.raises(orgvault.OrgVaultError) as refused:
+        orgvault.activate("exports/nightly")
+    assert (refused.value.status, refused.value.code) == (403, "namespace-not-allowed")
+
+
+def test_a_choice_that_matches_nothing_lists_what_there_is(job):
+    with orgvault.activate("imports/nightly") as activation:
+        with pytest.raises(orgvault.OrgVaultError, match=r"0 credentials .* \(s3\)"):
+            activation.credential("gcs")
+
+
+def test_boto3_works_beyond_the_end_of_its_first_activation(job, moto):
+    with orgvault.activate("imports/nightly", ttl=60) as activation:
+        first = activation.id
+        s3 = orgvault.boto3_session(activation).client("s3", endpoint_url=activation.credential().data["endpoint"])
+        s3.create_bucket(Bucket="nightly")
+        s3.put_object(Bucket="nightly", Key="in.csv", Body=b"id\n1\n")
+        assert s3.get_object(Bucket="nightly", Key="in.csv")["Body"].read() == b"id\n1\n"
+        # 60 seconds are less than the time before expiry at which botocore refreshes: every request renewed.
+        assert activation.id != first
+        assert live() == [activation.id]
+    assert live() == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "message"),
+    [(0o644, "ovi_a", "chmod 600"), (0o600, "ovi_a ovi_b", "one integration token"), (0o600, "é", "one integration token")],
+)
+def test_a_token_file_that_is_not_one_private_token_is_refused(tmp_path, mode, text, message):
+    file = tmp_path / "token"
+    file.write_text(text)
+    file.chmod(mode)
+    with pytest.raises(orgvault.OrgVaultError, match=message) as refused:
+        orgvault.activate("imports/nightly", url="unix:/nowhere", token_file=str(file))
+    assert "ovi_a" not in str(refused.value)
+
+
+@pytest.mark.parametrize("url", ["http://vault.example/v1", "ftp://vault.example", "https://user@vault.example/v1", "https://h:x/v1"])
+def test_an_address_that_would_expose_the_token_or_is_malformed_is_refused(url):
+    with pytest.raises(orgvault.OrgVaultError, match="activation URL"):
+        orgvault.activate("imports/nightly", url=url, token_file="/nowhere")
