@@ -121,7 +121,8 @@ fn a_command_reads_what_was_saved() {
     let stage = Stage::set();
     for (number, secret) in ODD.into_iter().enumerate() {
         let namespace = format!("odd/{number}");
-        let arguments = ["exec", "--namespace", &namespace, "--", "sh", "-c", r#"printf %s "$AWS_SECRET_ACCESS_KEY""#];
+        let script = r#"printf %s "$AWS_SECRET_ACCESS_KEY""#;
+        let arguments = ["exec", "--namespace", &namespace, "--static", "--", "sh", "-c", script];
         let mut command = stage.integration.command(stage.door, &arguments);
         assert_eq!(Run::of(command.current_dir(stage.vault.scratch("work"))).done().stdout, secret);
     }

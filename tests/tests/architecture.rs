@@ -74,7 +74,7 @@ const RUNTIMES: [&str; 5] = ["tokio", "actix-rt", "async-std", "smol", "futures-
 const AMBIENT: [&str; 3] = ["getrandom", "rand", "chrono"];
 const ADAPTERS: [&str; 6] =
     ["vault-crypto", "vault-diesel", "vault-http", "vault-storage", "vault-pkcs11", "vault-client"];
-const STORES: [&str; 3] = ["object_store", "hyper", "hyper-util"];
+const CONNECTIONS: [&str; 2] = ["hyper", "hyper-util"];
 
 #[test]
 fn the_core_knows_no_technology() {
@@ -147,9 +147,10 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
 #[test]
 fn each_technology_lies_under_one_adapter() {
     let metadata = metadata();
-    let rules: [(&[&str], &[&str]); 5] = [
+    let rules: [(&[&str], &[&str]); 6] = [
         (&DATABASES, &["vault-diesel", "vault-tests"]), // tests make files of earlier versions; nobody ships them
-        (&STORES, &["vault-storage"]),
+        (&["object_store"], &["vault-storage"]),
+        (&CONNECTIONS, &["vault-storage", "app"]), // the program serves the tools of a command
         (&["cryptoki"], &["vault-pkcs11"]),
         (&["actix-web", "actix-http", "actix-server", "actix-service"], &["vault-http", "app"]),
         (&["aes-gcm", "aes", "argon2", "pasetors", "hkdf", "hmac", "chacha20poly1305"], &["vault-crypto"]),

@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use vault_testkit::stores::{Azurite, GoogleEmulator, Moto, Scripted, find_tool};
 use vault_tests::binary::Run;
 use vault_tests::{Client, Database, Door, Integration, Vault};
@@ -125,6 +126,49 @@ fn the_aws_command_line_copies_out_of_a_bucket() {
     assert!(moto.list("nightly-exports").contains("out/b.csv"));
 }
 
+/// One client of boto3 for as long as it takes: prints each key that it uses for the first time, and ends with the second.
+const LONG_JOB: &str = r#"
+import boto3, os, time
+s3 = boto3.client("s3")
+used = []
+while len(used) < 2:
+    s3.get_object(Bucket=os.environ["ORGVAULT_BUCKET"], Key="in/a.csv")
+    key = s3._request_signer._credentials.get_frozen_credentials().access_key
+    if key not in used:
+        used.append(key)
+        print(key, flush=True)
+    time.sleep(0.1)
+"#;
+
+/// A key that is replaced in the vault reaches a client that runs, by the first renewal: after 48 s, since an activation lasts a
+/// minute at least.
+#[test]
+fn a_running_client_gets_the_replaced_key() {
+    let (moto, data) = moto();
+    let other = moto.create_user("successor", ALL);
+    moto.judge();
+    let job = Job::with(&[], "s3", &data);
+    fs::write(job.file("job.py"), LONG_JOB).unwrap();
+    let python = find_tool("aws").with_file_name("python3");
+    let mut command = job.command(&["--ttl", "60s"], &format!("exec {} job.py", python.display()));
+    let mut running = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = BufReader::new(running.stdout.take().unwrap());
+    let mut used = || {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    };
+    assert_eq!(used(), data["access_key_id"].as_str().unwrap());
+    let session = job.vault.admin_session();
+    let id = session.list()[0]["id"].as_str().unwrap().to_owned();
+    let mut replaced = data.clone();
+    (replaced["access_key_id"], replaced["secret_access_key"]) = (other.id.clone().into(), other.secret.into());
+    session.replace(&id, &json!({ "data": replaced }), false).expect(201);
+    assert_eq!(used(), other.id);
+    assert!(running.wait().unwrap().success());
+    assert_eq!(job.integration.live(&job.client).len(), 0, "the activation is over");
+}
+
 #[test]
 fn rclone_copies_out_of_a_bucket() {
     let (moto, data) = moto();
@@ -143,11 +187,13 @@ fn a_role_leaves_the_lasting_secret_in_the_vault() {
     let script = r#"aws s3 cp "s3://$ORGVAULT_BUCKET/in/a.csv" here.csv >&2; env"#;
     let run = job.run(&["--vend", "short"], script);
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
-    assert!(run.stdout.contains("AWS_SESSION_TOKEN="), "the keys are those of a session");
+    assert!(run.stdout.contains("AWS_CONTAINER_CREDENTIALS_FULL_URI=") && !run.stdout.contains("AWS_SESSION_TOKEN="));
     for lasting in ["access_key_id", "secret_access_key"] {
         assert!(!run.stdout.contains(data[lasting].as_str().unwrap()), "{lasting}");
     }
     let token = &job.integration.token;
+    let by_variables = job.run(&["--vend", "short", "--static"], script).stdout;
+    assert!(by_variables.contains("AWS_SESSION_TOKEN="), "the keys are those of a session");
     assert!(!run.stdout.contains(token.as_str()) && !run.stdout.contains("ORGVAULT_INTEGRATION"), "{}", run.stdout);
 }
 

@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use support::{ACTIVATION, Door, S3_ID, SECRET, activation, gcs, problem, s3};
+use support::{ACTIVATION, Door, S3_ID, SECRET, activation, ending, gcs, problem, s3};
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().try_into().unwrap()).unwrap()
@@ -31,7 +31,7 @@ fn nothing_is_left(door: &Door) {
 #[test]
 fn a_command_gets_its_variables_and_nothing_of_what_activates() {
     let door = Door::new(201, activation(&[s3()]));
-    let mut command = door.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--", "env", "-0"]);
+    let mut command = door.command(&["exec", "--namespace", "a/b", "--purpose", "p", "--static", "--", "env", "-0"]);
     let displaced = ["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "RCLONE_S3_ENDPOINT"];
     command.envs(displaced.map(|name| (name, "of somebody else"))).env("KEPT", "as it is");
     let ran = support::Ran::of(command.output().unwrap()).done();
@@ -46,6 +46,110 @@ fn a_command_gets_its_variables_and_nothing_of_what_activates() {
     assert_eq!(door.asked()[0], r#"POST /v1/activations {"namespace":"a/b","purpose":"p"}"#);
     nothing_is_left(&door);
     assert_eq!(fs::read_dir(door.path("work")).unwrap().count(), 0, "no vault was made");
+}
+
+/// Asks the endpoint as the AWS tools do, until the answer has `$1`; prints it.
+const ASK_UNTIL: &str = r#"
+until curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI" >answer &&
+    grep -q "$1" answer; do sleep 0.05; done; cat answer"#;
+
+#[test]
+fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
+    let door = Door::new(201, activation(&[s3()]));
+    let script = r#"env; cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"; echo
+        test "$(cat "$AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")" = "$AWS_CONTAINER_AUTHORIZATION_TOKEN"
+        curl -sS "$AWS_CONTAINER_CREDENTIALS_FULL_URI"; echo
+        curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
+    let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+    command.env("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/of/another").env("AWS_ACCESS_KEY_ID", "of another");
+    let ran = support::Ran::of(command.output().unwrap()).done();
+    let (before, document) = ran.rsplit_once('\n').unwrap();
+    let document: serde_json::Value = serde_json::from_str(document).unwrap();
+    assert_eq!((&document["AccessKeyId"], &document["SecretAccessKey"]), (&"AKIA".into(), &SECRET.into()));
+    assert_eq!(
+        (&document["Token"], &document["Expiration"]),
+        (&serde_json::Value::Null, &"2999-11-20T12:00:00Z".into())
+    );
+    assert!(
+        before.ends_with(r#"{"code":"Unauthorized","message":"the token is not that of this endpoint"}"#),
+        "{before}"
+    );
+    assert!(!before.contains(SECRET) && !before.contains("AKIA") && !before.contains("of another"), "{before}");
+    for set in ["ORGVAULT_BUCKET=b", "AWS_REGION=eu-west-1", "RCLONE_CONFIG_ORGVAULT_ENV_AUTH=true"] {
+        assert!(before.lines().any(|line| line == set), "{set}: {before}");
+    }
+    nothing_is_left(&door);
+    let url = before.lines().find_map(|line| line.strip_prefix("AWS_CONTAINER_CREDENTIALS_FULL_URI=http://")).unwrap();
+    let address = url.split_once('/').unwrap().0;
+    assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
+}
+
+/// An answer that was got just now, and has to be renewed at once.
+fn short_lived(credentials: &[String]) -> String {
+    ending("2026-01-01T00:00:00Z", credentials)
+}
+
+#[test]
+fn what_is_renewed_reaches_the_command() {
+    let door = Door::new(201, short_lived(&[s3()]));
+    let replaced = s3().replace("AKIA", "AKIAREPLACED").replace(r#""version":1"#, r#""version":2"#);
+    // One that fails is tried again.
+    door.renew_with(vec![(503, problem(503, "unavailable")), (200, activation(&[replaced]))]);
+    let script = format!(r#"{ASK_UNTIL}; grep -o '"version":2' "$ORGVAULT_CREDENTIAL_FILE""#);
+    let run = ["exec", "--namespace", "a/b", "--ttl", "15m", "--", "sh", "-euc", &script, "sh", "AKIAREPLACED"];
+    let ran = door.run(&run);
+    assert!(ran.stderr.contains(&format!("cannot renew activation {ACTIVATION}: ")), "{ran:?}");
+    assert!(ran.stderr.contains("was renewed after all, until 2999-11-20"), "{ran:?}");
+    let printed = ran.done();
+    assert!(printed.contains("AKIAREPLACED") && printed.contains("2999-11-20") && printed.ends_with("\"version\":2\n"));
+    let asked = door.asked();
+    let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
+    assert_eq!(asked[1..], [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str));
+    assert_eq!(door.left_behind(), 0);
+}
+
+#[test]
+fn what_is_over_is_begun_anew_and_what_moved_stays() {
+    // Where it is over, and where it can no longer be renewed.
+    for (status, code) in [(404, "not-found"), (409, "conflict")] {
+        let (told, tells) = mpsc::channel();
+        let hook = move |line: &str| told.send(line.to_owned()).unwrap_or_default();
+        let door = Door::with_hook(201, short_lived(&[s3()]), Box::new(hook));
+        door.renew_with(vec![(status, problem(status, code))]);
+        let (child, ..) = start(&door, "echo ready; exec sleep 600 >/dev/null");
+        let lines: Vec<String> = tells.iter().take(4).collect();
+        let (begin, end) = ("POST /v1/activations", format!("DELETE /v1/activations/{ACTIVATION}"));
+        assert_eq!(lines, [begin, &format!("{begin}/{ACTIVATION}/renew"), begin, &end], "{code}");
+        kill_process(pid(&child), Signal::TERM).unwrap();
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(143));
+    }
+
+    // The command goes on with the credential that it can use, and is told once for each reason.
+    let door = Door::new(201, short_lived(&[s3()]));
+    let moved = s3().replace("eu-west-1", "us-east-1").replace("AKIA", "AKIAMOVED");
+    let replaced = s3().replace("AKIA", "AKIAREPLACED");
+    door.renew_with(vec![
+        (200, short_lived(&[moved.clone()])),
+        (200, short_lived(&[moved])),
+        (200, short_lived(&[gcs()])),
+        (200, activation(&[replaced])),
+    ]);
+    let ran = door.run(&["exec", "--namespace", "a/b", "--", "sh", "-euc", ASK_UNTIL, "sh", "AKIAREPLACED"]);
+    for said in ["has another endpoint, region, bucket, prefix or role now", "is no longer in the namespace"] {
+        assert_eq!(ran.stderr.matches(said).count(), 1, "{ran:?}");
+    }
+    ran.done();
+    assert_eq!(door.asked().len(), 6);
+}
+
+#[test]
+fn without_refresh_nothing_is_renewed() {
+    let door = Door::new(201, short_lived(&[s3()]));
+    let script =
+        r#"curl -sS -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI""#;
+    let printed = door.exec(&["--no-refresh"], script).done();
+    assert!(printed.contains("the credential has expired"), "{printed}");
+    nothing_is_left(&door);
 }
 
 #[test]

@@ -21,7 +21,17 @@ pub struct ActivateRequest {
     pub vend: Option<String>,
 }
 
-/// An activation that has begun.
+/// The renewal of an activation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RenewRequest {
+    /// The requested lifetime from now, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<i64>,
+}
+
+/// An activation that has begun, or was renewed.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BegunActivation {

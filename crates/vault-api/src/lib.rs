@@ -35,7 +35,7 @@ mod secret;
 
 pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount, ReEnrolment};
 pub use activation::{
-    ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace,
+    ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace, RenewRequest,
     VendedCredential,
 };
 pub use audit::{AuditItem, AuditedCredential};

@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Method;
-use vault_api::{ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedNamespace};
+use vault_api::{ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedNamespace, RenewRequest};
 
 const ACTIVATIONS: &str = "/activations";
 const CHECK: &str = "/activations/check";
@@ -136,6 +136,15 @@ impl ActivationClient {
     /// that was asked for is not to be had.
     pub fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, ClientError> {
         self.send_json(ACTIVATIONS, request)?.json()
+    }
+
+    /// Renews a live activation: its namespace's current credentials, in the form that it was begun with, and another end.
+    ///
+    /// # Errors
+    /// [`ClientError::Problem`] if there is none of this id that lives, and for the reasons of
+    /// [`ActivationClient::activate`].
+    pub fn renew(&self, id: &str, request: &RenewRequest) -> Result<BegunActivation, ClientError> {
+        self.send_json(&[ACTIVATIONS, "/", &encode(id), "/renew"].concat(), request)?.json()
     }
 
     /// The integration's live activations, newest first.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
-use vault_client::{ActivateRequest, ActivationClient, ActivationSettings, CheckRequest, ClientError};
+use vault_client::{ActivateRequest, ActivationClient, ActivationSettings, CheckRequest, ClientError, RenewRequest};
 
 const TOKEN: &str = "ovi_token";
 
@@ -75,6 +75,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
         vec![
             answer("201 Created", &activation),
             answer("200 OK", item),
+            answer("200 OK", &activation),
             answer("200 OK", report),
             answer("204 No Content", ""),
         ],
@@ -87,6 +88,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     assert_eq!(credential.data.into_secret().expose_secret(), data);
     assert_eq!((&*credential.form, credential.expires_at.as_deref()), ("short", Some("2026-11-20T12:00:00Z")));
     assert_eq!(client.list().unwrap()[0].credential_count, 1);
+    assert_eq!(client.renew("a/b", &RenewRequest { ttl: Some(60) }).unwrap().credentials[0].version, 2);
     let check =
         CheckRequest { namespace: "n".into(), operations: vec!["read".into()], until: Some("u".into()), vend: None };
     let checked = client.check(&check).unwrap();
@@ -96,6 +98,7 @@ fn a_namespace_is_activated_listed_checked_and_ended_over_a_socket() {
     for (asked, (line, body)) in asked.iter().zip([
         ("POST /v9/activations ", r#"{"namespace":"n","purpose":"nightly","ttl":60,"vend":"short"}"#),
         ("GET /v9/activations ", ""),
+        ("POST /v9/activations/a%2Fb/renew ", r#"{"ttl":60}"#),
         ("POST /v9/activations/check ", r#"{"namespace":"n","operations":["read"],"until":"u"}"#),
         ("DELETE /v9/activations/%2E%2E%2Fa ", ""),
     ]) {

@@ -8,7 +8,9 @@ mod ttl;
 mod vend;
 mod vended;
 
-pub use form::{Assignment, EnvironmentVariables, Form, FormError, FormName, FormSubject, PrivateFile};
+pub use form::{
+    Assignment, CredentialEndpoint, EnvironmentVariables, Form, FormError, FormName, FormSubject, PrivateFile,
+};
 pub use purpose::Purpose;
 pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};

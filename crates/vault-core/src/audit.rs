@@ -270,6 +270,13 @@ actions! {
     /// An activation that had begun handed nothing out: a credential did not open or has no such form, or the
     /// integration, the namespace or a credential was changed meanwhile.
     ActivationFailed = "activation.failed",
+    /// A renewal began: the credentials of an activation's namespace were read, to be opened for its integration again.
+    ActivationRenewalBegun = "activation.renewal-begun",
+    /// The current credentials of an activation's namespace were issued to its integration again, with a new end.
+    ActivationRenewed = "activation.renewed",
+    /// A renewal that had begun handed nothing out, for the reasons of [`AuditAction::ActivationFailed`]. The activation
+    /// lives until it expires.
+    ActivationRenewalFailed = "activation.renewal-failed",
     /// An integration ended one of its activations.
     ActivationEnded = "activation.ended",
     /// Entries of the audit were read.

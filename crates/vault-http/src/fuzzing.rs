@@ -7,7 +7,8 @@ use crate::answer::time_text;
 use crate::links::next_page;
 use crate::operation::{
     parse_activation, parse_change, parse_check, parse_credential_check, parse_description, parse_integration,
-    parse_invite, parse_login, parse_promotion, parse_replacement, parse_rotation, parse_save, parse_whole,
+    parse_invite, parse_login, parse_promotion, parse_renewal, parse_replacement, parse_rotation, parse_save,
+    parse_whole,
 };
 use crate::problem_response::ProblemResponse;
 use crate::query;
@@ -83,6 +84,7 @@ pub fn integration(body: &[u8]) {
         }
         Ok(written)
     });
+    assert_read_or_refused(body, &|body| Ok(json!({ "ttl": parse_renewal(body)?.as_seconds() })));
     assert_read_or_refused(body, &|body| {
         let request = parse_check(body)?;
         let operations: Vec<_> = request.operations.iter().map(|operation| operation.as_str()).collect();

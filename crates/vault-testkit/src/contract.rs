@@ -729,6 +729,9 @@ macro_rules! activation_contract {
                 what_was_revoked_meanwhile_is_not_handed_out
                 a_hand_out_and_a_deletion_are_decided_one_after_the_other
                 a_rule_that_came_meanwhile_holds
+                an_activation_is_renewed_while_it_lives
+                a_refused_renewal_leaves_the_activation
+                a_renewal_and_an_end_are_decided_one_after_the_other
             }
             check in "ACTIVATION.md" {
                 checks_come_in_rounds

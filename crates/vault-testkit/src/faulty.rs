@@ -160,6 +160,7 @@ ports! {
         take_credentials(command: ForIntegration<TakeCredentials>) -> Vec<TakenCredential>;
         hand_out(command: ForIntegration<HandOut>) -> Option<HandOutRefusal>;
         list_activations(query: ListActivations) -> Vec<Activation>;
+        find_activation(query: FindActivation) -> Option<Activation>;
         end_activation(command: ForIntegration<EndActivation>) -> bool;
         abort_activation(command: AbortActivation) -> ();
         take_checks(act: TakeChecks) -> Vec<DueCheck>;

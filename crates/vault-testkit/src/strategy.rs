@@ -476,6 +476,8 @@ pub(crate) enum ActivatorCommand {
     End(usize, usize),
     /// The holder of a token has what an activation took handed out.
     HandOut(usize, usize),
+    /// The holder of a token renews an activation with what it took.
+    Renew(usize, usize),
     /// An activation is taken back.
     Abort(usize),
 }
@@ -529,6 +531,7 @@ fn activator_command() -> impl Strategy<Value = ActivatorCommand> {
         3 => many().prop_map(Command::List),
         3 => (many(), many()).prop_map(|(token, activation)| Command::End(token, activation)),
         4 => (many(), many()).prop_map(|(token, activation)| Command::HandOut(token, activation)),
+        3 => (many(), many()).prop_map(|(token, activation)| Command::Renew(token, activation)),
         1 => many().prop_map(Command::Abort),
     ]
 }

@@ -395,6 +395,17 @@ wrong_stores! {
     it_hands_out_what_was_deleted: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<HandOut>| command.act.credentials.clear())
     } => hand_out::a_hand_out_and_a_deletion_are_decided_one_after_the_other;
+    it_renews_nothing: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<HandOut>| command.act.renewal = false)
+    } => hand_out::an_activation_is_renewed_while_it_lives;
+    it_gives_up_what_it_does_not_renew: |store: Wrong| {
+        store.altered(|command: &mut ForIntegration<HandOut>| command.act.renewal = false)
+    } => hand_out::a_refused_renewal_leaves_the_activation;
+    it_renews_what_has_ended: |store: Wrong| {
+        store.answering("hand_out", |answer: &mut Result<Option<HandOutRefusal>, StoreError>| {
+            *answer = Ok(Some(HandOutRefusal::Changed));
+        })
+    } => hand_out::a_renewal_and_an_end_are_decided_one_after_the_other;
     it_knows_no_rules: |store: Wrong| {
         store.altered(|command: &mut ForIntegration<HandOut>| {
             for one in &mut command.act.credentials {

@@ -107,6 +107,13 @@ pub(crate) struct ExecArgs {
     pub(crate) wanted: WantedArgs,
     #[command(flatten)]
     pub(crate) choice: ChoiceArgs,
+    /// Do not renew the activation while the command runs
+    #[arg(long)]
+    pub(crate) no_refresh: bool,
+    /// Give an s3 credential to the command in variables, for tools that do not know AWS_CONTAINER_CREDENTIALS_FULL_URI. They keep
+    /// the first one
+    #[arg(long = "static")]
+    pub(crate) is_static: bool,
     /// Command to run, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

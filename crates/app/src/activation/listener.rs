@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use vault_client::{
     ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
-    CheckedNamespace, ClientError, ClientIdentity, ProblemCode,
+    CheckedNamespace, ClientError, ClientIdentity, ProblemCode, RenewRequest,
 };
 use vault_core::integration::IntegrationToken;
 
@@ -17,6 +17,14 @@ use vault_core::integration::IntegrationToken;
 const MAX_TOKEN_FILE: usize = 4 * 1024;
 /// The longest key file that is read, in bytes.
 const MAX_KEY_FILE: usize = 64 * 1024;
+
+/// How a renewal went.
+pub(crate) enum Renewed {
+    /// The activation goes on.
+    Answer(BegunActivation),
+    /// It is over, or a credential has no form any more that it could be renewed in.
+    Refused,
+}
 
 /// The listener. Its errors name what the command line named.
 pub(crate) struct Listener {
@@ -48,6 +56,17 @@ impl Listener {
     pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
         let answer = self.client.activate(request);
         answer.map_err(|error| self.failure(&format!("activate {}", request.namespace), &error))
+    }
+
+    /// Renews an activation, for `ttl` seconds.
+    pub(crate) fn renew(&self, activation: &str, ttl: Option<i64>) -> Result<Renewed, Failure> {
+        match self.client.renew(activation, &RenewRequest { ttl }) {
+            Ok(answer) => Ok(Renewed::Answer(answer)),
+            Err(error) if matches!(error.code(), Some(ProblemCode::NotFound | ProblemCode::Conflict)) => {
+                Ok(Renewed::Refused)
+            }
+            Err(error) => Err(self.failure(&format!("renew activation {activation}"), &error)),
+        }
     }
 
     /// Checks a namespace's credentials.

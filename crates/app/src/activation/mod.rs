@@ -3,9 +3,12 @@
 pub(crate) mod args;
 pub(crate) mod child;
 pub(crate) mod choice;
+pub(crate) mod endpoint;
 pub(crate) mod life;
 pub(crate) mod listener;
 mod names;
 pub(crate) mod opened;
 pub(crate) mod private_files;
+pub(crate) mod renewal;
 pub(crate) mod signals;
+pub(crate) mod supply;

@@ -69,12 +69,18 @@ impl PrivateDirectory {
         }
     }
 
-    /// Writes a file of this name, and gives its path.
+    /// Writes a file of this name, and gives its path. One that is there is replaced at once: whoever reads it reads it whole.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
+        let new = self.path.join(format!("{name}.new"));
         let failed = |error: io::Error| Failure::new(format!("cannot create a temporary file: {error}"));
-        let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(failed)?;
-        file.write_all(content).map_err(failed)?;
+        let write = || {
+            let _ = std::fs::remove_file(&new); // of a write that failed
+            let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            file.write_all(content)?;
+            std::fs::rename(&new, &path)
+        };
+        write().map_err(failed)?;
         Ok(path)
     }
 
@@ -174,7 +180,12 @@ mod tests {
         let file = directory.write("key.json", b"secret").expect("a file");
         assert_eq!((mode(&directory.path), mode(&file)), (0o700, 0o600));
         assert_eq!(std::fs::read(&file).expect("a file"), b"secret");
-        assert!(directory.write("key.json", b"other").is_err(), "what is there is not written over");
+        let mut reader = File::open(&file).expect("a file");
+        directory.write("key.json", b"other").expect("a file");
+        let mut read = String::new();
+        std::io::Read::read_to_string(&mut reader, &mut read).expect("a file");
+        assert_eq!((&*read, &*std::fs::read(&file).expect("a file"), mode(&file)), ("secret", &b"other"[..], 0o600));
+        assert_eq!(entries(&directory.path), 1);
         directory.remove().expect("removed");
         assert_eq!(entries(place.path()), 0);
         let dropped = PrivateDirectory::create(&places, names()).expect("a directory");

@@ -3,25 +3,25 @@
 use super::activate::end;
 use crate::activation::args::{ExecArgs, LISTENER_VARIABLES};
 use crate::activation::child;
-use crate::activation::choice::ChoiceArgs;
+use crate::activation::endpoint::Endpoint;
 use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
 use crate::activation::private_files::{PrivateDirectory, places, remove_abandoned};
+use crate::activation::renewal::Renewal;
 use crate::activation::signals::{Signals, asks_to_stop};
+use crate::activation::supply::{Supply, is_served};
 use crate::failure::Failure;
 use crate::hardening;
 use crate::output::warn;
 use rustix::process::Signal;
-use std::env;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::process::Command;
 use tokio::task::spawn_blocking;
-use vault_core::activation::EnvironmentVariables;
 use vault_core::port::IdGenerator as _;
-use vault_embed::SystemIds;
+use vault_crypto::OsEntropy;
+use vault_embed::{SystemClock, SystemIds};
 
 /// The exit status where `exec` itself failed, as env(1) and timeout(1) have it: commands seldom use it.
 const OWN_FAILURE: u8 = 125;
@@ -35,13 +35,13 @@ fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
     hardening::apply_beside_a_command()?;
     let listener = Arc::new(Listener::open(&args.listener, base_path)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let status = runtime.block_on(activate_and_run(args, listener));
+    let status = runtime.block_on(activate_and_run(args, base_path, listener));
     // Without waiting for a listener that does not answer.
     runtime.shutdown_background();
     status
 }
 
-async fn activate_and_run(args: &ExecArgs, listener: Arc<Listener>) -> Result<u8, Failure> {
+async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Arc<Listener>) -> Result<u8, Failure> {
     // Before anything is begun, so that nothing is left undone.
     let mut signals = Signals::listen()?;
     let places = places();
@@ -54,13 +54,21 @@ async fn activate_and_run(args: &ExecArgs, listener: Arc<Listener>) -> Result<u8
         // If the listener begins the activation all the same, it ends by itself.
         signal = signals.stop() => return Err(stopped(args, signal)),
     };
-    let activation = answer.id.clone();
+    let mut activation = answer.id.clone();
     let run = async {
         let opened = Opened::read(answer)?;
         if let Some(signal) = signals.arrived().await.filter(|signal| asks_to_stop(*signal)) {
             return Err(stopped(args, signal));
         }
-        Run::prepare(&args.command, &args.choice, &opened, &places)?.wait(&mut signals).await
+        let run = Run::prepare(args, &opened, &places).await?;
+        if args.no_refresh {
+            return run.wait(&mut signals, None).await;
+        }
+        let mut renewal = Renewal::new(args, base_path, Arc::new(SystemClock), &opened, &run.supply);
+        drop(opened);
+        let status = run.wait(&mut signals, Some(&mut renewal)).await;
+        renewal.activation().clone_into(&mut activation);
+        status
     };
     let status = run.await;
 
@@ -81,60 +89,48 @@ fn stopped(args: &ExecArgs, signal: Signal) -> Failure {
     Failure::with_status(format!("stopped before {} was started", args.command[0].to_string_lossy()), status)
 }
 
-/// A command and the files that it needs.
+/// A command and its credentials.
 struct Run {
     command: Command,
-    files: Option<PrivateDirectory>,
+    supply: Supply,
 }
 
 impl Run {
-    fn prepare(words: &[OsString], choice: &ChoiceArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
-        let chosen = choice.of(opened, false)?;
-        let environments = chosen.iter().map(|(index, name)| {
-            let subject = opened.subject(*index, name.as_ref());
-            EnvironmentVariables::for_command(&subject)
-                .map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))
-        });
-        let environments = environments.collect::<Result<Vec<_>, _>>()?;
-
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]);
-        for (name, _) in env::vars_os() {
-            let known = name.to_str().unwrap_or_default();
-            if LISTENER_VARIABLES.contains(&known)
-                || environments.iter().any(|environment| environment.displaces(known))
-            {
-                command.env_remove(&name);
-            }
+    async fn prepare(args: &ExecArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
+        let chosen = args.choice.of(opened, false)?;
+        let mut command = Command::new(&args.command[0]);
+        command.args(&args.command[1..]);
+        for name in LISTENER_VARIABLES {
+            command.env_remove(name);
         }
-        let needs_files = environments.iter().any(|environment| !environment.files.is_empty());
+        let endpoint = if !args.is_static && is_served(opened, &chosen) {
+            Some(Endpoint::open(&OsEntropy, Arc::new(SystemClock)).await?)
+        } else {
+            None
+        };
         let ids = SystemIds::default();
-        let files = needs_files.then(|| PrivateDirectory::create(places, || ids.random())).transpose()?;
-        for (number, environment) in environments.iter().enumerate() {
-            for set in &environment.variables {
-                command.env(&set.name, set.value.expose()); // for the command that it was activated for
-            }
-            for file in &environment.files {
-                let name = format!("{number}-{}", file.file_name);
-                if let Some(directory) = &files {
-                    command.env(&file.variable, directory.write(&name, file.content.expose())?); // for the same
-                }
-            }
-        }
-        Ok(Self { command, files })
+        let files = PrivateDirectory::create(places, || ids.random())?;
+        let supply = Supply::give(&mut command, opened, chosen, endpoint, files)?;
+        Ok(Self { command, supply })
     }
 
-    /// Starts it, waits for its end, and removes its files.
-    async fn wait(self, signals: &mut Signals) -> Result<u8, Failure> {
-        if let Some(files) = &self.files {
-            files.share_lock()?;
+    /// Starts it, waits for its end while `renewal` keeps its credentials, and removes its files.
+    async fn wait(self, signals: &mut Signals, renewal: Option<&mut Renewal<'_>>) -> Result<u8, Failure> {
+        let Self { command, mut supply } = self;
+        supply.files().share_lock()?;
+        let child = child::start(command)?;
+        if let Some(pid) = child::pid(&child) {
+            supply.files().record(pid);
         }
-        let child = child::start(self.command)?;
-        if let (Some(files), Some(pid)) = (&self.files, child::pid(&child)) {
-            files.record(pid);
-        }
-        let status = child::wait(child, signals).await;
-        if let Some(Err(flaw)) = self.files.map(PrivateDirectory::remove) {
+        let status = match renewal {
+            Some(renewal) => tokio::select! {
+                biased;
+                status = child::wait(child, signals) => status,
+                never = renewal.keep(&mut supply) => match never {},
+            },
+            None => child::wait(child, signals).await,
+        };
+        if let Err(flaw) = supply.remove() {
             warn(&flaw.to_string());
         }
         status

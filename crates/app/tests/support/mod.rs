@@ -34,10 +34,15 @@ pub fn gcs() -> String {
     format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"raw","data":{data}}}"#)
 }
 
-/// The answer to an activation.
+/// The answer to an activation, which outlives every test.
 pub fn activation(credentials: &[String]) -> String {
+    ending("2999-11-20T12:00:00Z", credentials)
+}
+
+/// The answer to an activation that is over at this time.
+pub fn ending(expires_at: &str, credentials: &[String]) -> String {
     format!(
-        r#"{{"id":"{ACTIVATION}","namespace":"a/b","expires_at":"2026-11-20T12:00:00Z","credentials":[{}]}}"#,
+        r#"{{"id":"{ACTIVATION}","namespace":"a/b","expires_at":"{expires_at}","credentials":[{}]}}"#,
         credentials.join(",")
     )
 }
@@ -51,6 +56,7 @@ pub fn problem(status: u16, code: &str) -> String {
 pub struct Door {
     directory: TempDir,
     end: Arc<Mutex<(u16, String)>>,
+    renewals: Arc<Mutex<Vec<(u16, String)>>>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -67,7 +73,9 @@ impl Door {
         let directory = TempDir::new().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let end = Arc::new(Mutex::new((204, String::new())));
-        let door = Self { directory, end: Arc::clone(&end), asked: Arc::clone(&asked) };
+        let renewals = Arc::new(Mutex::new(Vec::new()));
+        let (of_door, of_asked) = (Arc::clone(&renewals), Arc::clone(&asked));
+        let door = Self { directory, end: Arc::clone(&end), renewals: of_door, asked: of_asked };
         let listener = UnixListener::bind(door.path("socket")).unwrap();
         write_private(&door.path("token"), &token());
         fs::DirBuilder::new().mode(0o700).create(door.runtime()).unwrap();
@@ -82,8 +90,14 @@ impl Door {
                 let (_, sent) = rest.split_once("\r\n\r\n").unwrap();
                 asked.lock().unwrap().push(format!("{line} {sent}").trim_end().to_owned());
                 hook(line);
-                let (status, body) =
-                    if line.starts_with("DELETE ") { end.lock().unwrap().clone() } else { (status, body.clone()) };
+                let (status, body) = if line.starts_with("DELETE ") {
+                    end.lock().unwrap().clone()
+                } else if line.ends_with("/renew") {
+                    let mut renewals = renewals.lock().unwrap();
+                    if renewals.len() > 1 { renewals.remove(0) } else { renewals[0].clone() }
+                } else {
+                    (status, body.clone())
+                };
                 let length = if status == 204 { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
                 stream.write_all(format!("HTTP/1.1 {status} Whatever\r\n{length}\r\n{body}").as_bytes()).unwrap();
             }
@@ -94,6 +108,11 @@ impl Door {
     /// From now on the end of an activation is answered with this status and body.
     pub fn end_with(&self, status: u16, body: String) {
         *self.end.lock().unwrap() = (status, body);
+    }
+
+    /// Renewals are answered with these, one after another, and then with the last one.
+    pub fn renew_with(&self, answers: Vec<(u16, String)>) {
+        *self.renewals.lock().unwrap() = answers;
     }
 
     /// A path of this test's own.

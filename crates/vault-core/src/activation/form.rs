@@ -9,9 +9,11 @@ mod ini;
 mod json;
 mod object_store;
 mod rclone;
+mod served;
 mod shell;
 
 pub use env::{Assignment, EnvironmentVariables, PrivateFile};
+pub use served::CredentialEndpoint;
 
 use super::Vended;
 use crate::credential::{CredentialType, SecretText};
@@ -58,7 +60,7 @@ pub struct FormSubject<'a> {
 
 impl FormSubject<'_> {
     /// When tools should request the credential again.
-    fn ends_at(&self) -> Timestamp {
+    pub fn ends_at(&self) -> Timestamp {
         self.vended.expires_at().map_or(self.expires_at, |end| end.min(self.expires_at))
     }
 

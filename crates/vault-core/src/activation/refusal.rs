@@ -67,7 +67,7 @@ pub struct HandOutFacts<'a> {
     pub integration: Result<(), IntegrationRefusal>,
     /// Whether the namespace is frozen.
     pub frozen: bool,
-    /// Whether the activation's row exists.
+    /// Whether the activation's row exists; of one that is renewed, whether it lives.
     pub begun: bool,
     /// The first moment at which the activation is over.
     pub expires_at: Timestamp,

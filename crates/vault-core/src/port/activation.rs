@@ -35,7 +35,7 @@ pub struct NewActivation {
 pub struct TakeCredentials {
     /// The namespace, compared exactly; the principal's patterns cover it.
     pub namespace: Namespace,
-    /// The activation that this begins; `None` for a check.
+    /// The activation that this begins; `None` for a check, and for the renewal of one.
     pub activation: Option<NewActivation>,
     /// The most credentials that the namespace may have.
     pub most: usize,
@@ -146,6 +146,9 @@ pub struct RecordCheck {
 pub struct HandOut {
     /// The activation that was begun.
     pub activation: ActivationId,
+    /// Whether it was handed out before, and is renewed: then it must still live, gets the end and the number of
+    /// credentials that this command says, and outlives a refusal.
+    pub renewal: bool,
     /// The first moment at which it is over.
     pub expires_at: Timestamp,
     /// Its namespace.
@@ -167,6 +170,17 @@ pub struct ListActivations {
     pub after: Option<ActivationId>,
     /// At most so many.
     pub limit: usize,
+    /// Now.
+    pub now: Timestamp,
+}
+
+/// Reads one live activation of an integration.
+#[derive(Clone, Debug)]
+pub struct FindActivation {
+    /// Whose.
+    pub principal: IntegrationPrincipal,
+    /// Which.
+    pub activation: ActivationId,
     /// Now.
     pub now: Timestamp,
 }
@@ -218,12 +232,16 @@ pub trait ActivationRepository: Send + Sync {
 
     /// Decides by [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be issued,
     /// serialised like the first transaction, and also with deletion and replacement of the credentials. `None`: they are
-    /// issued, and the command's record says so. After a refusal the activation is gone and [`HandOut::refused`] recorded.
+    /// issued, and the command's record says so. After a refusal [`HandOut::refused`] is recorded, and the activation is
+    /// gone, unless this was to renew it. Renewals and the end of one activation are decided one after the other.
     /// A principal that may not act is [`HandOutRefusal::Denied`], not an error.
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError>;
 
     /// Reads a page of the integration's live activations, newest first (by id, descending).
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;
+
+    /// The integration's activation, if it has a live one with this id.
+    async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError>;
 
     /// Ends an activation of the integration and deletes its row. `false`: it has no live one with this id. Of several
     /// calls at once, one returns `true`.

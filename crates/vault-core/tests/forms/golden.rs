@@ -1,8 +1,8 @@
 //! Each form as its tool's documentation has it.
 
 use super::samples::*;
-use vault_core::activation::{EnvironmentVariables, Form, FormError, FormName, Vended};
-use vault_core::credential::CredentialType;
+use vault_core::activation::{CredentialEndpoint, EnvironmentVariables, Form, FormError, FormName, Vended};
+use vault_core::credential::{CredentialType, SecretText};
 
 fn named(form: Form, vended: &Vended, name: &str) -> String {
     let name = FormName::parse(name).unwrap();
@@ -178,8 +178,8 @@ fn env() {
     );
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
-        "unset ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID ORGVAULT_ROLE_ARN \
-         ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
+         ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
         exported(&render(Form::Env, &short_gcs()).unwrap()),
@@ -246,7 +246,7 @@ fn a_command_gets_all_that_tools_read() {
     assert_eq!(value("RCLONE_CONFIG_ORGVAULT_SECRET_ACCESS_KEY"), Some("s"));
     assert_eq!(value("ORGVAULT_ROLE_ARN"), Some("arn:aws:iam::123456789012:role/batch"));
     let files = |environment: EnvironmentVariables| {
-        let files = environment.files.into_iter();
+        let files = environment.files.into_iter().filter(|file| file.variable != "ORGVAULT_CREDENTIAL_FILE");
         files
             .map(|file| (file.variable, String::from_utf8(file.content.expose().to_vec()).unwrap()))
             .collect::<Vec<_>>()
@@ -259,6 +259,63 @@ fn a_command_gets_all_that_tools_read() {
     let headers = files(of(&link("https://h/", "Bearer y")));
     assert_eq!(headers, [("ORGVAULT_HEADERS_FILE".to_owned(), "Authorization: Bearer y\n".to_owned())]);
     assert!(files(of(&plain_s3())).is_empty());
+    let whole = of(&gcs()).files.pop().unwrap();
+    assert_eq!(
+        (&*whole.variable, whole.content.expose()),
+        ("ORGVAULT_CREDENTIAL_FILE", render(Form::Json, &gcs()).unwrap().as_bytes())
+    );
+}
+
+/// Of an S3-style credential whose tools ask an endpoint for it, the key is in its answer alone. All else is as without one.
+#[test]
+fn a_served_command_is_led_to_its_endpoint() {
+    let endpoint = CredentialEndpoint { url: "http://127.0.0.1:1/c".to_owned(), token: SecretText::from("shown") };
+    let of = |vended: &Vended| EnvironmentVariables::for_served_command(&subject(vended, None), &endpoint).unwrap();
+    for (vended, config) in
+        [(s3("AKIA", "secret", "token"), "[default]\ns3 =\n    addressing_style = path\n"), (plain_s3(), "[default]\n")]
+    {
+        let (served, plain) = (of(&vended), EnvironmentVariables::for_command(&subject(&vended, None)).unwrap());
+        let text = served.document.as_ref().unwrap().expose();
+        let document: serde_json::Value = serde_json::from_str(text).unwrap();
+        let value = |name: &str, environment: &EnvironmentVariables| {
+            let set = environment.variables.iter().find(|set| set.name == name);
+            set.map(|set| set.value.expose().to_owned())
+        };
+        assert_eq!(document["AccessKeyId"].as_str().map(str::to_owned), value("AWS_ACCESS_KEY_ID", &plain));
+        assert_eq!(document["SecretAccessKey"].as_str().map(str::to_owned), value("AWS_SECRET_ACCESS_KEY", &plain));
+        assert_eq!(document["Token"].as_str().map(str::to_owned), value("AWS_SESSION_TOKEN", &plain));
+        assert!(document["Token"].is_null() || document["Token"].is_string());
+        assert!(document["Expiration"].as_str().unwrap().ends_with('Z'));
+        assert_eq!(value("AWS_CONTAINER_CREDENTIALS_FULL_URI", &served).as_deref(), Some("http://127.0.0.1:1/c"));
+        assert_eq!(value("AWS_CONTAINER_AUTHORIZATION_TOKEN", &served).as_deref(), Some("shown"));
+        assert_eq!(value("RCLONE_CONFIG_ORGVAULT_ENV_AUTH", &served).as_deref(), Some("true"));
+        assert_eq!(value("AWS_REGION", &served), value("AWS_REGION", &plain));
+        let secret = document["SecretAccessKey"].as_str().unwrap();
+        assert!(
+            served
+                .variables
+                .iter()
+                .all(|set| !set.value.expose().contains(secret) && !set.name.ends_with("ACCESS_KEY_ID"))
+        );
+        let file = |name: &str| {
+            let file = served.files.iter().find(|file| file.variable == name).unwrap();
+            String::from_utf8(file.content.expose().to_vec()).unwrap()
+        };
+        assert_eq!(file("AWS_CONFIG_FILE"), config);
+        assert_eq!(
+            (file("AWS_SHARED_CREDENTIALS_FILE"), file("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")),
+            (String::new(), "shown".to_owned())
+        );
+        for name in ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ACCESS_KEY_ID"] {
+            assert!(served.displaces(name), "{name}");
+        }
+    }
+    let served = of(&gcs());
+    assert!(served.document.is_none());
+    assert_eq!(
+        format!("{served:?}"),
+        format!("{:?}", EnvironmentVariables::for_command(&subject(&gcs(), None)).unwrap())
+    );
 }
 
 /// The lines after the first, which unsets.

@@ -129,6 +129,7 @@ impl World {
         let actor = Actor::Integration(principal.integration);
         let act = HandOut {
             activation,
+            renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
             namespace: activated(),
             credentials: credentials.iter().map(first).collect(),

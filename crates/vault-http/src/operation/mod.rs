@@ -31,10 +31,11 @@ mod shown;
 pub(crate) use {
     accounts::change::parse as parse_change, accounts::invite::parse as parse_invite,
     activation::begin::parse as parse_activation, activation::check::parse as parse_check,
-    check_credential::parse as parse_credential_check, describe::parse as parse_description,
-    document::parse as parse_whole, integrations::create::parse as parse_integration,
-    integrations::rotate::parse as parse_rotation, log_in::parse as parse_login, promote::parse as parse_promotion,
-    replace::parse as parse_replacement, save::parse as parse_save,
+    activation::renew::parse as parse_renewal, check_credential::parse as parse_credential_check,
+    describe::parse as parse_description, document::parse as parse_whole,
+    integrations::create::parse as parse_integration, integrations::rotate::parse as parse_rotation,
+    log_in::parse as parse_login, promote::parse as parse_promotion, replace::parse as parse_replacement,
+    save::parse as parse_save,
 };
 
 pub(crate) use activation::ActivationApi;
@@ -196,6 +197,7 @@ impl Inner {
             Operation::Activate
             | Operation::ListActivations
             | Operation::EndActivation
+            | Operation::RenewActivation
             | Operation::CheckNamespace
             | Operation::Metrics
             | Operation::None => Err(ProblemResponse::not_found()),

@@ -44,6 +44,7 @@ pub(crate) enum Operation {
     Activate,
     ListActivations,
     EndActivation,
+    RenewActivation,
     CheckNamespace,
     Console,
     ConsoleFile,
@@ -67,7 +68,7 @@ impl Operation {
 
     /// Whether one integration may ask for it only so often: what opens credentials.
     pub(crate) const fn opens(self) -> bool {
-        matches!(self, Self::Activate | Self::CheckNamespace)
+        matches!(self, Self::Activate | Self::RenewActivation | Self::CheckNamespace)
     }
 
     /// The operation's name.
@@ -114,6 +115,7 @@ impl Operation {
             Self::Activate => "activate",
             Self::ListActivations => "list-activations",
             Self::EndActivation => "end-activation",
+            Self::RenewActivation => "renew-activation",
             Self::CheckNamespace => "check-namespace",
             Self::Console => "console",
             Self::ConsoleFile => "console-file",

@@ -103,7 +103,7 @@ pub(super) static PUBLIC: [Address; 36] = [
 ];
 
 /// The activation listener.
-pub(super) static ACTIVATION: [Address; 5] = [
+pub(super) static ACTIVATION: [Address; 6] = [
     Address {
         template: "{base}/activations",
         methods: &[("GET", Operation::ListActivations), ("POST", Operation::Activate)],
@@ -112,6 +112,11 @@ pub(super) static ACTIVATION: [Address; 5] = [
     // Before the next one, which has its form.
     Address { template: "{base}/activations/check", methods: &[("POST", Operation::CheckNamespace)], allow: "POST" },
     Address { template: "{base}/activations/{id}", methods: &[("DELETE", Operation::EndActivation)], allow: "DELETE" },
+    Address {
+        template: "{base}/activations/{id}/renew",
+        methods: &[("POST", Operation::RenewActivation)],
+        allow: "POST",
+    },
     LIVE,
     READY,
 ];

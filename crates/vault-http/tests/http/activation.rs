@@ -292,3 +292,31 @@ fn a_whole_namespace_fits_into_one_answer() {
         assert!(response.body.len() > 1_600_000);
     }
 }
+
+#[test]
+fn an_integration_renews_its_own_activations_only() {
+    let world = World::start();
+    let door = world.door();
+    let admin = world.token(Role::Admin);
+    world.save(&admin, "imports", "before");
+    let (_, token) = world.integration(&admin, "nightly", &["imports"]);
+    let (_, neighbour) = world.integration(&admin, "hourly", &["imports"]);
+    let begun = door.activate(&token, "imports").json();
+    let id = begun["id"].as_str().unwrap();
+    let renew =
+        |token: &str, id: &str, body: Value| door.send_json(&format!("POST /v1/activations/{id}/renew"), token, &body);
+    for (token, id) in [(&neighbour, id), (&token, UNKNOWN), (&token, "x"), (&token, "%2e%2e")] {
+        assert_problem(&renew(token, id, json!({})), 404, "not-found", id);
+    }
+    assert_problem(&renew(&token, id, json!({"ttl": 59})), 422, "refused-value", "ttl");
+    assert_problem(&renew(&token, id, json!({"namespace": "imports"})), 400, "malformed-request", "namespace");
+
+    let response = renew(&token, id, json!({"ttl": 120}));
+    assert_standard_headers(&response, "a renewal");
+    assert_eq!(response.status, 200);
+    let renewed = response.json();
+    assert_eq!((&renewed["id"], &renewed["credentials"]), (&begun["id"], &begun["credentials"]));
+    let live = door.live(&token);
+    assert_eq!((live.len(), &live[0]["expires_at"]), (1, &renewed["expires_at"]));
+    assert_ne!(renewed["expires_at"], begun["expires_at"]);
+}

@@ -13,7 +13,7 @@ const JSON: &str = "Content-Type: application/json";
 fn protected() -> Vec<String> {
     let routes = activation_routes().filter(|route| !matches!(route.operation, "live" | "ready"));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
     lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x")).collect()
 }
 

@@ -528,6 +528,23 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "renew-activation",
+        tag: "Activation",
+        summary: "Get the current credentials of an activation, and extend it",
+        caller: Integration,
+        request: takes::<RenewRequest>(|| json!({"ttl": 3600})),
+        answer: One(one::<BegunActivation>()),
+        problems: &[
+            P::NamespaceNotAllowed,
+            P::Frozen,
+            P::NotFound,
+            P::Conflict,
+            P::NamespaceTooLarge,
+            P::TooManyRequests,
+        ],
+        ..DEFAULT
+    },
+    Operation {
         name: "check-namespace",
         tag: "Activation",
         summary: "Try the credentials of a namespace without getting them",

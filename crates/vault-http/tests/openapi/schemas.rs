@@ -249,6 +249,7 @@ pub(crate) fn refine(schemas: &mut Map<String, Value>) {
             json!({"pattern": NAMESPACE, "minLength": 1, "maxLength": Namespace::MAX_LENGTH}),
         ),
         ("ActivateRequest", "ttl", json!({"minimum": 60, "maximum": 43_200, "default": 3_600})),
+        ("RenewRequest", "ttl", json!({"minimum": 60, "maximum": 43_200, "default": 3_600})),
         ("ActivateRequest", "purpose", json!({"minLength": 1, "maxLength": Purpose::MAX_LENGTH})),
         ("ActivateRequest", "vend", json!({"enum": FORMS})),
         (

@@ -389,7 +389,8 @@ async fn denied(world: &Activators<'_>, principal: &IntegrationPrincipal, refusa
     let outcome = world.store.take_credentials(dry(world.take(principal, "nothing-here"))).await.settled();
     assert_eq!(outcome, Err(denial));
     assert_eq!(world.store.list_activations(world.list_activations(principal)).await.settled(), Err(denial));
-    let command = world.end_activation(principal, ActivationId::from_uuid(world.ids.random()));
-    assert_eq!(world.store.end_activation(command).await.settled(), Err(denial));
+    let unknown = ActivationId::from_uuid(world.ids.random());
+    assert_eq!(world.store.find_activation(world.find_activation(principal, unknown)).await.settled(), Err(denial));
+    assert_eq!(world.store.end_activation(world.end_activation(principal, unknown)).await.settled(), Err(denial));
     assert_eq!(world.audit_length().await, entries);
 }

@@ -17,9 +17,9 @@ use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     ActivationRepository, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CredentialChange,
-    EndActivation, Find, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository, HandOut, IdGenerator,
-    IntegrationChange, IntegrationKey, IntegrationRepository, KeyedDigester, List, ListActivations, NamePosition,
-    NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
+    EndActivation, Find, FindActivation, ForIntegration, FoundIntegration, FreezeNamespace, FreezeRepository, HandOut,
+    IdGenerator, IntegrationChange, IntegrationKey, IntegrationRepository, KeyedDigester, List, ListActivations,
+    NamePosition, NewActivation, SaveCredential, StoredMetadata, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::{Principal, Scope};
 
@@ -154,6 +154,7 @@ impl<S: ?Sized> World<'_, S> {
         };
         let act = HandOut {
             activation,
+            renewal: false,
             expires_at: self.now().plus_seconds(ACTIVATION_SECONDS),
             namespace: namespace(name),
             credentials: credentials.iter().map(first).collect(),
@@ -161,6 +162,23 @@ impl<S: ?Sized> World<'_, S> {
             refused: self.audit(AuditAction::ActivationFailed),
         };
         self.by(principal, AuditAction::NamespaceActivated, act)
+    }
+
+    /// Hands the first versions of `credentials` out again, with an end that is as far from now as that of a new activation.
+    pub(super) fn renew(
+        &self,
+        principal: &IntegrationPrincipal,
+        activation: ActivationId,
+        credentials: &[CredentialId],
+    ) -> ForIntegration<HandOut> {
+        let refused = self.audit(AuditAction::ActivationRenewalFailed);
+        let handed_out = self.hand_out(principal, "contract", activation, credentials).act;
+        let act = HandOut { renewal: true, refused, ..handed_out };
+        self.by(principal, AuditAction::ActivationRenewed, act)
+    }
+
+    pub(super) fn find_activation(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> FindActivation {
+        FindActivation { principal: principal.clone(), activation, now: self.now() }
     }
 
     pub(super) fn list_activations(&self, principal: &IntegrationPrincipal) -> ListActivations {

@@ -2,12 +2,12 @@
 
 use super::ActivationSubject;
 use super::activation::live;
-use super::activators::Activators;
+use super::activators::{ACTIVATION_SECONDS, Activators};
 use super::idempotency::digest;
 use super::tools::{namespace, with};
 use super::world::undescribed;
 use std::sync::Arc;
-use vault_core::activation::{HandOutRefusal, SignedRule, VendRule, VendedForm};
+use vault_core::activation::{Activation, HandOutRefusal, SignedRule, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
@@ -127,4 +127,74 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
         act.credentials[0].form = VendedForm::Short;
     });
     assert_eq!(world.store.hand_out(short).await.unwrap(), None);
+}
+
+/// A live activation gets another end and the number of credentials that were handed out now. It is found by its
+/// integration alone, and only while it lives.
+pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let first = world.saved_in("contract").await.id;
+    let (principal, neighbour) =
+        (world.activator(&world.integration().await), world.activator(&world.integration().await));
+    let (id, _) = world.activate(&principal, "contract").await;
+    let begun = world.activations(&principal).await;
+    let found = async |who, id| world.store.find_activation(world.find_activation(who, id)).await.unwrap();
+    assert_eq!(found(&principal, id).await.as_ref(), begun.first());
+    assert_eq!(found(&neighbour, id).await, None);
+
+    world.clock.advance_seconds(ACTIVATION_SECONDS - 1);
+    let both = [first, world.saved_in("contract").await.id];
+    assert_eq!(world.store.hand_out(world.renew(&principal, id, &both)).await.unwrap(), None);
+    let renewed =
+        Activation { expires_at: world.now().plus_seconds(ACTIVATION_SECONDS), credentials: 2, ..begun[0].clone() };
+    assert_eq!(found(&principal, id).await.as_ref(), Some(&renewed));
+    assert_eq!(world.activations(&principal).await, [renewed]);
+    assert_eq!(world.audited(AuditAction::ActivationRenewed).await, 1);
+
+    let refused = async |who| world.store.hand_out(world.renew(who, id, &both)).await.unwrap();
+    assert_eq!(refused(&neighbour).await, Some(HandOutRefusal::Ended));
+    world.clock.advance_seconds(ACTIVATION_SECONDS);
+    assert_eq!(found(&principal, id).await, None);
+    assert_eq!(refused(&principal).await, Some(HandOutRefusal::Ended));
+    assert_eq!(live(&world, &principal).await, []);
+    assert_eq!(world.audited(AuditAction::ActivationRenewed).await, 1);
+    assert_eq!(world.audited(AuditAction::ActivationRenewalFailed).await, 2);
+}
+
+/// After a refusal, which is recorded, the activation lives as long as it would have without it.
+pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let saved = [world.saved_in("contract").await.id];
+    let principal = world.activator(&world.integration().await);
+    let (id, _) = world.activate(&principal, "contract").await;
+    let before = world.activations(&principal).await;
+    world.clock.advance_seconds(1);
+    let renew = async |act: &dyn Fn(&mut HandOut)| {
+        let command = with(world.renew(&principal, id, &saved), act);
+        world.store.hand_out(command).await.unwrap()
+    };
+    assert_eq!(renew(&|act| act.credentials[0].version = 2).await, Some(HandOutRefusal::Changed));
+    let now = world.now();
+    assert_eq!(renew(&|act| act.expires_at = now).await, Some(HandOutRefusal::Expired));
+    world.set_frozen("contract", true).await;
+    assert_eq!(renew(&|_| {}).await, Some(HandOutRefusal::Frozen));
+    assert_eq!(world.activations(&principal).await, before);
+    assert_eq!(world.audited(AuditAction::ActivationRenewalFailed).await, 3);
+    world.set_frozen("contract", false).await;
+    assert_eq!(renew(&|_| {}).await, None);
+}
+
+/// A renewal and the end of its activation at once: the activation is gone in any case.
+pub async fn a_renewal_and_an_end_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
+    let world = Activators::new(suite).await;
+    let saved = [world.saved_in("contract").await.id];
+    let principal = world.activator(&world.integration().await);
+    for _ in 0..8 {
+        let (id, _) = world.activate(&principal, "contract").await;
+        let (store, renewal) = (Arc::clone(&world.store), world.renew(&principal, id, &saved));
+        let renewed = tokio::spawn(async move { store.hand_out(renewal).await.unwrap() });
+        assert!(world.store.end_activation(world.end_activation(&principal, id)).await.unwrap());
+        assert!(matches!(renewed.await.unwrap(), None | Some(HandOutRefusal::Ended)));
+        assert_eq!(live(&world, &principal).await, []);
+    }
 }

@@ -86,7 +86,8 @@ impl Activators {
                 let command = pair.world.end_activation(principal, pick(&self.activations, activation).id);
                 both!(pair, end_activation(command)).map(drop)
             }
-            ActivatorCommand::HandOut(token, activation) => self.hand_out(pair, token, activation).await,
+            ActivatorCommand::HandOut(token, activation) => self.hand_out(pair, token, activation, false).await,
+            ActivatorCommand::Renew(token, activation) => self.hand_out(pair, token, activation, true).await,
             ActivatorCommand::Abort(activation) => {
                 if self.activations.is_empty() {
                     return Ok(());
@@ -181,11 +182,12 @@ impl Activators {
         Ok(())
     }
 
-    async fn hand_out(&self, pair: Pair<'_>, token: usize, activation: usize) -> Result<(), Difference> {
+    async fn hand_out(&self, pair: Pair<'_>, token: usize, activation: usize, renewal: bool) -> Result<(), Difference> {
         let (Some(principal), false) = (self.principal(token), self.activations.is_empty()) else { return Ok(()) };
         let Begun { id, namespace, taken } = pick(&self.activations, activation);
         let command = with(pair.world.hand_out(principal, "contract", *id, taken), |act| {
             act.namespace = namespace.clone();
+            act.renewal = renewal;
         });
         both!(pair, hand_out(command)).map(drop)
     }

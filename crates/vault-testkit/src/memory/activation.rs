@@ -10,9 +10,9 @@ use vault_core::integration::{
     Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
 };
 use vault_core::port::{
-    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, ForIntegration,
-    FoundIntegration, HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials,
-    TakenCredential,
+    AbortActivation, ActivationRepository, CHECK_AGAIN_SECONDS, CredentialUse, DueCheck, EndActivation, FindActivation,
+    ForIntegration, FoundIntegration, HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks,
+    TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -49,6 +49,13 @@ impl ActivationRepository for MemoryStore {
             live.sort_by_key(|activation| std::cmp::Reverse(activation.id));
             live.truncate(query.limit);
             Ok(live)
+        })?
+    }
+
+    async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
+        self.decide(|state| {
+            state.judge_integration(&query.principal, query.now).map_err(Denial::Integration)?;
+            Ok(state.live_activations(&query.principal, query.now).find(|live| live.id == query.activation).cloned())
         })?
     }
 
@@ -156,7 +163,7 @@ fn take(
 
 fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandOutRefusal> {
     let ForIntegration { principal, now, audit, act } = command;
-    let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = act;
+    let HandOut { activation, renewal, expires_at, namespace, credentials, purpose, refused } = act;
     let organization = principal.organization;
     let current: Vec<_> = state
         .credentials_of(organization)
@@ -166,13 +173,20 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
     let facts = HandOutFacts {
         integration: state.judge_integration(&principal, now),
         frozen: state.frozen.contains_key(&(organization, namespace)),
-        begun: state.activations.get(&activation).is_some_and(|row| row.integration == principal.integration),
+        begun: state
+            .activations
+            .get(&activation)
+            .is_some_and(|row| row.integration == principal.integration && (!renewal || row.is_live(now))),
         expires_at,
         current: &current,
     };
     match judge_hand_out(&facts, &credentials, now) {
         Ok(()) => {
             state.audit.push(audit);
+            if renewal && let Some(row) = state.activations.get_mut(&activation) {
+                row.expires_at = expires_at;
+                row.credentials = u32::try_from(credentials.len()).unwrap_or(u32::MAX);
+            }
             for one in &credentials {
                 let uses = state.uses.entry((organization, one.credential)).or_default();
                 if uses.iter().any(|noted| (noted.activation, noted.at) == (activation, now)) {
@@ -190,7 +204,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
             None
         }
         Err(refusal) => {
-            state.activations.retain(|id, row| *id != activation || row.organization != organization);
+            state.activations.retain(|id, row| renewal || *id != activation || row.organization != organization);
             state.audit.push(refused);
             Some(refusal)
         }

@@ -9,7 +9,7 @@ use vault_core::integration::{IntegrationRefusal, IntegrationState};
 use vault_core::network::Network;
 use vault_core::port::{Event, SealError, StoreError};
 use vault_core::sealed::Blob;
-use vault_core::usecase::activations::ActivationRequest;
+use vault_core::usecase::activations::{ActivationRequest, RenewalRequest};
 use vault_core::usecase::integrations::CreateIntegrationRequest;
 use vault_core::{Error, Refusal};
 
@@ -275,4 +275,63 @@ async fn live_activations_are_listed_page_by_page() {
         }
     }
     assert_eq!((listed, cursor), (begun, None));
+}
+
+#[tokio::test]
+async fn a_renewal_hands_out_what_is_current() {
+    let mut setting = Setting::new().await;
+    setting.live_limit = 1;
+    let first = setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let neighbour = setting.principal(&setting.integration("hourly", &["imports"]).await.token).await;
+    let activated = setting.activated(&principal, "imports", VendMode::Short).await.unwrap();
+    let renewal = RenewalRequest { activation: activated.id, ttl: ActivationTtl::parse(Some(900)).unwrap() };
+    let renew = async |principal| setting.activations().renew(principal, renewal).await;
+    assert!(matches!(renew(&neighbour).await, Err(Error::Refused(Refusal::NotFound))));
+
+    setting.clock.advance_seconds(599);
+    let second = setting.saved(setting.acme, "imports", ROLE_S3).await;
+    // The limit of live activations is reached, and a renewal begins none.
+    let renewed = renew(&principal).await.unwrap();
+    assert_eq!((renewed.id, renewed.namespace.as_str()), (activated.id, "imports"));
+    assert_eq!(renewed.expires_at, setting.now().plus_seconds(900));
+    let forms: Vec<_> = renewed.credentials.iter().map(|one| (one.id, one.vended.form())).collect();
+    assert_eq!(forms, [(first, VendedForm::Short), (second, VendedForm::Short)], "in the form of the beginning");
+    let live = setting.live(&principal).await.unwrap();
+    assert_eq!((live.len(), live[0].credentials, live[0].expires_at), (1, 2, renewed.expires_at));
+    let subject = Subject::Activation(activated.id);
+    for action in [AuditAction::ActivationRenewalBegun, AuditAction::ActivationRenewed] {
+        let records = setting.audited(action);
+        assert_eq!((records.len(), records[0].subject), (1, subject));
+        assert_eq!(records[0].note.as_ref().unwrap().namespace.as_str(), "imports");
+    }
+    assert_eq!(setting.audited(AuditAction::ActivationRenewed)[0].note.as_ref().unwrap().credentials.len(), 2);
+
+    setting.freeze("imports").await;
+    assert!(matches!(renew(&principal).await, Err(Error::Refused(Refusal::Frozen))));
+    assert_eq!(setting.live(&principal).await.unwrap(), live, "it lives until it expires");
+    assert_eq!(setting.audited(AuditAction::ActivationRefusedFrozen).len(), 1);
+    setting.clock.advance_seconds(900);
+    assert!(matches!(renew(&principal).await, Err(Error::Refused(Refusal::NotFound))));
+}
+
+#[tokio::test]
+async fn a_renewal_that_fails_leaves_the_activation() {
+    let setting = Setting::new().await;
+    setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
+    let activated = setting.activated(&principal, "imports", VendMode::Short).await.unwrap();
+    let live = setting.live(&principal).await.unwrap();
+    let plain = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let renewal = RenewalRequest { activation: activated.id, ttl: ActivationTtl::parse(None).unwrap() };
+    let refused = setting.activations().renew(&principal, renewal).await;
+    let no_role = Refusal::NotVended { credential: plain, reason: CheckReason::NoRole };
+    assert!(matches!(refused, Err(Error::Refused(refusal)) if refusal == no_role));
+    assert_eq!(setting.live(&principal).await.unwrap(), live);
+    let failed = &setting.audited(AuditAction::ActivationRenewalFailed)[0];
+    assert_eq!(failed.subject, Subject::Credential(plain));
+    assert_eq!(failed.note.as_ref().unwrap().credentials.len(), 1, "what the storage had issued by then");
+
+    setting.set_state("nightly", IntegrationState::Disabled).await;
+    assert!(denied(setting.activations().renew(&principal, renewal).await, IntegrationRefusal::Disabled));
 }

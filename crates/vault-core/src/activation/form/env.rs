@@ -32,9 +32,11 @@ pub struct EnvironmentVariables {
     pub variables: Vec<Assignment>,
     /// Files.
     pub files: Vec<PrivateFile>,
+    /// What the endpoint of [`EnvironmentVariables::for_served_command`] answers.
+    pub document: Option<SecretText>,
     kind: CredentialType,
     /// What rclone's own variables for the remote begin with.
-    remote_prefix: String,
+    pub(super) remote_prefix: String,
     /// Whether the variables have the names that tools read, without a prefix.
     plain: bool,
 }
@@ -48,6 +50,10 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AWS_SESSION_TOKEN",
             "AWS_SECURITY_TOKEN",
             "AWS_CREDENTIAL_EXPIRATION",
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
             "AWS_ENDPOINT",
             "AWS_ENDPOINT_URL",
             "AWS_ENDPOINT_URL_S3",
@@ -130,8 +136,12 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
     }
 }
 
+/// The lines of the AWS tools' configuration that have the bucket in the path.
+pub(super) const ADDRESSING: &str = "s3 =\n    addressing_style = path\n";
+
 /// Our own variables: those that one credential does not set must not be left of another.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
+    "ORGVAULT_CREDENTIAL_FILE",
     "ORGVAULT_BUCKET",
     "ORGVAULT_KEY_PREFIX",
     "ORGVAULT_PATH_STYLE_ACCESS",
@@ -144,8 +154,8 @@ const OWN: [&str; 9] = [
 ];
 
 impl EnvironmentVariables {
-    /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place,
-    /// and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
+    /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place, a file of
+    /// [`Form::Json`], and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
     ///
     /// # Errors
     /// A value cannot stand in a variable.
@@ -158,8 +168,12 @@ impl EnvironmentVariables {
             variables.push(Assignment { name, value });
         }
         let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
+        let whole = Form::Json.render(subject)?;
+        let whole =
+            ("ORGVAULT_CREDENTIAL_FILE", "credential.json", SecretBytes::from(whole.expose().as_bytes().to_vec()));
         let files = files(subject.vended)
             .into_iter()
+            .chain([whole])
             .map(|(variable, file_name, content)| PrivateFile {
                 variable: format!("{prefix}{variable}"),
                 file_name,
@@ -167,7 +181,14 @@ impl EnvironmentVariables {
             })
             .collect();
         let remote_prefix = format!("RCLONE_CONFIG_{remote}_");
-        Ok(Self { variables, files, kind: subject.vended.kind(), remote_prefix, plain: subject.name.is_none() })
+        Ok(Self {
+            variables,
+            files,
+            document: None,
+            kind: subject.vended.kind(),
+            remote_prefix,
+            plain: subject.name.is_none(),
+        })
     }
 
     /// Whether a variable that the command would inherit must not reach it, because the credential's tools would mix it
@@ -347,8 +368,8 @@ fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
         other => {
             // The AWS tools have no variable for it.
             let path_style = S3View::of(other).and_then(|view| view.path_style_access).unwrap_or(false);
-            let config = b"[default]\ns3 =\n    addressing_style = path\n".to_vec();
-            let file = ("AWS_CONFIG_FILE", "aws-config", SecretBytes::from(config));
+            let config = ["[default]\n", ADDRESSING].concat();
+            let file = ("AWS_CONFIG_FILE", "aws-config", SecretBytes::from(config.into_bytes()));
             path_style.then_some(file).into_iter().collect()
         }
     }

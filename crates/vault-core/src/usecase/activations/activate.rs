@@ -1,6 +1,7 @@
-//! Activate a namespace: its credentials, opened for an integration for a while, in the form that it requests.
+//! Activate a namespace: its credentials, opened for an integration for a while, in the form that it requests. And renew
+//! an activation: the same once more, with another end.
 
-use super::open::{Opened, Opening};
+use super::open::{Occasion, Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
 use crate::activation::{
     Activated, ActivatedCredential, ActivationTtl, HandOutRefusal, HandedOut, Purpose, VendMode, Vended, VendedForm,
@@ -13,7 +14,7 @@ use crate::error::{Error, Refusal};
 use crate::id::{ActivationId, CredentialId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
-use crate::port::{Event, HandOut, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder};
+use crate::port::{Event, FindActivation, HandOut, NewActivation, NoteActivated, ShortLived, StoreError, VendOrder};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
@@ -28,6 +29,21 @@ pub struct ActivationRequest {
     pub ttl: ActivationTtl,
     /// In which form.
     pub vend: VendMode,
+}
+
+/// What an integration requests for an activation that lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewalRequest {
+    /// The activation.
+    pub activation: ActivationId,
+    /// For how long from now.
+    pub ttl: ActivationTtl,
+}
+
+/// What is to be handed out.
+enum Wanted<'a> {
+    Begin(&'a ActivationRequest),
+    Renewal(RenewalRequest),
 }
 
 /// How one attempt to activate went.
@@ -84,9 +100,24 @@ impl Activations {
         principal: &IntegrationPrincipal,
         request: ActivationRequest,
     ) -> Result<Activated, Error> {
+        self.settle(principal, &Wanted::Begin(&request)).await
+    }
+
+    /// Renews a live activation of the integration: issues the current credentials of its namespace, in the form that it was
+    /// begun with, and gives it another end. Judged like a new activation, and it does not count as another one. After a
+    /// refusal the activation lives until it expires.
+    ///
+    /// # Errors
+    /// As [`Activations::activate`], without [`Refusal::TooManyLive`]; [`Refusal::NotFound`]: the integration has no live
+    /// activation of this id.
+    pub async fn renew(&self, principal: &IntegrationPrincipal, request: RenewalRequest) -> Result<Activated, Error> {
+        self.settle(principal, &Wanted::Renewal(request)).await
+    }
+
+    async fn settle(&self, principal: &IntegrationPrincipal, wanted: &Wanted<'_>) -> Result<Activated, Error> {
         let mut principal = principal.clone();
         for restarts in 0..=RESTARTS {
-            let attempt = match self.attempt(&principal, &request, restarts).await {
+            let attempt = match self.attempt(&principal, wanted, restarts).await {
                 Ok(Attempt::Failed(error)) if restarts == 0 && error.is_unknown_key() => {
                     Attempt::Again(principal.clone())
                 }
@@ -105,16 +136,31 @@ impl Activations {
     async fn attempt(
         &self,
         principal: &IntegrationPrincipal,
-        request: &ActivationRequest,
+        wanted: &Wanted<'_>,
         restarts: usize,
     ) -> Result<Attempt, StoreError> {
         let now = self.environment.now();
-        let end = now.plus_seconds(request.ttl.as_seconds().into());
-        let expires_at = principal.expires_at.map_or(end, |last| end.min(last));
-        let id = ActivationId::from_uuid(self.environment.ids.ordered(now));
-        let activation = NewActivation { id, expires_at, vend: request.vend, limit: self.live_limit };
-        let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
-        let opening = Opening { namespace, purpose, activation: Some(activation) };
+        let ends = |ttl: ActivationTtl| {
+            let end = now.plus_seconds(ttl.as_seconds().into());
+            principal.expires_at.map_or(end, |last| end.min(last))
+        };
+        let (opening, activation, expires_at, vend) = match wanted {
+            Wanted::Begin(request) => {
+                let id = ActivationId::from_uuid(self.environment.ids.ordered(now));
+                let (expires_at, vend, limit) = (ends(request.ttl), request.vend, self.live_limit);
+                let occasion = Occasion::Begin(NewActivation { id, expires_at, vend, limit });
+                let (namespace, purpose) = (request.namespace.clone(), request.purpose.clone());
+                (Opening { namespace, purpose, occasion }, id, expires_at, vend)
+            }
+            Wanted::Renewal(RenewalRequest { activation, ttl }) => {
+                let (principal, activation) = (principal.clone(), *activation);
+                let found = self.store.find_activation(FindActivation { principal, activation, now }).await?;
+                let Some(found) = found else { return Ok(Attempt::Failed(Refusal::NotFound.into())) };
+                let occasion = Occasion::Renewal(activation);
+                let opening = Opening { namespace: found.namespace, purpose: None, occasion };
+                (opening, activation, ends(*ttl), found.vend)
+            }
+        };
         let opened = match self.open(principal, &opening, restarts).await? {
             Ok(opened) => opened,
             Err(error) => return Ok(Attempt::Failed(error)),
@@ -122,13 +168,13 @@ impl Activations {
         let minute = now.floor_to_minute();
         let unnoted = opened.iter().filter(|one| one.last_activated_at.is_none_or(|last| last < minute));
         let unnoted: Vec<_> = unnoted.map(|one| one.id).collect();
-        let until = Until { principal, namespace: &request.namespace, activation: id, now, expires_at };
-        let (credentials, failed) = self.vend_all(opened, until, request.vend).await;
+        let until = Until { principal, namespace: &opening.namespace, activation, now, expires_at };
+        let (credentials, failed) = self.vend_all(opened, until, vend).await;
         if let Some((credential, reason)) = failed {
             self.abort(principal, &opening, credential, left(&credentials)).await?;
             return Ok(Attempt::Failed(Refusal::NotVended { credential, reason }.into()));
         }
-        match self.hand_out(principal, &opening, id, &credentials).await? {
+        match self.hand_out(principal, &opening, until, &credentials).await? {
             None => {
                 if !unnoted.is_empty() {
                     let organization = principal.organization;
@@ -136,8 +182,7 @@ impl Activations {
                     let _ =
                         self.store.note_activated(NoteActivated { organization, credentials: unnoted, minute }).await;
                 }
-                let namespace = opening.namespace;
-                Ok(Attempt::Done(Activated { id, namespace, expires_at, credentials }))
+                Ok(Attempt::Done(Activated { id: activation, namespace: opening.namespace, expires_at, credentials }))
             }
             Some(refusal) => self.refused(principal, &opening, refusal).await,
         }
@@ -148,22 +193,26 @@ impl Activations {
         &self,
         principal: &IntegrationPrincipal,
         opening: &Opening,
-        activation: ActivationId,
+        until: Until<'_>,
         credentials: &[ActivatedCredential],
     ) -> Result<Option<HandOutRefusal>, StoreError> {
         let handed_out: Vec<_> = credentials.iter().map(ActivatedCredential::handed_out).collect();
+        let Until { activation, expires_at, .. } = until;
         let subject = Subject::Activation(activation);
         let failed = opening.note(principal, left(credentials));
+        let renewal = matches!(opening.occasion, Occasion::Renewal(_));
         let act = HandOut {
             activation,
-            expires_at: opening.activation.as_ref().map_or(self.environment.now(), |new| new.expires_at),
+            renewal,
+            expires_at,
             namespace: opening.namespace.clone(),
             credentials: handed_out.clone(),
             purpose: opening.purpose.clone(),
-            refused: self.record(principal, AuditAction::ActivationFailed, subject, failed),
+            refused: self.record(principal, opening.occasion.failure(), subject, failed),
         };
         let note = opening.note(principal, handed_out);
-        let command = self.command(principal, AuditAction::NamespaceActivated, subject, note, act);
+        let action = if renewal { AuditAction::ActivationRenewed } else { AuditAction::NamespaceActivated };
+        let command = self.command(principal, action, subject, note, act);
         let (activated, failed) = (Event::recorded(&command.audit), Event::recorded(&command.act.refused));
         let outcome = self.store.hand_out(command).await?;
         self.environment.emit(if outcome.is_none() { activated } else { failed });

@@ -2,7 +2,7 @@
 //! without issuing them.
 
 use super::activate::{Issued, Until};
-use super::open::{Opened, Opening};
+use super::open::{Occasion, Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
 use crate::activation::{ActivationTtl, ShortData, VendMode, VendedForm};
 use crate::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation, StorageReach, judge_locally, reach};
@@ -53,7 +53,7 @@ impl Activations {
         request: CheckNamespaceRequest,
     ) -> Result<Vec<CheckedCredential>, Error> {
         let CheckNamespaceRequest { namespace, operations, until, vend } = request;
-        let opening = Opening { namespace: namespace.clone(), purpose: None, activation: None };
+        let opening = Opening { namespace: namespace.clone(), purpose: None, occasion: Occasion::Check };
         let opened = self.open_for_check(principal, &opening).await?;
         let now = self.environment.now();
         let asked = Asked { operations, until, now };

@@ -1,4 +1,4 @@
-//! What integrations do with their token: activate a namespace, check it, list and end activations. The one context
+//! What integrations do with their token: activate a namespace, check it, list, renew and end activations. The one context
 //! that opens credentials.
 //!
 //! Every method may be cancelled, but run them to their end. A cancelled [`Activations::activate`] hands nothing out;
@@ -12,7 +12,7 @@ mod open;
 mod own;
 mod recheck;
 
-pub use activate::ActivationRequest;
+pub use activate::{ActivationRequest, RenewalRequest};
 pub use check::{CheckNamespaceRequest, CheckedCredential};
 
 pub(super) use check::authenticates;

@@ -1,11 +1,11 @@
-//! Open a namespace's credentials for an integration: what activations and checks have in common.
+//! Open a namespace's credentials for an integration: what activations, renewals and checks have in common.
 
 use super::Activations;
 use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose, VendRule};
 use crate::audit::{AuditAction, AuditNote, Subject};
 use crate::credential::CredentialData;
 use crate::error::{Error, Refusal};
-use crate::id::{CredentialId, OrganizationId};
+use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::port::{
@@ -18,8 +18,28 @@ use crate::time::Timestamp;
 pub(super) struct Opening {
     pub(super) namespace: Namespace,
     pub(super) purpose: Option<Purpose>,
-    /// The activation that it begins; `None` for a check.
-    pub(super) activation: Option<NewActivation>,
+    pub(super) occasion: Occasion,
+}
+
+/// The operation that credentials are opened for.
+#[derive(Clone, Debug)]
+pub(super) enum Occasion {
+    /// An activation begins.
+    Begin(NewActivation),
+    /// A live activation is renewed.
+    Renewal(ActivationId),
+    /// Their storages are to be asked.
+    Check,
+}
+
+impl Occasion {
+    /// The action that is recorded when nothing is handed out.
+    pub(super) const fn failure(&self) -> AuditAction {
+        match self {
+            Self::Begin(_) | Self::Check => AuditAction::ActivationFailed,
+            Self::Renewal(_) => AuditAction::ActivationRenewalFailed,
+        }
+    }
 }
 
 /// A credential, open.
@@ -106,14 +126,14 @@ impl Activations {
         left: Vec<HandedOut>,
     ) -> Result<(), StoreError> {
         let note = opening.note(principal, left);
-        let audit = self.record(principal, AuditAction::ActivationFailed, Subject::Credential(failed), note);
+        let audit = self.record(principal, opening.occasion.failure(), Subject::Credential(failed), note);
         let recorded = Event::recorded(&audit);
-        match &opening.activation {
-            Some(activation) => {
+        match &opening.occasion {
+            Occasion::Begin(activation) => {
                 let (organization, activation) = (principal.organization, activation.id);
                 self.store.abort_activation(AbortActivation { organization, activation, audit }).await?;
             }
-            None => self.store.append(vec![audit]).await?,
+            Occasion::Renewal(_) | Occasion::Check => self.store.append(vec![audit]).await?,
         }
         self.environment.emit(recorded);
         Ok(())
@@ -124,15 +144,16 @@ impl Activations {
         principal: &IntegrationPrincipal,
         opening: &Opening,
     ) -> Result<Vec<TakenCredential>, StoreError> {
-        let (action, subject) = match &opening.activation {
-            Some(activation) => (AuditAction::ActivationBegun, Subject::Activation(activation.id)),
-            None => (AuditAction::NamespaceChecked, Subject::Vault),
+        let (action, subject, activation) = match &opening.occasion {
+            Occasion::Begin(new) => (AuditAction::ActivationBegun, Subject::Activation(new.id), Some(new.clone())),
+            Occasion::Renewal(id) => (AuditAction::ActivationRenewalBegun, Subject::Activation(*id), None),
+            Occasion::Check => (AuditAction::NamespaceChecked, Subject::Vault, None),
         };
-        let (namespace, activation) = (opening.namespace.clone(), opening.activation.clone());
+        let namespace = opening.namespace.clone();
         let act = TakeCredentials { namespace, activation, most: MAX_CREDENTIALS };
         let note = opening.note(principal, Vec::new());
         let command = self.command(principal, action, subject, note, act);
-        let checked = opening.activation.is_none().then(|| Event::recorded(&command.audit));
+        let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
         let taken = self.store.take_credentials(command).await?;
         // An activation is told of when it has ended, well or not.
         if let Some(checked) = checked {

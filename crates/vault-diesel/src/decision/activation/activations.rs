@@ -9,15 +9,15 @@ use crate::failure::Failure;
 use crate::schema::activations;
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{ExpressionMethods as _, QueryDsl as _};
+use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{Activation, HandOutRefusal, VendMode};
 use vault_core::digest::Digest;
 use vault_core::id::{ActivationId, OrganizationId};
 use vault_core::integration::IntegrationPrincipal;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    AbortActivation, ActivationRepository, DueCheck, EndActivation, ForIntegration, FoundIntegration, HandOut,
-    ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials, TakenCredential,
+    AbortActivation, ActivationRepository, DueCheck, EndActivation, FindActivation, ForIntegration, FoundIntegration,
+    HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials, TakenCredential,
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
@@ -44,6 +44,10 @@ impl ActivationRepository for Store {
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
         self.read(query, |connection, query| Box::pin(list(connection, query))).await
+    }
+
+    async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
+        self.read(query, |connection, query| Box::pin(find(connection, query))).await
     }
 
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
@@ -79,6 +83,20 @@ macro_rules! live_of {
 
 pub(crate) use live_of;
 
+/// Of an activation, what [`decode`] reads.
+macro_rules! columns {
+    () => {
+        (
+            activations::id,
+            activations::namespace,
+            activations::vend,
+            activations::credentials,
+            activations::begun_at,
+            activations::expires_at,
+        )
+    };
+}
+
 type ActivationRow = (Read<ActivationId>, Read<Namespace>, Read<VendMode>, i64, i64, i64);
 
 fn decode(principal: &IntegrationPrincipal, row: ActivationRow) -> Result<Activation, Failure> {
@@ -103,16 +121,18 @@ async fn list(connection: &mut Connection, query: &ListActivations) -> Result<Ve
     let newest_first = live_of!(query.principal, query.now)
         .filter(activations::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
         .order(activations::id.desc())
-        .select((
-            activations::id,
-            activations::namespace,
-            activations::vend,
-            activations::credentials,
-            activations::begun_at,
-            activations::expires_at,
-        ));
+        .select(columns!());
     let rows: Vec<ActivationRow> = load_page!(newest_first, connection, query.limit).await?;
     rows.into_iter().map(|row| decode(&query.principal, row)).collect()
+}
+
+async fn find(connection: &mut Connection, query: &FindActivation) -> Result<Option<Activation>, Failure> {
+    judge(connection, &query.principal, query.now).await?.map_err(Denial::Integration)?;
+    let live = own_activation!(query.principal, query.activation)
+        .filter(activations::expires_at.gt(query.now.as_millis()))
+        .select(columns!());
+    let row: Option<ActivationRow> = live.get_result(connection).await.optional()?;
+    row.map(|row| decode(&query.principal, row)).transpose()
 }
 
 impl Decision<IntegrationPrincipal> for EndActivation {

@@ -1,6 +1,6 @@
 //! The last decision of an activation, after all waiting.
 
-use super::super::backend::{Connection, RunQuery, execute_each, for_share, together};
+use super::super::backend::{Connection, RunQuery, execute_each, for_share, for_update, together};
 use super::super::integration::freezes::frozen_since;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
@@ -8,6 +8,7 @@ use super::activator::{judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
 use crate::stored::{Read, ToIdText as _};
+use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, judge_hand_out};
 use vault_core::id::CredentialId;
@@ -31,8 +32,9 @@ impl Decision<IntegrationPrincipal> for HandOut {
         command: &ForIntegration<Self>,
         integration: Result<(), IntegrationRefusal>,
     ) -> Decided<Option<HandOutRefusal>> {
-        let HandOut { activation, expires_at, namespace, credentials, purpose, refused } = &command.act;
+        let HandOut { activation, renewal, expires_at, namespace, credentials, purpose, refused } = &command.act;
         let organization = command.principal.organization;
+        let stands = !renewal || take_live(connection, command).await?;
         let begun = own_activation!(command.principal, activation).select(activations::begun_at);
         let wanted: Vec<_> = credentials.iter().map(|one| one.credential.text()).collect();
         // By id, as all take them who take several. Whoever deletes or replaces one comes before or after.
@@ -54,7 +56,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
         let facts = HandOutFacts {
             integration,
             frozen: frozen.is_some(),
-            begun: begun.is_some(),
+            begun: stands && begun.is_some(),
             expires_at: *expires_at,
             current: &current,
         };
@@ -73,18 +75,38 @@ impl Decision<IntegrationPrincipal> for HandOut {
                         ))
                         .on_conflict_do_nothing()
                 });
+                if *renewal {
+                    update(own_activation!(command.principal, activation))
+                        .set((
+                            activations::expires_at.eq(expires_at.as_millis()),
+                            activations::credentials.eq(i64::try_from(credentials.len()).unwrap_or(i64::MAX)),
+                        ))
+                        .execute(connection)
+                        .await?;
+                }
                 let entry = audit::entry(&command.audit);
                 let _: (Vec<usize>, usize) =
                     together!(connection, |own| execute_each!(own, uses), |own| entry.execute(own).await)?;
                 Ok(Verdict::Recorded(None))
             }
             Err(refusal) => {
-                remove(connection, organization, *activation).await?;
+                if !*renewal {
+                    remove(connection, organization, *activation).await?;
+                }
                 audit::record(connection, refused).await?;
                 Ok(Verdict::RefusedOnRecord(Some(refusal)))
             }
         }
     }
+}
+
+/// Takes the row of the activation that is to be renewed, if it lives: whoever ends or renews it comes before or after.
+async fn take_live(connection: &mut Connection, command: &ForIntegration<HandOut>) -> Result<bool, Failure> {
+    let live = own_activation!(command.principal, command.act.activation)
+        .filter(activations::expires_at.gt(command.now.as_millis()))
+        .select(activations::begun_at);
+    let taken: Option<i64> = for_update!(live).get_result(connection).await.optional()?;
+    Ok(taken.is_some())
 }
 
 /// A credential's id, version and rule.

@@ -49,7 +49,7 @@ pub(super) fn parse_vend(text: &str) -> Result<VendMode, FieldError> {
         .ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be raw, short or prefer-short"))
 }
 
-fn begun(activated: &Activated) -> Result<BegunActivation, ProblemResponse> {
+pub(super) fn begun(activated: &Activated) -> Result<BegunActivation, ProblemResponse> {
     Ok(BegunActivation {
         id: activated.id.to_string(),
         namespace: activated.namespace.to_string(),

@@ -5,6 +5,7 @@ pub(super) mod begin;
 pub(super) mod check;
 mod end;
 mod list;
+pub(super) mod renew;
 
 use super::{complete, probe};
 use crate::activation::ActivationParts;
@@ -63,6 +64,7 @@ impl Inner {
             Operation::Activate => begin::run(self, call, body).await,
             Operation::ListActivations => list::run(self, call, body).await,
             Operation::EndActivation => end::run(self, call, body).await,
+            Operation::RenewActivation => renew::run(self, call, body).await,
             Operation::CheckNamespace => check::run(self, call, body).await,
             Operation::Live => {
                 body.ignore().await?;

@@ -1,0 +1,255 @@
+//! The address on this machine at which the AWS tools of a command ask for its credential: the endpoint of the container
+//! credential provider ("AWS SDKs and Tools Reference Guide"). It always answers with what was renewed last.
+//!
+//! It listens on 127.0.0.1 and a port of the operating system's choice, for as long as `exec` runs. A request must show the
+//! endpoint's token and name its address as host; where the operating system tells whose connection it is, it must be this user's.
+
+use crate::failure::Failure;
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::geteuid;
+use secrecy::{ExposeSecret, SecretString};
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use subtle::ConstantTimeEq as _;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use vault_core::credential::SecretText;
+use vault_core::port::{Clock, Entropy};
+use vault_core::time::Timestamp;
+use zeroize::Zeroizing;
+
+const PATH: &str = "/credential";
+/// How many connections are answered at a time; others wait.
+const CONNECTIONS: usize = 64;
+/// How long a connection may take, from its head to its answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How many random bytes a token carries.
+const TOKEN_BYTES: usize = 32;
+
+/// What is answered, until when.
+pub(crate) struct Served {
+    /// The document.
+    pub(crate) document: SecretText,
+    /// The first moment at which it no longer works.
+    pub(crate) expires_at: Timestamp,
+}
+
+/// The endpoint, listening.
+pub(crate) struct Endpoint(Arc<Inner>);
+
+struct Inner {
+    address: SocketAddrV4,
+    token: SecretString,
+    served: Mutex<Option<Served>>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Endpoint {
+    /// An endpoint that answers, from a task of the current runtime, until the runtime ends. Until [`Endpoint::serve`] it has
+    /// no credential.
+    pub(crate) async fn open(entropy: &dyn Entropy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let failed = |error| Failure::new(format!("cannot listen on 127.0.0.1 for the command's tools: {error}"));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
+        let SocketAddr::V4(address) = listener.local_addr().map_err(failed)? else {
+            return Err(Failure::new("127.0.0.1 is no IPv4 address on this machine"));
+        };
+        let inner = Arc::new(Inner { address, token: token(entropy)?, served: Mutex::new(None), clock });
+        tokio::spawn(accept(listener, Arc::clone(&inner)));
+        Ok(Self(inner))
+    }
+
+    /// Where the tools ask.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}{PATH}", self.0.address)
+    }
+
+    /// What they must show.
+    pub(crate) fn token(&self) -> &SecretString {
+        &self.0.token
+    }
+
+    /// Answers with `served` from now on.
+    pub(crate) fn serve(&self, served: Served) {
+        *self.0.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
+    }
+}
+
+fn token(entropy: &dyn Entropy) -> Result<SecretString, Failure> {
+    let mut bytes = Zeroizing::new([0; TOKEN_BYTES]);
+    entropy.fill(&mut *bytes)?;
+    let mut text = String::with_capacity(2 * TOKEN_BYTES);
+    for byte in bytes.iter() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(digit.into(), 16).unwrap_or_default());
+        }
+    }
+    Ok(SecretString::from(text))
+}
+
+async fn accept(listener: TcpListener, inner: Arc<Inner>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok((stream, peer)) = listener.accept().await else {
+            // Too many open files, say: others may close theirs.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let inner = Arc::clone(&inner);
+        tokio::spawn(async move {
+            let _place = place;
+            let service = service_fn(|request: Request<Incoming>| {
+                let response = inner.answer(&request, peer);
+                async move { Ok::<_, Infallible>(response) }
+            });
+            let connection = hyper::server::conn::http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(DEADLINE)
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service);
+            let _ = tokio::time::timeout(DEADLINE, connection).await; // whoever is gone is told nothing
+        });
+    }
+}
+
+impl Inner {
+    fn answer(&self, request: &Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
+        let header = |name| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
+        if header(HOST) != self.address.to_string().as_bytes() || !self.is_ours(peer) {
+            return refusal(StatusCode::FORBIDDEN, "this endpoint serves one command, at its own address");
+        }
+        // Compared with what was shown.
+        let shown = header(AUTHORIZATION).ct_eq(self.token.expose_secret().as_bytes());
+        if !bool::from(shown) {
+            return refusal(StatusCode::UNAUTHORIZED, "the token is not that of this endpoint");
+        }
+        if request.method() != Method::GET {
+            return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
+        }
+        if request.uri().path() != PATH {
+            return refusal(StatusCode::NOT_FOUND, "nothing is here");
+        }
+        let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
+        match served.as_ref().filter(|served| self.clock.now() < served.expires_at) {
+            // Whoever shows the token is whom it is for.
+            Some(Served { document, .. }) => response(StatusCode::OK, document.expose().to_owned()),
+            None => refusal(StatusCode::SERVICE_UNAVAILABLE, "the credential has expired and could not be renewed yet"),
+        }
+    }
+
+    /// Whether the other end belongs to this user or root, as far as the operating system tells.
+    fn is_ours(&self, peer: SocketAddr) -> bool {
+        let SocketAddr::V4(peer) = peer else { return false };
+        let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
+        owner(&table, peer, self.address).is_none_or(|user| user == 0 || user == geteuid().as_raw())
+    }
+}
+
+/// The user of the connection from `local` to `remote` in `/proc/net/tcp` (proc_pid_net(5)).
+fn owner(table: &str, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
+    let spelt =
+        |address: SocketAddrV4| format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
+    let (local, remote) = (spelt(local), spelt(remote));
+    table.lines().find_map(|line| {
+        let mut columns = line.split_ascii_whitespace();
+        let found = columns.nth(1)? == local && columns.next()? == remote;
+        columns.nth(4).filter(|_| found)?.parse().ok()
+    })
+}
+
+/// The provider's form of an error.
+fn refusal(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
+    let code = status.canonical_reason().unwrap_or_default();
+    response(status, serde_json::json!({ "code": code, "message": message }).to_string())
+}
+
+fn response(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, hyper::header::HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpStream;
+    use vault_crypto::OsEntropy;
+
+    struct At(Mutex<i64>);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(*self.0.lock().expect("a time"))
+        }
+    }
+
+    fn ask(address: SocketAddrV4, line: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        write!(stream, "{line} HTTP/1.1\r\n{headers}\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn only_who_has_the_token_is_answered_and_only_while_the_credential_works() {
+        let clock = Arc::new(At(Mutex::new(0)));
+        let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
+        let address = endpoint.0.address;
+        let (host, token) = (address.to_string(), endpoint.token().expose_secret().to_owned());
+        assert_eq!((token.len(), endpoint.url()), (64, format!("http://{host}/credential")));
+        let get = "GET /credential";
+        let right = [("Host", &*host), ("Authorization", &*token)];
+        assert_eq!(ask(address, get, &right).0, 503);
+        let (document, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
+        endpoint.serve(Served { document, expires_at });
+        assert_eq!(ask(address, get, &right), (200, r#"{"Token":null}"#.to_owned()));
+        let bearer = format!("Bearer {token}");
+        for (line, headers, status) in [
+            (get, &[("Host", &*host)][..], 401),
+            (get, &[("Host", &*host), ("Authorization", "")], 401),
+            (get, &[("Host", &*host), ("Authorization", &token[1..])], 401),
+            (get, &[("Host", &*host), ("Authorization", &bearer)], 401),
+            (get, &[("Host", "localhost"), ("Authorization", &token)], 403),
+            (get, &[("Host", "attacker.example"), ("Authorization", &token)], 403),
+            (get, &[("Authorization", &token)], 403),
+            ("POST /credential", &right, 405),
+            ("GET /", &right, 404),
+            ("GET /credential/", &right, 404),
+        ] {
+            let (found, body) = ask(address, line, headers);
+            assert_eq!(found, status, "{line} {headers:?}: {body}");
+            assert!(!body.contains(&token), "{body}");
+        }
+        *clock.0.lock().expect("a time") = 1_000;
+        assert_eq!(ask(address, get, &right).0, 503);
+    }
+
+    #[test]
+    fn the_owner_of_a_connection_is_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
+            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0\n   \
+            1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 30 10 -1\n   \
+            2: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1\n";
+        let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+        if cfg!(target_endian = "little") {
+            assert_eq!(owner(table, at(50_000), at(8_080)), Some(1_001));
+        }
+        assert_eq!(owner(table, at(50_001), at(8_080)), None);
+        assert_eq!(owner("", at(50_000), at(8_080)), None);
+    }
+}

@@ -1,0 +1,152 @@
+//! The renewal of an activation while its command runs: what has changed reaches the command where its tools look.
+
+use super::args::ExecArgs;
+use super::listener::{Listener, Renewed};
+use super::opened::Opened;
+use super::supply::Supply;
+use crate::failure::Failure;
+use crate::output::warn;
+use crate::text::rfc3339;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use vault_client::BegunActivation;
+use vault_core::port::Clock;
+use vault_core::time::Timestamp;
+
+/// How long before its end something is renewed at the earliest, in milliseconds: 5 minutes.
+const LONGEST_MARGIN: i64 = 300_000;
+/// The share of its time that is left then: a fifth.
+const MARGIN_SHARE: i64 = 5;
+/// The time from one renewal to the next at least, in milliseconds.
+const SHORTEST_TIME: i64 = 1_000;
+/// How long it takes until a failed renewal is tried again for the first time; each time after it takes twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest time until a failed renewal is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// How long is slept at a time, so that a machine that was suspended goes on by its clock.
+const SLICE: Duration = Duration::from_secs(30);
+
+/// An activation that is kept alive.
+pub(crate) struct Renewal<'a> {
+    args: &'a ExecArgs,
+    base_path: Option<&'a str>,
+    clock: Arc<dyn Clock>,
+    activation: String,
+    expires_at: Timestamp,
+    /// The first end of the activation and its credentials.
+    ends_at: Timestamp,
+}
+
+impl<'a> Renewal<'a> {
+    /// Of an activation that has just begun, and whose credentials are `supply`.
+    pub(crate) fn new(
+        args: &'a ExecArgs,
+        base_path: Option<&'a str>,
+        clock: Arc<dyn Clock>,
+        opened: &Opened,
+        supply: &Supply,
+    ) -> Self {
+        let (activation, expires_at) = (opened.activation.clone(), opened.expires_at);
+        Self { args, base_path, clock, activation, expires_at, ends_at: supply.ends_at(expires_at) }
+    }
+
+    /// The activation, as it is called now: where one was over, another was begun.
+    pub(crate) fn activation(&self) -> &str {
+        &self.activation
+    }
+
+    /// Renews it when that is due, one request at a time, until this is dropped.
+    pub(crate) async fn keep(&mut self, supply: &mut Supply) -> Infallible {
+        loop {
+            self.sleep_until(due(self.clock.now(), self.ends_at)).await;
+            let mut pause = FIRST_PAUSE;
+            while let Err(failure) = self.renew(supply).await {
+                if pause == FIRST_PAUSE {
+                    let end = rfc3339(self.ends_at);
+                    warn(&format!(
+                        "{failure}\n  The command keeps its credentials until {end}; trying again until then and after"
+                    ));
+                }
+                sleep(pause).await;
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
+            if pause > FIRST_PAUSE {
+                warn(&format!(
+                    "activation {} was renewed after all, until {}",
+                    self.activation,
+                    rfc3339(self.expires_at)
+                ));
+            }
+        }
+    }
+
+    async fn sleep_until(&self, due: Timestamp) {
+        while let Ok(left @ 1..) = u64::try_from(due.millis_since(self.clock.now())) {
+            sleep(SLICE.min(Duration::from_millis(left))).await;
+        }
+    }
+
+    async fn renew(&mut self, supply: &mut Supply) -> Result<(), Failure> {
+        // Opened anew each time: the token's file may hold another one by now.
+        let listener = Arc::new(Listener::open(&self.args.listener, self.base_path)?);
+        let (asking, activation) = (Arc::clone(&listener), self.activation.clone());
+        let ttl = self.args.wanted.request().ttl;
+        let answer = match spawn_blocking(move || asking.renew(&activation, ttl)).await?? {
+            Renewed::Answer(answer) => answer,
+            Renewed::Refused => self.begin_another(listener).await?,
+        };
+        let opened = Opened::read(answer)?;
+        (self.activation, self.expires_at) = (opened.activation.clone(), opened.expires_at);
+        supply.take(&opened)?;
+        self.ends_at = supply.ends_at(self.expires_at);
+        Ok(())
+    }
+
+    /// Another activation, in place of one that is over or can no longer be renewed.
+    async fn begin_another(&self, listener: Arc<Listener>) -> Result<BegunActivation, Failure> {
+        let (request, before) = (self.args.wanted.request(), self.activation.clone());
+        let begun = spawn_blocking(move || {
+            let begun = listener.activate(&request)?;
+            // It may live; if this fails, it ends by itself.
+            let _ = listener.end(&before);
+            Ok::<_, Failure>(begun)
+        });
+        begun.await?
+    }
+}
+
+/// When that which was got at `now` and ends at `end` is to be renewed.
+fn due(now: Timestamp, end: Timestamp) -> Timestamp {
+    let time = end.millis_since(now).max(0);
+    let margin = (time / MARGIN_SHARE).min(LONGEST_MARGIN);
+    Timestamp::from_millis(now.as_millis().saturating_add((time - margin).max(SHORTEST_TIME)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_renewal_is_due_when_a_fifth_or_five_minutes_are_left() {
+        let at = |seconds: i64| Timestamp::from_millis(1_000 * seconds);
+        for (seconds, expected) in
+            [(60, 48), (900, 720), (1_500, 1_200), (3_600, 3_300), (43_200, 42_900), (0, 1), (-9, 1)]
+        {
+            assert_eq!(due(at(0), at(seconds)), at(expected), "{seconds}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_renewal_is_due_later_and_before_the_end(now in 0..1_i64 << 50, time in -10_000_i64..100_000_000) {
+            let (now, end) = (Timestamp::from_millis(now), Timestamp::from_millis(now + time));
+            let due = due(now, end);
+            prop_assert!(due.millis_since(now) >= SHORTEST_TIME);
+            prop_assert!(time <= 2 * SHORTEST_TIME || due < end);
+        }
+    }
+}

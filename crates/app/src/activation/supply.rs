@@ -1,0 +1,169 @@
+//! A command's credentials, and where its tools find them: variables, files, and the endpoint of the AWS tools.
+
+use super::choice::Chosen;
+use super::endpoint::{Endpoint, Served};
+use super::opened::Opened;
+use super::private_files::PrivateDirectory;
+use crate::failure::Failure;
+use crate::output::warn;
+use secrecy::ExposeSecret as _;
+use std::env;
+use tokio::process::Command;
+use vault_core::activation::{Assignment, CredentialEndpoint, EnvironmentVariables, FormName, FormSubject};
+use vault_core::credential::{CredentialType, SecretText};
+use vault_core::id::CredentialId;
+use vault_core::time::Timestamp;
+
+/// A command's credentials. The files are removed when this is dropped.
+pub(crate) struct Supply {
+    credentials: Vec<Supplied>,
+    endpoint: Option<Endpoint>,
+    files: PrivateDirectory,
+}
+
+/// One of them.
+struct Supplied {
+    id: CredentialId,
+    name: Option<FormName>,
+    /// The variables that the command was started with.
+    variables: Vec<Assignment>,
+    /// When what the command has of it ends.
+    ends_at: Timestamp,
+    /// Why the latest renewal left the command with what it had.
+    flaw: Option<&'static str>,
+}
+
+/// Whether the tools of these credentials ask an endpoint: those of one S3-style credential, whose variables have the names that
+/// the tools read.
+pub(crate) fn is_served(opened: &Opened, chosen: &[Chosen]) -> bool {
+    matches!(chosen, [(index, None)] if opened.credentials[*index].vended.kind() == CredentialType::S3)
+}
+
+impl Supply {
+    /// Gives `command` the credentials `chosen`: its variables, and files in `files`. Tools that ask an endpoint ask `endpoint`.
+    pub(crate) fn give(
+        command: &mut Command,
+        opened: &Opened,
+        chosen: Vec<Chosen>,
+        endpoint: Option<Endpoint>,
+        files: PrivateDirectory,
+    ) -> Result<Self, Failure> {
+        let mut environments = Vec::with_capacity(chosen.len());
+        for (index, name) in &chosen {
+            let subject = opened.subject(*index, name.as_ref());
+            let environment = render(&subject, endpoint.as_ref());
+            environments.push(environment.map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))?);
+        }
+        for (name, _) in env::vars_os() {
+            let known = name.to_str().unwrap_or_default();
+            if environments.iter().any(|environment| environment.displaces(known)) {
+                command.env_remove(&name);
+            }
+        }
+        let mut supply = Self { credentials: Vec::with_capacity(chosen.len()), endpoint, files };
+        for ((index, name), environment) in chosen.into_iter().zip(environments) {
+            for set in &environment.variables {
+                command.env(&set.name, set.value.expose()); // for the command that it was activated for
+            }
+            for (variable, path) in supply.write(supply.credentials.len(), &environment)? {
+                command.env(variable, path);
+            }
+            let subject = opened.subject(index, name.as_ref());
+            let (id, ends_at) = (subject.id, subject.ends_at());
+            supply.serve(&environment, ends_at);
+            supply.credentials.push(Supplied { id, name, variables: environment.variables, ends_at, flaw: None });
+        }
+        Ok(supply)
+    }
+
+    /// Brings what a renewal opened to where the command's tools look. A credential that the command could not use as it is set up
+    /// stays as it was.
+    pub(crate) fn take(&mut self, opened: &Opened) -> Result<(), Failure> {
+        for number in 0..self.credentials.len() {
+            let flaw = self.take_one(number, opened)?;
+            let credential = &mut self.credentials[number];
+            if let Some(flaw) = flaw.filter(|flaw| credential.flaw != Some(flaw)) {
+                warn(&format!("credential {} {flaw}. The command keeps what it has of it", credential.id));
+            }
+            credential.flaw = flaw;
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, number: usize, opened: &Opened) -> Result<Option<&'static str>, Failure> {
+        let Supplied { id, name, variables, .. } = &self.credentials[number];
+        let Some(index) = opened.credentials.iter().position(|one| one.id == *id) else {
+            return Ok(Some("is no longer in the namespace"));
+        };
+        let subject = opened.subject(index, name.as_ref());
+        let Ok(environment) = render(&subject, self.endpoint.as_ref()) else {
+            return Ok(Some("has a value now that variables and files cannot hold"));
+        };
+        // The key is not in these variables: they are where to go with it.
+        if environment.document.is_some() && !are_same(variables, &environment.variables) {
+            return Ok(Some(
+                "has another endpoint, region, bucket, prefix or role now, which a running command cannot be told",
+            ));
+        }
+        let ends_at = subject.ends_at();
+        self.write(number, &environment)?;
+        self.serve(&environment, ends_at);
+        self.credentials[number].ends_at = ends_at;
+        Ok(None)
+    }
+
+    /// The first end of the activation and of what the command has, leaving out what no renewal changes.
+    pub(crate) fn ends_at(&self, activation: Timestamp) -> Timestamp {
+        let renewed = self.credentials.iter().filter(|credential| credential.flaw.is_none());
+        renewed.map(|credential| credential.ends_at).fold(activation, Timestamp::min)
+    }
+
+    /// The directory of the files.
+    pub(crate) fn files(&self) -> &PrivateDirectory {
+        &self.files
+    }
+
+    /// Removes the files.
+    pub(crate) fn remove(self) -> Result<(), Failure> {
+        self.files.remove()
+    }
+
+    /// Writes the files of the credential with this number; their variables and paths.
+    fn write(
+        &self,
+        number: usize,
+        environment: &EnvironmentVariables,
+    ) -> Result<Vec<(String, std::path::PathBuf)>, Failure> {
+        let written = environment.files.iter().map(|file| {
+            let path = self.files.write(&format!("{number}-{}", file.file_name), file.content.expose())?; // for the command
+            Ok((file.variable.clone(), path))
+        });
+        written.collect()
+    }
+
+    fn serve(&self, environment: &EnvironmentVariables, expires_at: Timestamp) {
+        if let (Some(endpoint), Some(document)) = (&self.endpoint, &environment.document) {
+            endpoint.serve(Served { document: SecretText::from(document.expose()), expires_at }); // for the command's tools
+        }
+    }
+}
+
+fn render(
+    subject: &FormSubject<'_>,
+    endpoint: Option<&Endpoint>,
+) -> Result<EnvironmentVariables, vault_core::activation::FormError> {
+    match endpoint {
+        Some(endpoint) => {
+            let token = SecretText::from(endpoint.token().expose_secret()); // for the command's variables
+            EnvironmentVariables::for_served_command(subject, &CredentialEndpoint { url: endpoint.url(), token })
+        }
+        None => EnvironmentVariables::for_command(subject),
+    }
+}
+
+fn are_same(some: &[Assignment], others: &[Assignment]) -> bool {
+    // Compared with each other only.
+    let same =
+        |(one, other): (&Assignment, &Assignment)| one.name == other.name && one.value.expose() == other.value.expose();
+    some.len() == others.len() && some.iter().zip(others).all(same)
+}
