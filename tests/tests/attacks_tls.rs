@@ -5,10 +5,11 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 use vault_client::{ClientError, ClientSettings, ListFilter, LoginRequest, SaveRequest};
 use vault_tests::binary::Run;
-use vault_tests::process::{Server, free_address};
+use vault_tests::process::{Server, free_address, own_address};
 use vault_tests::samples::s3;
 use vault_tests::tls::{Identity, certificate_file, key_file, put, serve};
 use vault_tests::wire::request;
@@ -205,4 +206,31 @@ fn flawed_files_are_refused_at_start() {
     quickstart.args(both).args(["--admin-listen", "", "--listen", &free_address().to_string()]);
     let said = Run::of(&mut quickstart).refused().stderr;
     assert!(said.contains("is not a regular file"), "before anything is shown: {said}");
+}
+
+/// The certificate that the page tells how to make is accepted by curl and by the client alike.
+#[test]
+fn the_certificate_of_the_page_is_accepted() {
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/OPERATIONS.md")).unwrap();
+    let (_, recipe) = page.split_once("For a test, create a self-signed certificate:\n\n```sh\n").unwrap();
+    let (recipe, _) = recipe.split_once("\ncurl ").unwrap();
+    let vault = Vault::init(Database::Sqlite);
+    let address = own_address();
+    let recipe = recipe.replace("DNS:vault.example.com", &format!("IP:{address}"));
+    let made = Command::new("sh").arg("-ec").arg(&recipe).current_dir(vault.scratch("")).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let read = |name: &str| fs::read_to_string(vault.scratch(name)).unwrap();
+    let identity = Identity { certificate: read("tls.pem"), key: read("tls.key") };
+    let server = serve(&vault, &identity, &[]);
+    let ca_file = vault.scratch("tls.pem");
+    let url = format!("https://{}", server.address);
+    let mut curl = Command::new("curl");
+    curl.args(["-sS", "--fail", "--noproxy", "*", "--cacert"]).arg(&ca_file).arg(format!("{url}/livez"));
+    Run::of(&mut curl).done();
+    let settings = ClientSettings { ca_file: Some(ca_file), ..ClientSettings::default() };
+    let client = vault_client::Client::with(&format!("{url}/v1"), &settings).unwrap();
+    let wrong = json!({"email": "nobody@example.com", "password": "wrong wrong", "passcode": "000000"});
+    let request: LoginRequest = serde_json::from_value(wrong).unwrap();
+    let refused = client.log_in(&request).err().unwrap();
+    assert!(matches!(&refused, ClientError::Problem(_)), "it reached the server: {refused}");
 }

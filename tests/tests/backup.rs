@@ -250,15 +250,17 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     assert!(said.contains("holds vault") && said.matches("vault ").count() > 1, "{said}");
     assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
 
-    // What is there does not open: it is moved aside all the same, and that is told.
+    // What is there does not open: its anchor says that it is another vault's, and without one it may be.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
-    let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
-    assert!(
-        said.contains("orgvault.anchor belongs to another vault") && said.contains("Nothing was changed"),
-        "{said}"
-    );
+    let replace = [&["restore", text(&good), "--replace", "--older"], &there[..]].concat();
+    let said = vault.run(&replace).refused().stderr;
+    assert!(said.contains("orgvault.anchor belongs to vault") && said.contains("Nothing was changed"), "{said}");
     fs::remove_file(twin.join("orgvault.anchor")).unwrap();
-    let restored = vault.json(&[&["restore", text(&good), "--replace"], &there[..]].concat());
+    let said = vault.run(&replace).refused().stderr;
+    assert!(said.contains("does not open") && said.contains("Nothing was changed"), "{said}");
+    // With the anchor of this vault, it is moved aside, and that is told.
+    fs::copy(vault.data_dir().join("orgvault.anchor"), twin.join("orgvault.anchor")).unwrap();
+    let restored = vault.json(&replace);
     assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");
     assert_eq!(restored["lost"], Value::Null);
     assert_eq!(

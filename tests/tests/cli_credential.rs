@@ -312,7 +312,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     login.type_line(&account.email);
     login.wait_for("Password: ");
     login.type_line(&account.password);
-    login.wait_for("Passcode: ");
+    login.wait_for("Passcode (each works once): ");
     login.type_line(&passcode);
     let (status, shown) = login.end();
     assert_eq!(status, Some(0), "{shown}");
@@ -333,9 +333,13 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     save.wait_for("buckets is not one of region, ");
     save.type_line("region");
     save.wait_for("region: ");
-    save.type_line("eu-central-1");
+    save.type_line("eu central 1");
     save.wait_for("or Enter to finish: ");
     save.type_line("");
+    // What the server refuses is asked for again, and nothing else.
+    save.wait_for("region: must ");
+    save.wait_for("region: ");
+    save.type_line("eu-central-1");
     let (status, shown) = save.end();
     assert!(status == Some(0) && shown.contains("Saved credential") && !shown.contains("h7Qz"), "{shown}");
     let saved = &machine.json(&["credential", "list"])[0];
@@ -391,4 +395,43 @@ fn a_shell_completes_credentials_and_profiles_of_a_login() {
         assert!(offered.lines().any(|line| line.split('\t').next() == Some(expected)), "{words:?}: {offered}");
         assert!(!offered.contains("v4.local"), "{offered}");
     }
+}
+
+/// A new key alone is enough: where the data lies is taken over, and what changes is shown.
+#[test]
+fn places_are_taken_over_unless_they_are_named() {
+    let vault = Vault::start(Database::Sqlite);
+    let machine = Machine::of(&vault, "home");
+    machine.log_in(&vault.account("Acme", "editor")).done();
+    let data = json!({
+        "access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "first", "bucket": "exports", "region": "eu-central-1",
+        "endpoint": "https://storage.example.com",
+    });
+    let first = machine.file("first.json", &data.to_string());
+    let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &first];
+    let id = machine.json(&save)["id"].as_str().unwrap().to_owned();
+    let only = json!({"access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "first"});
+    let only = machine.file("only.json", &only.to_string());
+    assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &only])["same"], true);
+    machine.run(&["credential", "match", &id, "--data-file", &only, "--complete"]).refused();
+
+    let key = json!({"access_key_id": "AKIAQ3EGRIYLK0000002", "secret_access_key": "second", "region": null, "bucket": "other"});
+    let key = machine.file("key.json", &key.to_string());
+    let replace = ["credential", "replace", &id, "--data-file", &key];
+    let tried = machine.json(&[&replace[..], &["--dry-run"]].concat());
+    let told = tried["changes"].to_string();
+    for line in [
+        "Taken over from version 1: endpoint.",
+        "Changed: bucket from exports to other.",
+        "Changed: region from eu-central-1 to none.",
+        "Changed: access_key_id from",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(!told.contains("AKIAQ3EGRIYLK") && !told.contains("second"), "{told}");
+    let replaced = machine.run(&replace).done();
+    assert!(replaced.stderr.contains("Taken over from version 1: endpoint."), "{}", replaced.stderr);
+    let information = &machine.json(&["credential", "show", &id])["information"];
+    let places = ["bucket", "endpoint", "region"].map(|place| &information[place]);
+    assert_eq!(places, [&json!("other"), &json!("https://storage.example.com"), &Value::Null]);
 }

@@ -8,7 +8,7 @@ pub(crate) use sink::SinkPlace;
 
 use crate::text::rfc3339;
 use serde::Serialize;
-use vault_core::audit::AuditEntry;
+use vault_core::audit::{AuditChange, AuditEntry};
 
 /// An entry of the audit, as scripts and log services read it.
 #[derive(Serialize)]
@@ -27,6 +27,7 @@ pub(crate) struct AuditLine {
     purpose: Option<String>,
     network: Option<String>,
     request_id: Option<String>,
+    changes: Vec<AuditChange>,
     credentials: Vec<LineCredential>,
     /// The checkpoint that holds it.
     checkpoint: Option<i64>,
@@ -50,6 +51,8 @@ impl From<AuditEntry> for AuditLine {
         });
         Self {
             credentials: credentials.collect(),
+            subject: entry.subject().into_owned(),
+            changes: entry.changes(),
             at: rfc3339(entry.at),
             id: entry.id,
             organization: entry.organization,
@@ -58,7 +61,6 @@ impl From<AuditEntry> for AuditLine {
             session: entry.session,
             integration: entry.integration,
             action: entry.action,
-            subject: entry.subject,
             count: entry.count,
             namespace: entry.namespace,
             purpose: entry.purpose,

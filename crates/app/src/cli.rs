@@ -502,12 +502,15 @@ pub(crate) struct AuditFilterArgs {
     /// Only those of this action, for example credential.saved
     #[arg(long, value_name = "ACTION", value_parser = actions(), hide_possible_values = true)]
     pub(crate) action: Option<String>,
-    /// Only those about this subject: KIND:ID, an id, or an account's e-mail address
+    /// Only those in which this object had a part: KIND:ID, an id, or an account's e-mail address
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
     /// Only those of this actor: account, integration, operator, system, an id, or an account's e-mail address
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
+    /// Only those about this namespace
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
 }
 
 #[derive(Subcommand)]

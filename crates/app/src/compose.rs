@@ -149,6 +149,10 @@ fn is_root_key_being_replaced(settings: &Settings) -> bool {
     key_file.and_then(|file| file.root_keys().ok()).is_some_and(|roots| roots.len() > 1)
 }
 
+/// What to do if the database was set back on purpose. Anything else would bring back sessions and used passcodes.
+const AFTER_RECOVERY: &str = "If you recovered the database on purpose, stop all servers and run `orgvault restore \
+                              --after-external`, which ends what must not come back and updates the anchor";
+
 /// Why the vault does not open, in the words of the command line.
 pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
     let message = match &error {
@@ -190,15 +194,11 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
             "{} does not exist, but {database} holds audit checkpoint {newest}, so OrgVault cannot check whether the database \
-             was set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. Otherwise restore the \
-             file, or find out who removed it",
+             was set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
+             Otherwise restore the file, or find out who removed it",
             anchor.display()
         ),
-        OpeningError::OlderDatabase { anchor, .. } | OpeningError::OtherHistory { anchor, .. } => format!(
-            "{error}. If you set it back on purpose, run `orgvault audit verify`, remove {}, then run `orgvault serve \
-             --adopt-anchor`",
-            anchor.display()
-        ),
+        OpeningError::OlderDatabase { .. } | OpeningError::OtherHistory { .. } => format!("{error}. {AFTER_RECOVERY}"),
         OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
         OpeningError::Anchor(_) => {
             format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")

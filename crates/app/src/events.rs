@@ -4,7 +4,8 @@ use crate::event_log::EventLog;
 use crate::figures;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
-use vault_core::port::{Event, EventSink};
+use vault_core::integration::IntegrationRefusal;
+use vault_core::port::{Event, EventSink, LoginRefusal};
 
 /// The events of a server: counted for `/metrics`, and logged. A command that ends says itself what it did.
 #[derive(Clone, Default)]
@@ -84,7 +85,28 @@ pub(crate) fn describe_metrics() {
     metrics::describe_gauge!(crate::inspections::COMPLETED, "When the last inspection was complete");
     metrics::describe_gauge!(crate::audit::WAITING, "Audit checkpoints whose entries wait for the sink");
     figures::describe();
-    // Shown from the start, so that a rate can be taken of the first one.
-    metrics::counter!("orgvault_password_evaluations_total").absolute(0);
-    metrics::counter!("orgvault_integrity_failures_total").absolute(0);
+    begin_series();
+}
+
+/// Shows every series from the start: a series that begins with its first event shows no increase by it, and no alert fires.
+fn begin_series() {
+    for counter in [
+        "orgvault_password_evaluations_total",
+        "orgvault_integrity_failures_total",
+        "orgvault_credentials_saved_total",
+        "orgvault_credentials_deleted_total",
+        "orgvault_activations_total",
+    ] {
+        metrics::counter!(counter).absolute(0);
+    }
+    for outcome in LoginRefusal::ALL.map(LoginRefusal::as_str).into_iter().chain(["succeeded"]) {
+        metrics::counter!("orgvault_logins_total", "outcome" => outcome).absolute(0);
+    }
+    for state in ["healthy", "failing"] {
+        metrics::counter!("orgvault_credential_health_changes_total", "state" => state).absolute(0);
+    }
+    for reason in IntegrationRefusal::ALL.map(IntegrationRefusal::as_str) {
+        metrics::counter!("orgvault_integrations_refused_total", "reason" => reason).absolute(0);
+    }
+    figures::begin_series();
 }

@@ -56,6 +56,13 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(EXPIRING, "Saved credentials that expire within a time, by that time");
 }
 
+/// Shows the series of events from the start.
+pub(crate) fn begin_series() {
+    for outcome in ["obtained", "gave-up"] {
+        let _ = metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome); // without a value yet
+    }
+}
+
 /// Counts a batch.
 pub(crate) fn count_batch(changes: usize) {
     metrics::histogram!(BATCH).record(number(changes));

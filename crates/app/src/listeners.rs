@@ -3,6 +3,7 @@
 use crate::checks;
 use crate::failure::Failure;
 use crate::parts;
+use crate::served;
 use crate::settings::{Activation, ActivationListen, Settings};
 use crate::tls::LoadedTls;
 use futures_util::future::{join_all, try_join_all};
@@ -214,9 +215,8 @@ impl Listeners {
         for address in &self.admin {
             tracing::info!(%address, "serving /metrics, /livez and /readyz");
         }
-        if self.public.is_empty() {
-            return;
-        }
+        let Some(first) = self.public.first() else { return };
+        served::note(settings, *first);
         match (settings.server.tls(), settings.server.listen.ip().is_loopback()) {
             (None, false) => tracing::warn!(
                 "TLS is off: passwords and tokens travel unencrypted between the proxy and this server. Only trusted proxies \

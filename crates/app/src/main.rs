@@ -28,6 +28,7 @@ mod parts;
 mod progress;
 mod run_as;
 mod secret_file;
+mod served;
 mod settings;
 mod text;
 mod tls;

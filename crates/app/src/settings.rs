@@ -11,7 +11,7 @@ pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use root_key::{RootKeyPlace, RootKeySource};
 pub(crate) use sources::innermost;
-pub(crate) use value::seconds;
+pub(crate) use value::{PublicUrl, seconds};
 
 use crate::audit::SinkPlace;
 use crate::failure::Failure;
@@ -154,8 +154,8 @@ impl Settings {
         format!("{} {words} {}", program(), flags.join(" "))
     }
 
-    /// The flags with which another command finds the same vault from any directory. The URL of a database server is
-    /// not among them, since it may hold a password.
+    /// The flags with which another command finds the same vault from any directory. A URL that holds a password is not among
+    /// them.
     pub(crate) fn location_flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
         if self.root_key.file() != Some(&self.data_dir.join("root.key")) {
@@ -164,6 +164,9 @@ impl Settings {
         let default = self.data_dir.join("orgvault.db");
         if let Some(path) = self.database.file().filter(|path| *path != default) {
             flags.push(format!("--database-url=sqlite://{}", path.display()));
+        }
+        if let Some(url) = self.database.url_without_password() {
+            flags.push(format!("--database-url={url}"));
         }
         flags
     }
@@ -241,6 +244,19 @@ impl ServerSettings {
             Some(url) => format!("{url}/"),
             None => format!("{}://{}/", self.scheme(), connectable(address)),
         }
+    }
+
+    /// Scheme, host and port of the public URL, else of the listener at `address`.
+    pub(crate) fn origin_url(&self, address: SocketAddr) -> String {
+        match &self.public_url {
+            Some(url) => url.to_string(),
+            None => format!("{}://{}", self.scheme(), connectable(address)),
+        }
+    }
+
+    /// Whether settings say at which address the server is served: else it is where it was served last.
+    pub(crate) fn names_address(&self) -> bool {
+        self.public_url.is_some() || self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some()
     }
 
     /// The URL scheme of listeners at an address.

@@ -25,7 +25,7 @@ pub struct AuditItem {
     pub action: String,
     /// To what: a kind and, where there are several, an id, such as `credential:0193…`.
     pub subject: String,
-    /// How often within the minute of `at`; 1 for single acts.
+    /// How often within a minute, before `at`; 1 for single acts.
     pub count: i64,
     /// The namespace that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,9 +39,26 @@ pub struct AuditItem {
     /// The request that it was done by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// What was changed, from what to what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<AuditedChange>,
     /// The credentials that were issued.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<AuditedCredential>,
+}
+
+/// A change of one field. Without `from` and `to`, its values are sealed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AuditedChange {
+    /// The field's name, such as `role`.
+    pub field: String,
+    /// What it was, unless it was nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What it is, unless it is nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }
 
 /// A credential that an activation issued.

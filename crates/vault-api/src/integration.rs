@@ -70,7 +70,7 @@ pub struct IntegrationItem {
     pub name: String,
     /// What it may activate.
     pub namespaces: Vec<String>,
-    /// Its state: `active` or `disabled`.
+    /// Its state: `active`, `disabled` or `expired`.
     pub state: String,
     /// When it was created, RFC 3339 in UTC.
     pub created_at: String,

@@ -38,7 +38,7 @@ pub use activation::{
     ActivateRequest, ActivationItem, BegunActivation, CheckRequest, CheckedCredential, CheckedNamespace, RenewRequest,
     VendedCredential,
 };
-pub use audit::{AuditItem, AuditedCredential};
+pub use audit::{AuditItem, AuditedChange, AuditedCredential};
 pub use check::CheckItem;
 pub use credential::{
     CheckCredentialRequest, CredentialItem, CredentialUse, DescribeRequest, HealthItem, MatchRequest,

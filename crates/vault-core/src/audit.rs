@@ -1,15 +1,19 @@
 //! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
 
+mod change;
 mod checkpoint;
+mod delivery;
 mod entry;
 mod origin;
 mod state;
 mod verification;
 
+pub use change::{AuditChange, ChangedField};
 pub use checkpoint::{
     CHECKPOINT_ENTRIES, Checkpoint, CheckpointContent, CheckpointMark, SealedCheckpoint, StoredCheckpoint,
     UnsealedEntry,
 };
+pub use delivery::{DeliveryBreach, DeliveryPosition, DeliveryState};
 pub use entry::{AuditEntry, AuditedCredential};
 pub use origin::Origin;
 pub use state::{Affected, RecordedRow, RowState};
@@ -221,8 +225,12 @@ actions! {
     CredentialPromoted = "credential.promoted",
     /// A staged or previous version was destroyed.
     CredentialVersionDestroyed = "credential.version-destroyed",
-    /// Labels, description, expiry or rule of a credential were changed.
+    /// Labels, description or expiry of a credential were changed.
     CredentialDescribed = "credential.described",
+    /// A credential's rule was relaxed: it may be handed out in any form.
+    CredentialVendRelaxed = "credential.vend-relaxed",
+    /// A credential's rule was restricted: it is handed out in short-lived form only.
+    CredentialVendRestricted = "credential.vend-restricted",
     /// Data was compared with a credential's.
     CredentialMatched = "credential.matched",
     /// A check of a credential was requested.
@@ -245,7 +253,7 @@ actions! {
     IntegrationDisabled = "integration.disabled",
     /// An integration was enabled.
     IntegrationEnabled = "integration.enabled",
-    /// An integration's namespaces or expiry were changed, and perhaps its state.
+    /// An integration's namespaces or expiry were changed.
     IntegrationChanged = "integration.changed",
     /// An integration was deleted.
     IntegrationDeleted = "integration.deleted",
@@ -283,6 +291,8 @@ actions! {
     AuditListed = "audit.listed",
     /// The oldest entries were removed, because their time was over.
     AuditCut = "audit.cut",
+    /// The position of the audit's delivery was changed outside the service: all entries are delivered anew.
+    AuditDeliveryReset = "audit.delivery-reset",
     /// The state of a row that grants was recorded, because no entry had it any more.
     StateRecorded = "row.state-recorded",
 }
@@ -302,6 +312,8 @@ pub enum Subject {
     Credential(CredentialId),
     /// An organization's vault.
     Vault,
+    /// A namespace. Its entry names it.
+    Namespace,
     /// All addresses that no account has.
     UnknownAddresses,
     /// An integration.
@@ -322,6 +334,7 @@ impl Subject {
             Self::Session(id) => format!("session:{id}"),
             Self::Credential(id) => format!("credential:{id}"),
             Self::Vault => "vault".to_owned(),
+            Self::Namespace => "namespace".to_owned(),
             Self::UnknownAddresses => "unknown-addresses".to_owned(),
             Self::Integration(id) => format!("integration:{id}"),
             Self::Activation(id) => format!("activation:{id}"),
@@ -378,7 +391,7 @@ pub struct AuditRecord {
     pub action: AuditAction,
     /// To what.
     pub subject: Subject,
-    /// How often within the minute of the entry; 1 for single acts.
+    /// How often within a minute, before the entry was written; 1 for single acts.
     pub count: i64,
     /// Which namespace it is about, where it is about one.
     pub note: Option<AuditNote>,
@@ -386,9 +399,16 @@ pub struct AuditRecord {
     pub origin: Origin,
     /// The rows that it changed, as it left them: those that grant, and credentials.
     pub rows: Vec<(RecordedRow, RowState)>,
+    /// What it changed, from what to what.
+    pub changes: Vec<AuditChange>,
 }
 
 impl AuditRecord {
+    /// [`AuditRecord::changes`] as they are stored. `None` without any.
+    pub fn changes_text(&self) -> Option<String> {
+        change::text(&self.changes)
+    }
+
     /// [`AuditRecord::rows`] as they are stored: a line for each. `None` without any.
     pub fn rows_text(&self) -> Option<String> {
         state::text(&self.rows)

@@ -177,7 +177,18 @@ impl ListName {
 
 /// The cursor for the page of `list` in `scope` that begins after `position`.
 pub(crate) fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
-    let code = with_position_parts(list, scope, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
+    encode_filtered(digester, list, scope, &[], position)
+}
+
+/// As [`encode_position`], of a list that only holds what fits `filter`.
+pub(crate) fn encode_filtered(
+    digester: &dyn KeyedDigester,
+    list: ListName,
+    scope: Scope,
+    filter: &[u8],
+    position: &[u8],
+) -> String {
+    let code = with_position_parts(list, scope, filter, position, |parts| digester.sign(DigestPurpose::Cursor, parts));
     write(&code, position)
 }
 
@@ -191,17 +202,38 @@ pub(crate) async fn decode_position(
     scope: Scope,
     text: &str,
 ) -> Result<Vec<u8>, Error> {
-    let (code, position) = read(digester, text).await?;
-    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
-    if with_position_parts(list, scope, &position, is_signed) { Ok(position) } else { Err(Refusal::Cursor.into()) }
+    decode_filtered(digester, list, scope, &[], text).await
 }
 
-fn with_position_parts<T>(list: ListName, scope: Scope, position: &[u8], digest: impl FnOnce(&[&[u8]]) -> T) -> T {
+/// The position that [`encode_filtered`] wrote.
+///
+/// # Errors
+/// The text is not a cursor, or one of another list, scope or filter.
+pub(crate) async fn decode_filtered(
+    digester: &dyn KeyedDigester,
+    list: ListName,
+    scope: Scope,
+    filter: &[u8],
+    text: &str,
+) -> Result<Vec<u8>, Error> {
+    let (code, position) = read(digester, text).await?;
+    let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
+    let fits = with_position_parts(list, scope, filter, &position, is_signed);
+    if fits { Ok(position) } else { Err(Refusal::Cursor.into()) }
+}
+
+fn with_position_parts<T>(
+    list: ListName,
+    scope: Scope,
+    filter: &[u8],
+    position: &[u8],
+    digest: impl FnOnce(&[&[u8]]) -> T,
+) -> T {
     let (kind, organization): (&[u8], &[u8]) = match &scope {
         Scope::One(organization) => (b"one", organization.as_bytes()),
         Scope::All => (b"all", &[]),
     };
-    let parts: [&[u8]; 5] = [b"position", list.as_str().as_bytes(), kind, organization, position];
+    let parts: [&[u8]; 6] = [b"position", list.as_str().as_bytes(), kind, organization, filter, position];
     digest(&parts)
 }
 

@@ -3,11 +3,11 @@
 use uuid::Uuid;
 use vault_core::activation::{HandedOut, Purpose, VendedForm};
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditFinding, AuditNote, AuditRecord, AuditedCredential, Origin, RecordedRow,
-    RowState, Subject,
+    Actor, AuditAction, AuditChange, AuditEntry, AuditFinding, AuditNote, AuditRecord, AuditedCredential, ChangedField,
+    Origin, RecordedRow, RowState, SealedAuditRecord, Subject,
 };
 use vault_core::digest::Digest;
-use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::AuditSealer as _;
@@ -53,6 +53,7 @@ fn bare() -> AuditRecord {
         note: None,
         origin: Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     }
 }
 
@@ -70,6 +71,7 @@ fn full() -> AuditRecord {
         }),
         origin: Origin { network: Some(Network::V4([198, 51, 100])), request: Some(uuid(4)) },
         rows: vec![(RecordedRow::Credential, RowState::Revision(7))],
+        changes: vec![AuditChange::untold(ChangedField::Labels)],
         ..bare()
     }
 }
@@ -101,6 +103,9 @@ fn changes() -> Vec<(&'static str, Change)> {
         ("credentials", |record| noted(record).credentials = vec![handed_out(90, None)]),
         ("end of a credential", |record| noted(record).credentials = vec![handed_out(90, Some(at(1)))]),
         ("request", |record| record.origin.request = Some(uuid(90))),
+        ("changes", |record| {
+            record.changes = vec![AuditChange::new(ChangedField::Role, Some("viewer".into()), Some("admin".into()))];
+        }),
         ("rows", |record| record.rows = vec![(RecordedRow::Account, RowState::Gone)]),
     ]
 }
@@ -166,6 +171,7 @@ fn an_entry_is_stored_as_it_was_recorded() {
         credentials: Some(format!("{} 3 short 9000\n{} 3 short", text(5), text(6))),
         request: Some(text(4)),
         rows: Some("credential 7".to_owned()),
+        changes: Some(r#"[{"field":"labels"}]"#.to_owned()),
         key: FakeAuditSealer::KEY.to_string(),
         code: sealed.code.as_bytes().to_vec(),
         checkpoint: None,
@@ -299,4 +305,70 @@ fn a_finding_names_what_it_is_about() {
     let missing = |first, last| AuditFinding::CheckpointsMissing { first, last }.to_string();
     assert_eq!(missing(4, 4), "checkpoint 4 is missing");
     assert_eq!(missing(4, 6), "checkpoints 4 to 6 are missing");
+}
+
+/// An entry whose request did several things is found by each of them.
+#[test]
+fn an_entry_is_found_by_everything_that_was_done() {
+    let changed = |action, subject, fields: &[ChangedField]| {
+        let changes = fields.iter().map(|field| AuditChange::untold(*field)).collect();
+        sealed(AuditRecord { action, subject, changes, ..bare() }).to_entry()
+    };
+    let credential = Subject::Credential(CredentialId::from_uuid(uuid(7)));
+    let relaxed = changed(AuditAction::CredentialVendRelaxed, credential, &[ChangedField::Vend, ChangedField::Labels]);
+    assert!(relaxed.is_action("credential.vend-relaxed") && relaxed.is_action("credential.described"));
+    let only = changed(AuditAction::CredentialVendRelaxed, credential, &[ChangedField::Vend]);
+    assert!(only.is_action("credential.vend-relaxed") && !only.is_action("credential.described"));
+    let integration = Subject::Integration(IntegrationId::from_uuid(uuid(8)));
+    let disabled =
+        changed(AuditAction::IntegrationDisabled, integration, &[ChangedField::State, ChangedField::Namespaces]);
+    assert!(disabled.is_action("integration.disabled") && disabled.is_action("integration.changed"));
+    assert!(!disabled.is_action("integration.enabled"));
+    let account = Subject::Account(AccountId::from_uuid(uuid(9)));
+    let role = changed(AuditAction::AccountRoleChanged, account, &[ChangedField::Role]);
+    assert!(role.is_action("account.role-changed") && !role.is_action("account.disabled"));
+}
+
+/// An activation is found by the credentials that it issued and by the integration; a freeze by the namespace.
+#[test]
+fn an_entry_is_found_by_all_that_had_a_part_in_it() {
+    let entry = sealed(full()).to_entry();
+    let (issued, integration, stranger) = (uuid(5), uuid(3), uuid(77));
+    for found in [
+        issued.to_string(),
+        format!("credential:{issued}"),
+        integration.to_string(),
+        format!("integration:{integration}"),
+    ] {
+        assert!(entry.concerns(&found), "{found}");
+    }
+    for other in
+        [stranger.to_string(), format!("integration:{issued}"), format!("account:{integration}"), String::new()]
+    {
+        assert!(!entry.concerns(&other), "{other}");
+    }
+    let frozen = AuditRecord { subject: Subject::Namespace, note: Some(note("imports/nightly")), ..bare() };
+    let frozen = sealed(frozen).to_entry();
+    assert_eq!(frozen.subject(), "namespace:imports/nightly");
+    assert!(frozen.concerns("namespace:imports/nightly") && frozen.concerns("imports/nightly"));
+    assert!(!frozen.concerns("namespace:imports"));
+}
+
+/// What was changed is read back as it was written; a damaged text says nothing.
+#[test]
+fn changes_are_read_as_they_were_written() {
+    let changes = vec![
+        AuditChange::new(ChangedField::Namespaces, Some("a/* b".into()), Some("c \"d\"\n".into())),
+        AuditChange::untold(ChangedField::Description),
+    ];
+    let mut entry = sealed(AuditRecord { changes: changes.clone(), ..bare() }).to_entry();
+    assert_eq!(entry.changes(), changes);
+    for damaged in ["", "[", "{}", "7"] {
+        entry.changes = Some(damaged.to_owned());
+        assert_eq!(entry.changes(), []);
+    }
+}
+
+fn sealed(record: AuditRecord) -> SealedAuditRecord {
+    SealedAuditRecord { record, key: KeyId::from_uuid(uuid(1)), code: Digest::from_bytes([1; 32]) }
 }

@@ -341,6 +341,7 @@ fn entries() -> impl Strategy<Value = AuditRecord> {
         note,
         origin: Origin { request, network: None },
         rows,
+        changes: Vec::new(),
     })
 }
 
@@ -357,6 +358,7 @@ fn an_entry_of_before_integrations_has_the_bytes_it_had() {
         note: None,
         origin: Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     };
     // Nine parts, each with its length before it.
     let lengths = [16, 8, 0, "operator".len(), 0, 0, "session.logged-out".len(), "vault".len(), 8];

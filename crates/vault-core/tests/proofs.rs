@@ -239,6 +239,7 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         note: None,
         origin: Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     };
     for (effect, keys) in changes {
         for rehashed in [None, Some(SealedPassword(blob(9)))] {

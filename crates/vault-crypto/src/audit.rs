@@ -56,6 +56,10 @@ impl AuditSealer for HmacAuditSealer {
         SealedAuditRecord { code, key: self.newest.id, record }
     }
 
+    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
+        (self.newest.id, code(&self.newest.record, bytes))
+    }
+
     fn is_code(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
         self.keys(key).is_some_and(|keys| code(&keys.record, bytes) == claimed)
     }

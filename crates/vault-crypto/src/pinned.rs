@@ -76,6 +76,7 @@ fn record() -> AuditRecord {
         note: None,
         origin: vault_core::audit::Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     }
 }
 

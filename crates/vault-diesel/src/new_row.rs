@@ -139,6 +139,7 @@ new_rows! {
         request_id: Option<String> as Nullable<Text>,
         credentials: Option<String> as Nullable<Text>,
         changed_rows: Option<String> as Nullable<Text>,
+        changes: Option<String> as Nullable<Text>,
     }
 }
 
@@ -253,6 +254,7 @@ impl<'a> NewEntry<'a> {
             request_id: record.origin.request_text(),
             credentials: note.and_then(AuditNote::credentials_text),
             changed_rows: record.rows_text(),
+            changes: record.changes_text(),
         }
     }
 }

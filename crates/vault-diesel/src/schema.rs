@@ -426,6 +426,7 @@ diesel::table! {
         checkpoint -> Nullable<BigInt>,
         request_id -> Nullable<Text>,
         changed_rows -> Nullable<Text>,
+        changes -> Nullable<Text>,
     }
 }
 
@@ -444,6 +445,8 @@ diesel::table! {
     audit_delivery (singleton) {
         singleton -> BigInt,
         checkpoint -> BigInt,
+        key_id -> Text,
+        code -> Binary,
         holder -> Nullable<Text>,
         until -> Nullable<BigInt>,
     }

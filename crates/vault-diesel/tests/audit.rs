@@ -7,7 +7,10 @@ use std::sync::Arc;
 use support::NOW;
 use support::sqlite::Scratch;
 use uuid::Uuid;
-use vault_core::audit::{Actor, AuditAction, AuditFinding, Checkpoint, CheckpointMark, SealedCheckpoint, Subject};
+use vault_core::audit::{
+    Actor, AuditAction, AuditFinding, Checkpoint, CheckpointMark, DeliveryPosition, DeliveryState, SealedCheckpoint,
+    Subject,
+};
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoOrigins};
 use vault_core::time::Timestamp;
@@ -180,17 +183,27 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     }
     assert_eq!(verify().await, (3, 5, 9));
 
+    let position = |checkpoint| DeliveryPosition { checkpoint, key: "key".to_owned(), code: vec![7; 32] };
     let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
-        store.take_delivery(Delivery { holder, now, until: now.plus_seconds(60) }).await.unwrap()
+        let first = position(0);
+        store.take_delivery(Delivery { holder, now, until: now.plus_seconds(60), first }).await.unwrap()
     };
-    assert_eq!(take(one, now).await, Some(5));
+    assert_eq!(store.delivery().await.unwrap(), None);
+    assert_eq!(take(one, now).await, Some(position(0)));
     assert_eq!(take(other, now.plus_seconds(59)).await, None);
-    assert!(!store.note_delivered(other, 5, 6).await.unwrap());
-    assert!(!store.note_delivered(one, 4, 6).await.unwrap());
-    assert!(store.note_delivered(one, 5, 6).await.unwrap());
-    assert_eq!(take(other, now.plus_seconds(60)).await, Some(6));
-    assert!(!store.note_delivered(one, 6, 7).await.unwrap());
+    assert!(!store.note_delivered(other, 0, position(6)).await.unwrap());
+    assert!(!store.note_delivered(one, 4, position(6)).await.unwrap());
+    assert!(store.note_delivered(one, 0, position(6)).await.unwrap());
+    let (position_now, until) = (position(6), Some(now.plus_seconds(60)));
+    assert_eq!(store.delivery().await.unwrap(), Some(DeliveryState { position: position_now, until }));
+    assert_eq!(take(other, now.plus_seconds(60)).await, Some(position(6)));
+    assert!(!store.note_delivered(one, 6, position(7)).await.unwrap());
+    assert_eq!(
+        take(one, now.plus_seconds(59)).await,
+        Some(position(6)),
+        "no process takes it for longer than a minute"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

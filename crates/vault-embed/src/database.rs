@@ -31,6 +31,19 @@ impl Database {
         Self(Kind::Postgres(url.into()))
     }
 
+    /// The URL of a PostgreSQL server, if there is no password in it.
+    pub fn url_without_password(&self) -> Option<&str> {
+        let Kind::Postgres(url) = &self.0 else { return None };
+        let url = url.expose_secret(); // handed out only without a password
+        let (_, rest) = url.split_once("://")?;
+        let (authority, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let user =
+            authority.split_once('/').map_or(authority, |(hosts, _)| hosts).rsplit_once('@').map(|(user, _)| user);
+        let has_password =
+            user.is_some_and(|user| user.contains(':')) || parameters.to_ascii_lowercase().contains("password");
+        (!has_password).then_some(url)
+    }
+
     /// The absolute path of the embedded database file.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
@@ -117,4 +130,34 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(suffix);
     path.into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_with_a_password_is_not_handed_out() {
+        let shown = |url: &str| url.parse::<Database>().unwrap().url_without_password().map(str::to_owned);
+        for url in [
+            "postgres://localhost/vault",
+            "postgres://orgvault@db-1:5432,db-2/vault?sslmode=verify-full",
+            "postgres:///vault?host=/run/postgresql&user=orgvault",
+            "postgresql://db/vault:1",
+        ] {
+            assert_eq!(shown(url).as_deref(), Some(url));
+        }
+        for url in [
+            "postgres://orgvault:secret@localhost/vault",
+            "postgres://a:b@c@localhost/vault",
+            "postgres://:@localhost",
+            "postgres:///vault?user=orgvault&password=secret",
+            "postgres:///vault?Password=secret",
+            "postgres:///vault?sslpassword=secret",
+        ] {
+            assert_eq!(shown(url), None, "{url}");
+        }
+        assert_eq!(shown("sqlite:///var/lib/orgvault/orgvault.db"), None);
+    }
 }

@@ -9,6 +9,7 @@ use crate::readiness::Readiness;
 use crate::route::{Operation, RequestPath};
 use crate::server::{BoundServer, serve};
 use crate::settings::AdminSettings;
+use crate::telemetry;
 use actix_web::HttpResponse;
 use actix_web::body::BoxBody;
 use actix_web::http::StatusCode;
@@ -54,7 +55,10 @@ impl Api for AdminParts {
         match call.operation {
             Operation::Live => probe::live(),
             Operation::Ready => probe::ready_or_why(&self.runtime, &self.readiness).await,
-            Operation::Metrics => Ok(text((self.metrics)())),
+            Operation::Metrics => {
+                telemetry::show_readiness(probe::is_ready(&self.runtime, &self.readiness).await?);
+                Ok(text((self.metrics)()))
+            }
             _ => Err(ProblemResponse::not_found()),
         }
     }

@@ -37,7 +37,7 @@ pub(crate) fn page<T, I: Serialize>(
     path: &str,
     page: &Page<T>,
     limit: usize,
-    item: fn(&T) -> I,
+    item: impl Fn(&T) -> I,
 ) -> Result<HttpResponse, ProblemResponse> {
     let items: Vec<I> = page.items.iter().map(item).collect();
     let mut response = object(StatusCode::OK, &items)?;

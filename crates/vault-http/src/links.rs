@@ -3,6 +3,7 @@
 use crate::answer::time_text;
 use std::fmt::Write as _;
 use vault_core::cursor::ListFilter;
+use vault_core::time::Timestamp;
 use vault_core::usecase::AuditFilter;
 
 /// The address of the page that begins at `cursor`, with the filters and the limit of this one.
@@ -28,16 +29,26 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
     link
 }
 
+/// `time` to the millisecond, where it is not a whole second: the next page has exactly the filters of this one.
+fn exact(time: Timestamp) -> String {
+    let text = time_text(time);
+    match time.as_millis().rem_euclid(1_000) {
+        0 => text,
+        millis => format!("{}.{millis:03}Z", text.trim_end_matches('Z')),
+    }
+}
+
 /// `path` with the filters of a list of the audit.
 pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
     // Nothing in them would have to be escaped.
-    let AuditFilter { since, until, action, subject, actor } = filter;
+    let AuditFilter { since, until, action, subject, actor, namespace } = filter;
     let parameters = [
-        ("since", since.map(time_text)),
-        ("until", until.map(time_text)),
+        ("since", since.map(exact)),
+        ("until", until.map(exact)),
         ("action", action.clone()),
         ("subject", subject.clone()),
         ("actor", actor.clone()),
+        ("namespace", namespace.clone()),
     ];
     let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
     let query: Vec<String> = given.collect();
@@ -64,7 +75,6 @@ mod tests {
     }
     use vault_core::credential::{CredentialType, HealthState, LabelFilter};
     use vault_core::namespace::Namespace;
-    use vault_core::time::Timestamp;
 
     #[test]
     fn the_next_page_has_the_filters_and_the_limit_of_this_one() {

@@ -76,6 +76,9 @@ pub(crate) enum ConnectionRefusal {
 }
 
 impl ConnectionRefusal {
+    /// Every reason.
+    pub(crate) const ALL: [Self; 2] = [Self::TooMany, Self::NotAProxy];
+
     /// As the metric names it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {

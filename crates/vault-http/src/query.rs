@@ -92,9 +92,12 @@ pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), P
     let action = parameters.name("action");
     let subject = parameters.name("subject");
     let actor = parameters.name("actor");
+    let namespace = parameters.take("namespace");
+    let namespace = parameters.keep(namespace.map(|text| Namespace::parse(&text, "/namespace")).transpose());
+    let namespace = namespace.map(|namespace| namespace.to_string());
     let page = parameters.page();
     parameters.finish()?;
-    Ok((AuditFilter { since, until, action, subject, actor }, page))
+    Ok((AuditFilter { since, until, action, subject, actor, namespace }, page))
 }
 
 pub(crate) fn parse_type(text: &str) -> Result<CredentialType, FieldError> {
@@ -144,11 +147,11 @@ impl<'a> Parameters<'a> {
     /// An action, subject or actor of the audit, if it is given. Any that was never recorded has no entries.
     fn name(&mut self, name: &str) -> Option<String> {
         let text = self.take(name)?;
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-/".contains(&byte);
         if (1..=MAX_NAME).contains(&text.len()) && text.bytes().all(plain) {
             return Some(text.into_owned());
         }
-        let detail = "must be 1 to 100 characters of A-Z a-z 0-9 . : _ -";
+        let detail = "must be 1 to 100 characters of A-Z a-z 0-9 . : _ - /";
         self.errors.push(FieldError::new(child("", name), FieldCode::Malformed, detail));
         None
     }

@@ -2,7 +2,7 @@
 //! address and what came of it.
 
 use crate::peers::ConnectionRefusal;
-use crate::route::{Operation, RequestPath};
+use crate::route::{Operation, RequestPath, activation_routes, routes};
 use actix_web::http::{Method, StatusCode};
 use metrics::{Counter, Histogram};
 use std::cell::{OnceCell, RefCell};
@@ -14,6 +14,17 @@ const DURATION: &str = "orgvault_http_request_duration_seconds";
 
 const REFUSED: &str = "orgvault_http_connections_refused_total";
 const HANDSHAKES_FAILED: &str = "orgvault_tls_handshakes_failed_total";
+const READY: &str = "orgvault_ready";
+
+/// What operators are alerted of beside failures: operations with the statuses of their refusals.
+const REFUSALS: [(&str, &str); 6] = [
+    ("log-in", "429"),
+    ("log-in", "503"),
+    ("activate", "403"),
+    ("activate", "429"),
+    ("check-namespace", "403"),
+    ("check-namespace", "429"),
+];
 
 /// Says to the installed recorder what the metrics are.
 pub(crate) fn describe() {
@@ -21,6 +32,21 @@ pub(crate) fn describe() {
     metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its answer");
     metrics::describe_counter!(REFUSED, "Connections closed unanswered, by reason");
     metrics::describe_counter!(HANDSHAKES_FAILED, "TLS handshakes that failed or took too long");
+    metrics::describe_gauge!(READY, "Whether requests can be served: 1, or 0 as /readyz says why");
+    // From the start: a series that begins with its first event shows no increase by it.
+    metrics::counter!(HANDSHAKES_FAILED).absolute(0);
+    for refusal in ConnectionRefusal::ALL {
+        metrics::counter!(REFUSED, "reason" => refusal.as_str()).absolute(0);
+    }
+    let failures = routes().chain(activation_routes()).map(|route| (route.operation, "500"));
+    for (operation, status) in failures.chain(REFUSALS) {
+        metrics::counter!(REQUESTS, "operation" => operation, "status" => status).absolute(0);
+    }
+}
+
+/// Shows whether requests can be served.
+pub(crate) fn show_readiness(ready: bool) {
+    metrics::gauge!(READY).set(if ready { 1.0 } else { 0.0 });
 }
 
 /// Counts a connection that was closed unanswered.

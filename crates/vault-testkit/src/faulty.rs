@@ -8,7 +8,9 @@ use uuid::Uuid;
 use vault_core::Command;
 use vault_core::account::ListedAccount;
 use vault_core::activation::{Activation, HandOutRefusal};
-use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::audit::{
+    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
 use vault_core::integration::StoredIntegration;
@@ -178,8 +180,9 @@ ports! {
         checkpoints(after: i64, limit: usize) -> Vec<StoredCheckpoint>;
         add_checkpoint(sealed: SealedCheckpoint) -> bool;
         cut_audit(command: CutAudit) -> bool;
-        take_delivery(delivery: Delivery) -> Option<i64>;
-        note_delivered(holder: Uuid, from: i64, to: i64) -> bool;
+        take_delivery(delivery: Delivery) -> Option<DeliveryPosition>;
+        note_delivered(holder: Uuid, from: i64, to: DeliveryPosition) -> bool;
+        delivery() -> Option<DeliveryState>;
     }
     CredentialRepository {
         save_credential(command: Command<SaveCredential>) -> CredentialId;

@@ -191,6 +191,17 @@ impl MemoryStore {
         change(checkpoints, checkpointed);
     }
 
+    /// Changes how far the audit was delivered and until when somebody may deliver it, as somebody who writes to the database
+    /// might. The audit was delivered before.
+    pub fn tamper_with_delivery(
+        &self,
+        change: impl FnOnce(&mut vault_core::audit::DeliveryPosition, &mut vault_core::time::Timestamp),
+    ) {
+        if let Some(row) = &mut lock(&self.inner).state.delivery {
+            change(&mut row.position, &mut row.until);
+        }
+    }
+
     /// The kinds of rows that are left of an organization, the audit aside.
     pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
         let state = &lock(&self.inner).state;

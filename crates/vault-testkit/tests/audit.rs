@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark, Subject,
+    Actor, AuditAction, AuditEntry, AuditFinding, AuditVerification, CHECKPOINT_ENTRIES, CheckpointMark,
+    DeliveryBreach, DeliveryPosition, Subject,
 };
+use vault_core::digest::Digest;
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, AuditSink, Clock as _, StoreError};
+use vault_core::port::{AuditLog, AuditSealer, AuditSink, Clock as _, Event, StoreError};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditTally, DeliveredAudit, Environment, Operator, RemovedAudit, SealedAudit};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
@@ -23,6 +25,7 @@ const MILLIS: i64 = 1_000;
 struct Setting {
     store: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
+    events: Arc<RecordingEvents>,
     environment: Environment,
     operator: Operator,
 }
@@ -30,17 +33,18 @@ struct Setting {
 fn setting() -> Setting {
     let (store, clock, ids) =
         (Arc::new(MemoryStore::new()), Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
+    let events = Arc::new(RecordingEvents::default());
     let environment = Environment {
         clock: clock.clone(),
         ids: ids.clone(),
-        events: Arc::new(RecordingEvents::default()),
+        events: events.clone(),
         audit: Arc::new(FakeAuditSealer),
         origins: Arc::new(vault_core::port::NoOrigins),
     };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let operator =
         Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
-    Setting { store, clock, environment, operator }
+    Setting { store, clock, events, environment, operator }
 }
 
 impl Setting {
@@ -319,16 +323,16 @@ impl AuditSink for Sink {
     }
 }
 
-/// What is sealed after delivery began is delivered once and in order, by one process at a time; what the sink refuses waits.
+/// What is stored is delivered once and in order, by one process at a time; what the sink refuses waits.
 #[tokio::test]
 async fn entries_are_delivered_in_order_by_one_process() {
     let setting = setting();
     let (sink, one, other) = (Sink::default(), Uuid::from_u128(1), Uuid::from_u128(2));
-    setting.sealed().await;
+    let mut ids = setting.sealed().await;
     let deliver = async |holder| setting.operator.deliver_audit(&sink, holder, MILLIS).await;
     let delivered = |entries, checkpoint| Some(DeliveredAudit { entries, checkpoint, waiting: 0 });
-    assert_eq!(deliver(one).await.unwrap(), delivered(0, 3), "it begins with what comes");
-    let mut ids = setting.sealed().await;
+    assert_eq!(deliver(one).await.unwrap(), delivered(12, 3), "it begins with what is stored");
+    ids.extend(setting.sealed().await);
     assert_eq!(deliver(other).await.unwrap(), None, "another process delivers");
     assert_eq!(deliver(one).await.unwrap(), delivered(12, 6));
     ids.extend(setting.write(2).await);
@@ -429,6 +433,91 @@ async fn what_is_over_is_removed_checkpoint_by_checkpoint() {
         checkpoints.get_mut(&4).unwrap().checkpoint.at = Timestamp::from_millis(0);
     });
     assert_eq!(setting.operator.audit_start().await.unwrap(), None);
+}
+
+/// Somebody who writes to the database can delay the delivery by a minute, and not stop it; and cannot do so unseen.
+#[tokio::test]
+async fn a_position_that_was_changed_outside_is_reported_and_delivered_anew() {
+    type Act = fn(&mut DeliveryPosition, &mut Timestamp);
+    let acts: [(&str, Act); 4] = [
+        ("ahead", |position, _| position.checkpoint = 1_000_000),
+        ("not delivered yet", |position, _| position.checkpoint = 4),
+        ("without a code", |position, _| position.code.clear()),
+        ("of a key that nobody has", |position, _| position.key = "key".to_owned()),
+    ];
+    for (what, act) in acts {
+        let setting = setting();
+        let (sink, holder) = (Sink::default(), Uuid::from_u128(1));
+        let mut ids = setting.sealed().await;
+        let deliver = async || setting.operator.deliver_audit(&sink, holder, MILLIS).await.unwrap().unwrap();
+        deliver().await;
+        ids.extend(setting.sealed().await);
+        setting.store.tamper_with_delivery(act);
+        let progress = setting.operator.delivery_progress().await.unwrap().unwrap();
+        assert!(progress.breach.is_some(), "{what}");
+        sink.taken.lock().unwrap().clear();
+        assert_eq!(deliver().await, DeliveredAudit { entries: 24, checkpoint: 6, waiting: 0 }, "{what}");
+        assert_eq!(*sink.taken.lock().unwrap(), ids.iter().map(ToString::to_string).collect::<Vec<_>>(), "{what}");
+        let told = setting.events.take();
+        let broken = |event: &Event| matches!(event, Event::IntegrityFailure { table: "audit_delivery", .. });
+        assert!(told.iter().any(broken), "{what}: {told:?}");
+        // Who reads the sink learns it too.
+        setting.seal().await;
+        deliver().await;
+        let reset =
+            setting.store.audit().into_iter().find(|one| one.action == AuditAction::AuditDeliveryReset).unwrap();
+        assert!(sink.taken.lock().unwrap().contains(&reset.id.to_string()), "{what}");
+        assert_eq!(setting.operator.delivery_progress().await.unwrap().unwrap().breach, None, "{what}");
+    }
+    // A right that no process takes for so long is none.
+    let setting = setting();
+    let (sink, one, other) = (Sink::default(), Uuid::from_u128(1), Uuid::from_u128(2));
+    setting.operator.deliver_audit(&sink, one, MILLIS).await.unwrap().unwrap();
+    setting.store.tamper_with_delivery(|_, until| *until = until.plus_seconds(1_000_000));
+    let progress = setting.operator.delivery_progress().await.unwrap().unwrap();
+    assert!(matches!(progress.breach, Some(DeliveryBreach::Reserved(_))), "{progress:?}");
+    assert!(setting.operator.deliver_audit(&sink, other, MILLIS).await.unwrap().is_some());
+}
+
+/// Entries that were bent before their time is over stay, with all that comes after them: they are the evidence.
+#[tokio::test]
+async fn what_was_bent_is_not_removed() {
+    type Act = fn(&Setting, &[AuditId]);
+    let acts: [(&str, Act); 4] = [
+        ("changed", |setting, ids| assert!(setting.store.tamper_with_audit(ids[4], |record| record.count = 9))),
+        ("removed", |setting, ids| assert!(setting.store.remove_audit(ids[4]))),
+        ("named by another checkpoint", |setting, ids| {
+            setting.store.tamper_with_checkpoints(|_, numbers| _ = numbers.insert(ids[4], 1));
+        }),
+        ("with another checkpoint before it", |setting, _| {
+            setting.store.tamper_with_checkpoints(|checkpoints, _| {
+                let second = checkpoints.get_mut(&2).unwrap();
+                second.checkpoint.hash = Digest::from_bytes([7; 32]);
+                *second = AuditSealer::seal_checkpoint(&FakeAuditSealer, second.checkpoint.clone());
+            });
+        }),
+    ];
+    for (what, act) in acts {
+        let setting = setting();
+        let ids = setting.sealed().await;
+        act(&setting, &ids);
+        let (_, before) = setting.verify(None).await;
+        assert!(!before.is_empty(), "{what}");
+        let end = setting.clock.now().plus_seconds(60);
+        let removed = setting.operator.cut_audit(end, None, MILLIS).await.unwrap();
+        assert_eq!(removed, RemovedAudit { entries: 3, damaged: Some(2), more: false }, "{what}");
+        let (_, after) = setting.verify(None).await;
+        assert_eq!(after, before, "{what}");
+    }
+    // The oldest checkpoint with its entries.
+    let setting = setting();
+    let ids = setting.sealed().await;
+    setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&1)));
+    for id in &ids[..3] {
+        assert!(setting.store.remove_audit(*id));
+    }
+    let removed = setting.operator.cut_audit(setting.clock.now(), None, MILLIS).await.unwrap();
+    assert_eq!(removed, RemovedAudit { entries: 0, damaged: Some(2), more: false });
 }
 
 /// A round that has delivered something ends when its time is used; one that has not delivers at least one checkpoint.

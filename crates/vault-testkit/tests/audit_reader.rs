@@ -6,15 +6,16 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use std::sync::Arc;
 use uuid::Uuid;
-use vault_core::Error;
-use vault_core::audit::{Actor, AuditAction, AuditEntry, Subject};
+use vault_core::audit::{Actor, Affected, AuditAction, AuditEntry, Subject};
 use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::namespace::Namespace;
 use vault_core::port::{AuditLog as _, AuditOrder, Clock as _};
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditFilter, AuditReader};
+use vault_core::{Error, Refusal};
 use vault_testkit::crypto::FakeDigester;
 use vault_testkit::fake::FakeVault;
 
@@ -119,6 +120,7 @@ proptest! {
                 action: action.map(|action| action.as_str().to_owned()),
                 subject: subject.map(|(subject, whole)| if whole { subject.text() } else { id(subject) }),
                 actor: actor.map(|(actor, kind)| if kind { actor.kind().to_owned() } else { whose(actor) }),
+                namespace: None,
             };
             let mut expected: Vec<_> = entries.iter().zip(&written).filter(|(entry, (_, by, done, on))| {
                 let by = actors()[*by];
@@ -182,4 +184,82 @@ async fn only_admins_and_operators_read_the_audit() {
         let read = setting.reader.list(&principal, scope, AuditOrder::OldestFirst, &filter, &page).await;
         assert!(may || matches!(read, Err(Error::Denied(_))), "{role}");
     }
+}
+
+/// A cursor belongs to one filter and order: under another it would leave entries out.
+#[tokio::test]
+async fn a_cursor_of_another_filter_is_refused() {
+    let setting = Setting::new();
+    setting.write(&[(0, 0, 0, 0); 6]).await;
+    let filter = AuditFilter { actor: Some("operator".to_owned()), ..AuditFilter::default() };
+    let read = async |filter: &AuditFilter, order, cursor| {
+        let page = PageRequest { limit: 2, cursor };
+        setting.reader.list(&Principal::Operator, Scope::All, order, filter, &page).await
+    };
+    let cursor = read(&filter, AuditOrder::OldestFirst, None).await.unwrap().next;
+    assert!(cursor.is_some());
+    assert!(read(&filter, AuditOrder::OldestFirst, cursor.clone()).await.is_ok());
+    let text = |text: &str| Some(text.to_owned());
+    let others = [
+        AuditFilter::default(),
+        AuditFilter { since: Some(setting.start), ..filter.clone() },
+        AuditFilter { until: Some(setting.start), ..filter.clone() },
+        AuditFilter { action: text("credential.saved"), ..filter.clone() },
+        AuditFilter { subject: text("vault"), ..filter.clone() },
+        AuditFilter { namespace: text("operator"), actor: None, ..filter.clone() },
+    ];
+    for other in others {
+        let refused = read(&other, AuditOrder::OldestFirst, cursor.clone()).await;
+        assert!(matches!(refused, Err(Error::Refused(Refusal::Cursor))), "{other:?}");
+    }
+    let refused = read(&filter, AuditOrder::NewestFirst, cursor).await;
+    assert!(matches!(refused, Err(Error::Refused(Refusal::Cursor))));
+}
+
+/// Acts that are counted by the minute are written with the time of writing: whoever asks for what came since the last
+/// time misses none of them.
+#[tokio::test]
+async fn a_client_that_polls_misses_no_counted_entry() {
+    let setting = Setting::new();
+    let (clock, tally) = (&setting.fake.clock, &setting.fake.tally);
+    tally.count(clock.now(), None, Actor::Operator, AuditAction::CredentialsListed, Subject::Vault);
+    clock.advance_seconds(65);
+    let (polled, everything) = (clock.now(), AuditFilter::default());
+    let seen = setting.pages(AuditOrder::OldestFirst, &everything, 10).await.concat();
+    assert!(!seen.iter().any(|entry| entry.action == "credentials.listed"));
+    clock.advance_seconds(1);
+    tally.flush(false).await.unwrap();
+    let since = AuditFilter { since: Some(polled), ..AuditFilter::default() };
+    let seen = setting.pages(AuditOrder::OldestFirst, &since, 10).await.concat();
+    assert!(seen.iter().any(|entry| entry.action == "credentials.listed" && entry.at == clock.now()), "{seen:?}");
+}
+
+/// By namespace: what is about it, whatever the subject.
+#[tokio::test]
+async fn entries_are_found_by_their_namespace() {
+    let setting = Setting::new();
+    let namespace: Namespace = "imports/nightly".parse().unwrap();
+    let credential = Subject::Credential(CredentialId::from_uuid(uuid(4)));
+    let (now, environment) = (setting.start, &setting.fake.environment);
+    let records = [
+        environment.record(
+            now,
+            None,
+            Actor::Operator,
+            ACTIONS[0],
+            Affected::from(credential).within(namespace.clone()),
+        ),
+        environment.record(now, None, Actor::Operator, ACTIONS[0], credential),
+        environment.record(
+            now,
+            None,
+            Actor::Operator,
+            AuditAction::NamespaceFrozen,
+            Affected::from(Subject::Namespace).within(namespace),
+        ),
+    ];
+    setting.fake.store.append(records.to_vec()).await.unwrap();
+    let filter = AuditFilter { namespace: Some("imports/nightly".to_owned()), ..AuditFilter::default() };
+    let found = setting.pages(AuditOrder::OldestFirst, &filter, 10).await.concat();
+    assert_eq!(found.iter().map(|entry| &*entry.action).collect::<Vec<_>>(), ["credential.saved", "namespace.frozen"]);
 }

@@ -101,6 +101,7 @@ fn record(ids: &SequentialIds, action: AuditAction) -> AuditRecord {
         note: None,
         origin: vault_core::audit::Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     }
 }
 

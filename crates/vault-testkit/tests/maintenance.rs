@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::Command;
 use vault_core::audit::{
-    Actor, AuditAction, AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, Subject, UnsealedEntry,
+    Actor, AuditAction, AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint,
+    StoredCheckpoint, Subject, UnsealedEntry,
 };
 use vault_core::credential::{EXPIRING_SECONDS, HealthState};
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
@@ -102,12 +103,16 @@ impl AuditTrail for Heap {
         self.rest.cut_audit(command).await
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
         self.rest.take_delivery(delivery).await
     }
 
-    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError> {
         self.rest.note_delivered(holder, from, to).await
+    }
+
+    async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError> {
+        self.rest.delivery().await
     }
 }
 

@@ -95,7 +95,7 @@ impl Day {
                 idempotency: Some(IdempotencyKey::parse(&name).unwrap()),
                 verify: false,
             };
-            let outcome = vault.replace(&who, request).await;
+            let outcome = vault.replace(&who, request).await.map(|changed| changed.version);
             told.versions.borrow_mut().extend(outcome.as_ref().ok().map(|version| (name, *version)));
             format!("{outcome:?}")
         };

@@ -142,7 +142,7 @@ impl Setting {
             idempotency: key.map(|key| IdempotencyKey::parse(key).unwrap()),
             verify: false,
         };
-        self.vault.replace(&self.editor, request).await
+        Ok(self.vault.replace(&self.editor, request).await?.version)
     }
 
     async fn revision(&self) -> i64 {

@@ -306,13 +306,18 @@ impl AuditSealer for Around<Arc<dyn AuditSealer>> {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         let mut sealed = self.right.seal(record);
         if self.short() {
-            sealed.code = self.code(&sealed.record.to_authenticated_bytes());
+            sealed.code = self.short_code(&sealed.record.to_authenticated_bytes());
         }
         sealed
     }
 
+    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
+        let (key, code) = self.right.code(bytes);
+        (key, if self.short() { self.short_code(bytes) } else { code })
+    }
+
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
-        if self.short() { code == self.code(bytes) } else { self.right.is_code(key, bytes, code) }
+        if self.short() { code == self.short_code(bytes) } else { self.right.is_code(key, bytes, code) }
     }
 
     fn hash_checkpoint(&self, content: &[u8]) -> Digest {
@@ -334,7 +339,7 @@ impl Around<Arc<dyn AuditSealer>> {
     }
 
     /// Of the first bytes alone.
-    fn code(&self, bytes: &[u8]) -> Digest {
+    fn short_code(&self, bytes: &[u8]) -> Digest {
         self.right.hash_checkpoint(&bytes[..bytes.len().min(48)])
     }
 }

@@ -108,7 +108,9 @@ impl Plan {
         }
         let delivered = self.operator.deliver_audit(sink, self.holder, DELIVER_MILLIS).await;
         let waiting = match &delivered {
-            Ok(delivered) => delivered.map_or(0, |delivered| delivered.waiting),
+            Ok(Some(delivered)) => delivered.waiting,
+            // Whoever else delivers, or seems to: what waits is shown by every server.
+            Ok(None) => self.operator.delivery_progress().await?.map_or(0, |progress| progress.waiting),
             Err(DeliveryError::Sink { checkpoint, .. }) => {
                 self.operator.newest_checkpoint().await?.number - checkpoint + 1
             }
@@ -137,7 +139,7 @@ impl Plan {
         if let Some(checkpoint) = removed.damaged {
             tracing::error!(
                 checkpoint,
-                "old audit entries are kept: a checkpoint is missing or was changed. Run `orgvault audit verify`"
+                "old audit entries are kept: a checkpoint or an entry of it is missing or was changed. Run `orgvault audit verify`"
             );
         }
         if removed.entries > 0 {

@@ -116,8 +116,8 @@ pub(crate) enum CredentialCommand {
     Show(CredentialArg),
     /// Replace the data of a credential. Its id and namespace stay, so jobs need no change
     ///
-    /// The data is replaced as a whole by data of the same type. The new version is issued from now on; the old one is
-    /// kept for a while (--keep-versions and --keep-previous of the server), and `credential promote` goes back to it.
+    /// The new data is of the same type. Places that it does not name, such as endpoint, bucket and region, stay as they are;
+    /// null removes one. What changes is shown first. The new version is issued from now on; the old one is kept for a while (--keep-versions and --keep-previous of the server), and `credential promote` goes back to it.
     #[command(after_help = REPLACE_EXAMPLE)]
     Replace {
         #[command(flatten)]
@@ -134,6 +134,9 @@ pub(crate) enum CredentialCommand {
         /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
         #[arg(long, value_name = "TIME")]
         expires_at: Option<Moment>,
+        /// The data is complete: take over no places of the current version
+        #[arg(long)]
+        complete: bool,
         #[command(flatten)]
         asking: AskingArgs,
     },
@@ -160,12 +163,17 @@ pub(crate) enum CredentialCommand {
         no_expires_at: bool,
     },
     /// Tell whether a credential's current data equals the data in a file. At most 10 times an hour per credential
+    ///
+    /// Places that the file does not name are taken from the credential, as by `credential replace`.
     Match {
         #[command(flatten)]
         credential: CredentialArg,
         /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: ask for each field]
         #[arg(long, value_name = "FILE")]
         data_file: Option<PathBuf>,
+        /// The data is complete: take over no places of the current version
+        #[arg(long)]
+        complete: bool,
     },
     /// Check a version at its storage provider: the staged one, else the current one. Status 1 if the check fails
     ///
@@ -185,6 +193,8 @@ pub(crate) enum CredentialCommand {
     /// List the versions of a credential, the current one first
     Versions(CredentialArg),
     /// Issue the staged version of a credential from now on, or another one
+    ///
+    /// Asks first if the last check of this version failed.
     #[command(after_help = PROMOTE_EXAMPLE)]
     Promote {
         #[command(flatten)]
@@ -192,6 +202,9 @@ pub(crate) enum CredentialCommand {
         /// Number of the version; a previous one is the way back [default: the staged version]
         #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
         number: Option<i64>,
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
     },
     /// Destroy a staged or previous version of a credential permanently
     #[command(after_help = DESTROY_EXAMPLE)]
@@ -231,7 +244,7 @@ pub(crate) struct SaidArgs {
 /// Before jobs get something else, or nothing any more.
 #[derive(Args)]
 pub(crate) struct AskingArgs {
-    /// Only print which integrations activated the credential in the last 30 days; change nothing
+    /// Only print which integrations activated the credential in the last 30 days, and what changes; change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
     /// Do not ask for confirmation

@@ -17,8 +17,110 @@ const MAX_DATA: usize = 64 * 1024;
 /// The flag for scripts.
 const FLAG: &str = "--data-file";
 
+/// The data of a credential. What was typed on a terminal can be asked for again.
+pub(crate) struct Data {
+    members: Map<String, Value>,
+    /// The fields of its type, if it was typed.
+    typed: Option<&'static [FieldSpec]>,
+    /// The text of a file, as long as it is sent as it is: with members that it repeats, which the server refuses by name.
+    text: Option<Zeroizing<String>>,
+}
+
+/// A member that another version has.
+pub(crate) struct Difference {
+    pub(crate) field: String,
+    pub(crate) before: String,
+    pub(crate) after: String,
+}
+
+impl Data {
+    /// As it is sent.
+    pub(crate) fn to_wire(&self) -> Result<WireJson, Failure> {
+        let text = match &self.text {
+            Some(text) => text.clone(),
+            None => Zeroizing::new(serde_json::to_string(&self.members)?),
+        };
+        Ok(SecretString::from(text.as_str()).into())
+    }
+
+    /// Takes the places of the version `before`, such as bucket and endpoint, unless it has others itself. A member that is null
+    /// is left out. The names of those that were taken.
+    pub(crate) fn carry_over(&mut self, kind: &str, before: &Map<String, Value>) -> Vec<&'static str> {
+        let mut taken = Vec::new();
+        let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
+        for field in fields.iter().filter(|field| field.class == FieldClass::Place) {
+            if let Some(value) = before.get(field.name).filter(|_| !self.members.contains_key(field.name)) {
+                self.members.insert(field.name.to_owned(), value.clone());
+                taken.push(field.name);
+            }
+        }
+        let length = self.members.len();
+        self.members.retain(|_, value| !value.is_null());
+        if !taken.is_empty() || self.members.len() != length {
+            self.text = None;
+        }
+        taken
+    }
+
+    /// How it differs from the version `before` in what may be seen: places, and the last characters of ids.
+    pub(crate) fn differences(&self, kind: &str, before: &Map<String, Value>) -> Vec<Difference> {
+        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
+        let difference = |field: &FieldSpec| {
+            let (before, after) = (before.get(field.name).map(shown), self.members.get(field.name).map(shown));
+            let same = match field.class {
+                FieldClass::Place => before == after,
+                // Of an id, a version shows the end.
+                FieldClass::Id => match (&before, &after) {
+                    (Some(before), Some(after)) => after.ends_with(before.trim_start_matches(['…', '.', '*'])),
+                    (before, after) => before == after,
+                },
+                FieldClass::Secret => true,
+            };
+            let after = match field.class {
+                FieldClass::Id => after.map(|after| ending(&after)),
+                _ => after,
+            };
+            let text = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+            (!same).then(|| Difference { field: field.name.to_owned(), before: text(before), after: text(after) })
+        };
+        fields.iter().filter_map(difference).collect()
+    }
+
+    /// Asks again for the fields that a server refused, by their pointers (`/data/bucket`), and tells why. `false`: it was not
+    /// typed, or something else was refused.
+    pub(crate) fn ask_again(&mut self, refused: &[(String, String)]) -> Result<bool, Failure> {
+        let Some(fields) = self.typed else { return Ok(false) };
+        let of = |pointer: &str| {
+            let name = pointer.strip_prefix("/data/")?.split('/').next()?.to_owned();
+            fields.iter().find(|field| field.name == name)
+        };
+        if refused.is_empty() || refused.iter().any(|(pointer, _)| of(pointer).is_none()) {
+            return Ok(false);
+        }
+        for (pointer, detail) in refused {
+            if let Some(field) = of(pointer) {
+                writeln!(io::stderr(), "{}: {}", field.name, printable(detail))?;
+                self.members.insert(field.name.to_owned(), value(field)?);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The end of an id.
+fn ending(id: &str) -> String {
+    let skipped = id.chars().count().saturating_sub(4);
+    format!("…{}", id.chars().skip(skipped).collect::<String>())
+}
+
+/// What a server says, without what a terminal would carry out.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
 /// The data in `file`, or what the terminal's user answers when asked for each field of the type that `kind` names.
-pub(crate) fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Failure>) -> Result<WireJson, Failure> {
+pub(crate) fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Failure>) -> Result<Data, Failure> {
     if let Some(file) = file {
         return in_file(file);
     }
@@ -35,16 +137,17 @@ pub(crate) fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Fa
     asked(known)
 }
 
-fn in_file(file: &Path) -> Result<WireJson, Failure> {
+fn in_file(file: &Path) -> Result<Data, Failure> {
     let bytes = secret_file::read_or_stdin(&NamedFiles::default(), FLAG, file, MAX_DATA)?;
     let text = std::str::from_utf8(&bytes).ok();
-    let text = text.filter(|text| serde_json::from_str::<Map<String, Value>>(text).is_ok());
-    let text = text.ok_or_else(|| Failure::new(format!("{FLAG}: {} does not hold a JSON object", file.display())))?;
-    Ok(SecretString::from(text).into())
+    let found = text.and_then(|text| Some((text, serde_json::from_str::<Map<String, Value>>(text).ok()?)));
+    let found = found.ok_or_else(|| Failure::new(format!("{FLAG}: {} does not hold a JSON object", file.display())));
+    let (text, members) = found?;
+    Ok(Data { members, typed: None, text: Some(Zeroizing::new(text.to_owned())) })
 }
 
 /// Asks for the required fields, and then for the names of others.
-fn asked(kind: CredentialType) -> Result<WireJson, Failure> {
+fn asked(kind: CredentialType) -> Result<Data, Failure> {
     let mut data = Map::new();
     let (required, mut optional): (Vec<&FieldSpec>, Vec<&FieldSpec>) =
         kind.fields().iter().partition(|field| field.required);
@@ -67,8 +170,7 @@ fn asked(kind: CredentialType) -> Result<WireJson, Failure> {
         let field = optional.remove(at);
         data.insert(field.name.to_owned(), value(field)?);
     }
-    let text = Zeroizing::new(serde_json::to_string(&data)?);
-    Ok(SecretString::from(text.as_str()).into())
+    Ok(Data { members: data, typed: Some(kind.fields()), text: None })
 }
 
 /// The value of a field. Asks again until it has its form; whether it is accepted is for the server to say.

@@ -1,15 +1,16 @@
 //! `orgvault credential …`
 
 use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, SaidArgs};
-use crate::client::data;
+use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::text::{Moment, rfc3339};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -47,8 +48,9 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             list(session, ListFilter { namespace, kind, labels, health, expires_before, page_size: None }, output)
         }
         CredentialCommand::Show(credential) => show(session, &credential.id, output),
-        CredentialCommand::Replace { credential, data, stage, promote, expires_at, asking } => {
-            replace(session, &credential.id, data, Becoming::of(stage, promote), expires_at, &asking, output)
+        CredentialCommand::Replace { credential, data, stage, promote, expires_at, complete, asking } => {
+            let new = Replacing { data, becoming: Becoming::of(stage, promote), expires_at, complete };
+            replace(session, &credential.id, new, &asking, output)
         }
         CredentialCommand::Label { credential, labels } => {
             let labels = labels.into_iter().collect();
@@ -71,15 +73,15 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
             }
             describe(session, &credential.id, &request, output)
         }
-        CredentialCommand::Match { credential, data_file } => {
-            matches(session, &credential.id, data_file.as_deref(), output)
+        CredentialCommand::Match { credential, data_file, complete } => {
+            matches(session, &credential.id, data_file.as_deref(), complete, output)
         }
         CredentialCommand::Check { credential, number, no_wait } => {
             return check(session, &credential.id, number, !no_wait, output);
         }
         CredentialCommand::Uses(credential) => uses(session, &credential.id, output),
         CredentialCommand::Versions(credential) => versions(session, &credential.id, output),
-        CredentialCommand::Promote { credential, number } => promote(session, &credential.id, number, output),
+        CredentialCommand::Promote { credential, number, yes } => promote(session, &credential.id, number, yes, output),
         CredentialCommand::DestroyVersion { credential, number, yes } => {
             destroy_version(session, &credential.id, number, yes, output)
         }
@@ -127,15 +129,47 @@ fn told<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Re
 
 impl DataArgs {
     /// The data of a credential of the type that `kind` names, and how it is to be sent.
-    fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(WireJson, RequestOptions), Failure> {
+    fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(Data, RequestOptions), Failure> {
         let Self { data_file, verify, idempotency_key } = self;
         Ok((data::read(data_file.as_deref(), kind)?, RequestOptions { verify, idempotency_key, if_match: None }))
     }
 }
 
-/// The type of a credential.
-fn type_of(session: &Session, id: &str) -> Result<String, Failure> {
-    Ok(told(|| format!("show credential {id}"), session.show(id))?.kind)
+/// Sends data, and again as long as what was typed is refused field by field and typed anew.
+fn sent<T>(
+    data: &mut Data,
+    doing: impl Fn() -> String,
+    send: impl Fn(WireJson) -> Result<T, ClientError>,
+) -> Result<T, Failure> {
+    loop {
+        let error = match send(data.to_wire()?) {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let refused: Vec<(String, String)> = match &error {
+            ClientError::Problem(problem) => {
+                problem.errors.iter().map(|error| (error.pointer.to_string(), error.detail.to_string())).collect()
+            }
+            _ => Vec::new(),
+        };
+        if !data.ask_again(&refused)? {
+            return Err(failure(&doing(), &error));
+        }
+    }
+}
+
+/// Takes the places of the current version over into `data`, and tells which, and what else differs.
+fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String> {
+    let Some(before) = &item.information else { return Vec::new() };
+    let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
+    let mut lines = Vec::new();
+    if !taken.is_empty() {
+        lines.push(format!("Taken over from version {}: {}.", item.version, taken.join(", ")));
+    }
+    let differences = data.differences(&item.kind, before);
+    let line = |Difference { field, before, after }: &Difference| format!("Changed: {field} from {before} to {after}.");
+    lines.extend(differences.iter().map(line).map(|line| printable(&line)));
+    lines
 }
 
 fn save(
@@ -147,15 +181,20 @@ fn save(
     output: Output,
 ) -> Result<(), Failure> {
     let kind = of.kind.clone();
-    let (data, options) = data.read(|| Ok(kind))?;
-    let request = SaveRequest {
-        labels: (!labels.is_empty()).then(|| labels.into_iter().collect()),
-        description: said.description,
-        expires_at: said.expires_at.map(moment),
-        vend: said.vend,
-        ..SaveRequest::new(of.kind, of.namespace, data)
-    };
-    let saved = told(|| format!("save a credential in {}", request.namespace), session.save_with(&request, &options))?;
+    let (mut data, options) = data.read(|| Ok(kind))?;
+    let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
+    let expires_at = said.expires_at.map(moment);
+    let doing = || format!("save a credential in {}", of.namespace);
+    let saved = sent(&mut data, doing, |data| {
+        let request = SaveRequest {
+            labels: labels.clone(),
+            description: said.description.clone(),
+            expires_at: expires_at.clone(),
+            vend: said.vend.clone(),
+            ..SaveRequest::new(of.kind.clone(), of.namespace.clone(), data)
+        };
+        session.save_with(&request, &options)
+    })?;
     output.print(&saved, &format!("Saved credential {}.", saved.id))
 }
 
@@ -180,19 +219,29 @@ fn show(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
     output.print(&item, &described(&item))
 }
 
-fn replace(
-    session: &Session,
-    id: &str,
+/// What a credential's data is replaced by.
+struct Replacing {
     data: DataArgs,
     becoming: Becoming,
     expires_at: Option<Moment>,
-    asking: &AskingArgs,
-    output: Output,
-) -> Result<(), Failure> {
-    if asking.dry_run {
-        return dry_run(session, id, output);
+    complete: bool,
+}
+
+fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
+    let Replacing { data, becoming, expires_at, complete } = new;
+    let item = told(|| format!("show credential {id}"), session.show(id))?;
+    if asking.dry_run && data.data_file.is_none() {
+        return dry_run(session, id, Vec::new(), output);
     }
-    let (data, options) = data.read(|| type_of(session, id))?;
+    let kind = item.kind.clone();
+    let (mut data, options) = data.read(|| Ok(kind))?;
+    let compared = compare(&mut data, &item, complete);
+    if asking.dry_run {
+        return dry_run(session, id, compared, output);
+    }
+    for line in &compared {
+        let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
+    }
     // A staged version changes nothing for anybody, and a script has nobody to ask.
     if becoming != Becoming::Staged && !asking.yes && io::stdin().is_terminal() {
         let question = format!("{} They get the new data from their next activation on.", used_by(session, id)?);
@@ -200,8 +249,10 @@ fn replace(
     }
     let expires_at = expires_at.map(moment);
     let stage = (becoming != Becoming::Current).then_some(true);
-    let request = ReplaceRequest { data, expires_at, stage };
-    let replaced = told(|| format!("replace the data of credential {id}"), session.replace(id, &request, &options))?;
+    let doing = || format!("replace the data of credential {id}");
+    let replaced = sent(&mut data, doing, |data| {
+        session.replace(id, &ReplaceRequest { data, expires_at: expires_at.clone(), stage }, &options)
+    })?;
     let number = replaced.version;
     if becoming == Becoming::StagedThenCurrent {
         // Only if it is still the staged one: who staged another meanwhile did so knowing of this one.
@@ -250,7 +301,7 @@ fn versions_table(versions: &[VersionItem]) -> String {
     table(&["VERSION", "STATE", "CREATED", "FINGERPRINT", "HEALTH"], &rows)
 }
 
-fn promote(session: &Session, id: &str, number: Option<i64>, output: Output) -> Result<(), Failure> {
+fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: Output) -> Result<(), Failure> {
     let (number, tag) = match number {
         Some(number) => (number, None),
         None => {
@@ -260,6 +311,16 @@ fn promote(session: &Session, id: &str, number: Option<i64>, output: Output) -> 
             (item.staged_version.ok_or_else(none)?, tag)
         }
     };
+    if !yes {
+        let versions = told(|| format!("list the versions of credential {id}"), session.versions(id))?;
+        if let Some(HealthItem { state, reason, .. }) =
+            checked(&versions, number).filter(|health| health.state == "failing")
+        {
+            let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+            let question = format!("The last check of version {number} found it {state}{reason}.");
+            output.confirm(&printable(&question), "yes")?;
+        }
+    }
     let answer = session.promote(id, number, tag.as_deref());
     let item = told(|| format!("promote version {number} of credential {id}"), answer)?;
     output.print(&item, &format!("Version {number} of credential {id} is issued from now on."))
@@ -277,7 +338,7 @@ fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: 
 
 fn delete(session: &Session, id: &str, asking: &AskingArgs, output: Output) -> Result<(), Failure> {
     if asking.dry_run {
-        return dry_run(session, id, output);
+        return dry_run(session, id, Vec::new(), output);
     }
     if !asking.yes {
         let item = told(|| format!("show credential {id}"), session.show(id))?;
@@ -298,9 +359,21 @@ fn describe(session: &Session, id: &str, request: &DescribeRequest, output: Outp
     output.print(&item, &described(&item))
 }
 
-fn matches(session: &Session, id: &str, data_file: Option<&Path>, output: Output) -> Result<(), Failure> {
-    let data = data::read(data_file, || type_of(session, id))?;
-    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data))?;
+fn matches(
+    session: &Session,
+    id: &str,
+    data_file: Option<&Path>,
+    complete: bool,
+    output: Output,
+) -> Result<(), Failure> {
+    let item = told(|| format!("show credential {id}"), session.show(id))?;
+    let kind = item.kind.clone();
+    let mut data = data::read(data_file, || Ok(kind))?;
+    let compared = compare(&mut data, &item, complete);
+    for line in compared {
+        let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
+    }
+    let same = told(|| format!("compare data with credential {id}"), session.matches(id, data.to_wire()?))?;
     let text = match same {
         true => format!("Credential {id} has exactly this data."),
         false => format!("Credential {id} has other data."),
@@ -397,17 +470,18 @@ fn users(uses: Vec<CredentialUse>) -> Vec<UsedBy> {
     users
 }
 
-fn dry_run(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
+fn dry_run(session: &Session, id: &str, compared: Vec<String>, output: Output) -> Result<(), Failure> {
     let users = users(all_uses(session, id)?);
     let rows: Vec<Vec<String>> = users
         .iter()
         .map(|user| vec![user.integration.clone(), user.activations.to_string(), user.last.clone()])
         .collect();
+    let changes: String = compared.iter().map(|line| format!("{line}\n")).collect();
     let text = match users.is_empty() {
-        true => "No integration activated it in the last 30 days. Nothing was changed.".to_owned(),
-        false => format!("{}\nNothing was changed.", table(&["INTEGRATION", "ACTIVATIONS", "LAST"], &rows)),
+        true => format!("{changes}No integration activated it in the last 30 days. Nothing was changed."),
+        false => format!("{changes}{}\nNothing was changed.", table(&["INTEGRATION", "ACTIVATIONS", "LAST"], &rows)),
     };
-    output.print(&json!({"id": id, "used_by": users}), &text)
+    output.print(&json!({"id": id, "used_by": users, "changes": compared}), &text)
 }
 
 /// Who would notice, as a sentence.

@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use vault_core::key_use::KeyUseLimits;
-use vault_core::usecase::MAX_SKEW;
+use vault_core::usecase::{DeliveryProgress, MAX_SKEW};
 use vault_embed::OpenVault;
 
 /// Where systemd-timesyncd says that the clock is synchronized.
@@ -88,6 +88,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             checks.insert(0, Check::passed("vault", found));
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
+            checks.push(audit_sink(&vault).await);
             if let Some(opener) = opener {
                 let found = findings.insert(Vec::new());
                 checks.push(deep::audit(settings, &vault, found).await?);
@@ -257,6 +258,26 @@ async fn clock(vault: &OpenVault) -> Check {
             let remedy =
                 "Passcodes change every 30 s: see that the clock is synchronized, for example with `timedatectl`.";
             Check::other("clock", Outcome::Skipped, "its synchronization cannot be seen", remedy)
+        }
+    }
+}
+
+/// Whether somebody keeps the audit from its sink.
+async fn audit_sink(vault: &OpenVault) -> Check {
+    let remedy = "Somebody wrote to the table audit_delivery. A server with --audit-sink then delivers all stored entries \
+                  anew. Find out who can write to the database, and compare the sink with `orgvault audit export`.";
+    match vault.operator().delivery_progress().await {
+        Err(error) => {
+            let found = format!("the audit's delivery cannot be read: {error}");
+            Check::other("audit-sink", Outcome::Failed, found, "See the log of the server and of the database.")
+        }
+        Ok(None) => Check::passed("audit-sink", "no server has had an --audit-sink"),
+        Ok(Some(DeliveryProgress { breach: Some(breach), .. })) => {
+            Check::other("audit-sink", Outcome::Failed, breach.to_string(), remedy)
+        }
+        Ok(Some(DeliveryProgress { waiting, .. })) => {
+            let waiting = counted(waiting.unsigned_abs(), "checkpoint");
+            Check::passed("audit-sink", format!("the position fits its code; {waiting} not delivered yet"))
         }
     }
 }

@@ -35,9 +35,16 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         database: settings.database.to_string(),
         instance: vault.instance().to_string(),
     };
+    let hidden = settings.database.file().is_none() && settings.database.url_without_password().is_none();
+    let database = match hidden {
+        true => {
+            "\nThe database's URL holds a password, so it is not shown below. Set ORGVAULT_DATABASE_URL to it first."
+        }
+        false => "",
+    };
     let text = format!(
-        "Created a vault in {}.\n{}\n\nNext, create an organization and its first admin, and serve:\n\n{} Example\n{} --org Example \
-         --email admin@example.com --role admin\n{}\n",
+        "Created a vault in {}.\n{}{database}\n\nNext, create an organization and its first admin, and serve:\n\n{} Example\n{} \
+         --org Example --email admin@example.com --role admin\n{}\n",
         made.data_dir,
         root_key_warning(settings),
         settings.command_line("org create"),

@@ -13,6 +13,7 @@ use vault_core::cursor::PageRequest;
 use vault_core::field::FieldError;
 use vault_core::integration::{Integration, IntegrationState, IntegrationToken, Overlap, StoredIntegration};
 use vault_core::principal::{Principal, Scope};
+use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::{
     ChangedIntegration, CreateIntegrationRequest, IntegrationEdit, IntegrationRef,
 };
@@ -153,7 +154,7 @@ async fn print_changed(
 ) -> Result<(), Failure> {
     let changed = change(vault, integration, deed, doing).await?.integration;
     let text = format!("{past} integration {} of {}. {consequence}\n", changed.integration.name, integration.org);
-    output.print(&shown(&changed, integration.org.clone()), &text)
+    output.print(&shown(&changed, integration.org.clone(), vault.integrations().now()), &text)
 }
 
 fn print_token(
@@ -229,8 +230,9 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
             break;
         }
     }
+    let now = integrations.now();
     let shown: Vec<Shown> =
-        listed.iter().map(|row| shown(row, organizations.name_of(row.integration.organization))).collect();
+        listed.iter().map(|row| shown(row, organizations.name_of(row.integration.organization), now)).collect();
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|row| {
@@ -245,14 +247,14 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     output.print(&shown, &table(&heading, &rows))
 }
 
-fn shown(stored: &StoredIntegration, organization: String) -> Shown {
+fn shown(stored: &StoredIntegration, organization: String, now: Timestamp) -> Shown {
     let integration = &stored.integration;
     Shown {
         integration_id: integration.id.to_string(),
         organization,
         name: integration.name.to_string(),
         namespaces: patterns(integration),
-        state: integration.state.as_str(),
+        state: integration.state_at(now),
         created_at: rfc3339(integration.created_at),
         expires_at: integration.expires_at.map(rfc3339),
         last_used_at: stored.last_used_at.map(rfc3339),

@@ -4,6 +4,7 @@ use super::account::{all, organization_name};
 use super::organization::Organizations;
 use crate::failure::{Doing, Failure, NO_ACCOUNT, refused};
 use crate::output::{Output, warn};
+use crate::served;
 use crate::settings::Settings;
 use crate::text::rfc3339;
 use secrecy::ExposeSecret;
@@ -53,10 +54,10 @@ pub(super) async fn run(
         enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
         expires_at: rfc3339(invited.expires_at),
     };
-    let base_url = settings.server.base_url(settings.server.listen);
+    let server = Server::of(settings);
     let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
-    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
-    warn_of_local_url(settings, &base_url, output);
+    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited), &server.base_url))?;
+    server.warn_if_local(output);
     Ok(())
 }
 
@@ -74,7 +75,7 @@ pub(super) async fn re_enrol(
     let (code, expires_at) = changed.enrolment.ok_or_else(|| Failure::new("no enrolment code was made")).doing(what)?;
     let invited = Invited { grant: changed.account.grant, code, expires_at };
     let (grant, organization) = (&invited.grant, organization_name(vault, &invited.grant).await?);
-    let base_url = settings.server.base_url(settings.server.listen);
+    let server = Server::of(settings);
     let shown = ShownInvitation {
         account_id: grant.account.to_string(),
         email: grant.email.to_string(),
@@ -88,7 +89,7 @@ pub(super) async fn re_enrol(
         "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
         grant.email, grant.role
     );
-    output.print(&shown, &text(&done, &invited, &enrolment_url(settings, &invited), &base_url))?;
+    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited), &server.base_url))?;
     if grant.state == AccountState::Disabled {
         warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
     }
@@ -96,21 +97,46 @@ pub(super) async fn re_enrol(
     if grant.role == Role::Admin && !colleagues.iter().any(|account| account.grant.is_active_admin()) {
         warn(&format!("{organization} has no active admin until {} has enrolled", grant.email));
     }
-    warn_of_local_url(settings, &base_url, output);
+    server.warn_if_local(output);
     Ok(())
 }
 
-/// The console's page for the code, which stands in the fragment: browsers send it to no server.
-fn enrolment_url(settings: &Settings, invited: &Invited) -> String {
-    let console = settings.server.console_url(settings.server.listen);
-    format!("{console}#/enrol/{}", invited.code.text().expose_secret()) // printed for its owner, once
+/// Where the invited person finds the server: at the address of the settings, else where it was served last.
+struct Server {
+    base_url: String,
+    console: String,
+    is_local: bool,
 }
 
-fn warn_of_local_url(settings: &Settings, base_url: &str, output: Output) {
-    if !output.is_json() && settings.server.is_local_url() {
-        warn(&format!(
-            "{base_url} can be reached from this machine only. Set --public-url to the URL at which others reach the server"
-        ));
+impl Server {
+    fn of(settings: &Settings) -> Self {
+        let server = &settings.server;
+        match served::last(settings).filter(|_| !server.names_address()) {
+            Some(url) => Self {
+                base_url: format!("{url}{}", server.base_path),
+                console: format!("{url}/"),
+                is_local: url.is_local(),
+            },
+            None => Self {
+                base_url: server.base_url(server.listen),
+                console: server.console_url(server.listen),
+                is_local: server.is_local_url(),
+            },
+        }
+    }
+
+    /// The console's page for the code, which stands in the fragment: browsers send it to no server.
+    fn enrolment_url(&self, invited: &Invited) -> String {
+        format!("{}#/enrol/{}", self.console, invited.code.text().expose_secret()) // printed for its owner, once
+    }
+
+    fn warn_if_local(&self, output: Output) {
+        if !output.is_json() && self.is_local {
+            warn(&format!(
+                "{} can be reached from this machine only. Set --public-url to the URL at which others reach the server",
+                self.base_url
+            ));
+        }
     }
 }
 

@@ -71,7 +71,7 @@ impl PublicUrl {
     }
 
     /// Whether it leads to this machine.
-    pub(super) fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         match self.0.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(ip)) => ip.is_loopback(),

@@ -1,11 +1,13 @@
 //! Entries as they are stored, and the bytes that their codes cover.
 
+use super::change::{self, AuditChange, ChangedField};
 use super::state::{self, RecordedRow, RowState};
-use super::{AuditNote, AuditRecord, SealedAuditRecord};
+use super::{AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
 use crate::port::AuditSealer;
 use crate::time::Timestamp;
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// An entry as a store has it, with whatever its columns hold: it may have been written by a newer version, or changed
@@ -30,7 +32,7 @@ pub struct AuditEntry {
     pub action: String,
     /// To what.
     pub subject: String,
-    /// How often within the minute of the entry; 1 for single acts.
+    /// How often within a minute, before the entry was written; 1 for single acts.
     pub count: i64,
     /// Which namespace it is about.
     pub namespace: Option<String>,
@@ -44,6 +46,8 @@ pub struct AuditEntry {
     pub request: Option<String>,
     /// The rows that it changed, a line for each.
     pub rows: Option<String>,
+    /// What it changed, from what to what, as JSON.
+    pub changes: Option<String>,
     /// The key of its code.
     pub key: String,
     /// The code over the entry.
@@ -82,6 +86,45 @@ impl AuditEntry {
         self.credentials.as_deref().unwrap_or_default().lines().filter_map(read).collect()
     }
 
+    /// What it changed, from what to what.
+    pub fn changes(&self) -> Vec<AuditChange> {
+        self.changes.as_deref().map(change::parse).unwrap_or_default()
+    }
+
+    /// Its subject; of a namespace, with the name.
+    pub fn subject(&self) -> Cow<'_, str> {
+        match (&*self.subject, &self.namespace) {
+            ("namespace", Some(namespace)) => format!("namespace:{namespace}").into(),
+            (subject, _) => subject.into(),
+        }
+    }
+
+    /// Whether `action` is what was done. One request may do several things at once: its entry has the name of the gravest, and
+    /// says by its changes what else was done.
+    pub fn is_action(&self, action: &str) -> bool {
+        let beside = match self.subject.split_once(':') {
+            Some(("credential", _)) => AuditAction::CredentialDescribed,
+            Some(("integration", _)) => AuditAction::IntegrationChanged,
+            _ => return self.action == action,
+        };
+        const FIELDS: [ChangedField; 4] =
+            [ChangedField::Labels, ChangedField::Description, ChangedField::ExpiresAt, ChangedField::Namespaces];
+        let changed = || self.changes().iter().any(|change| FIELDS.iter().any(|field| field.as_str() == change.field));
+        self.action == action || (beside.as_str() == action && changed())
+    }
+
+    /// Whether `wanted` had a part in it: its subject, as `credential:<id>` or by id alone; a credential that was issued; or
+    /// the integration that acted.
+    pub fn concerns(&self, wanted: &str) -> bool {
+        let subject = self.subject();
+        let (kind, id) = wanted.split_once(':').map_or((None, wanted), |(kind, id)| (Some(kind), id));
+        let is = |of: &str| kind.is_none_or(|kind| kind == of);
+        *subject == *wanted
+            || (kind.is_none() && subject.split_once(':').is_some_and(|(_, subject)| subject == id))
+            || (is("integration") && self.integration.as_deref() == Some(id))
+            || (is("credential") && self.credentials().iter().any(|credential| credential.id == id))
+    }
+
     /// The state in which it says that `row` of its subject was left.
     pub fn left(&self, row: RecordedRow) -> Option<RowState> {
         state::find(self.rows.as_deref()?, row)
@@ -117,6 +160,7 @@ impl AuditEntry {
             credentials: full(self.credentials.as_deref())?,
             request: full(self.request.as_deref())?,
             rows: full(self.rows.as_deref())?,
+            changes: full(self.changes.as_deref())?,
         };
         Some(covered.to_bytes())
     }
@@ -156,18 +200,18 @@ struct Covered<'a> {
     credentials: Option<&'a str>,
     request: Option<&'a str>,
     rows: Option<&'a str>,
+    changes: Option<&'a str>,
 }
 
 impl Covered<'_> {
-    /// Every field, each with its length before it. Entries had 9 fields at first, then 12, 14, 15 and 16. An entry without
-    /// any of the later ones is written as entries were before, so that older ones keep their codes; the number of
-    /// fields tells the forms apart.
+    /// Every field, each with its length before it. An entry without any of the later ones is written without them; the number
+    /// of fields tells the forms apart.
     fn to_bytes(&self) -> Vec<u8> {
         fn id(id: &Option<[u8; 16]>) -> &[u8] {
             id.as_ref().map_or(&[], |bytes| bytes.as_slice())
         }
         let (at, count) = (self.at.to_be_bytes(), self.count.to_be_bytes());
-        let fields: [&[u8]; 16] = [
+        let fields: [&[u8]; 17] = [
             &self.id,
             &at,
             id(&self.organization),
@@ -184,8 +228,11 @@ impl Covered<'_> {
             self.credentials.unwrap_or_default().as_bytes(),
             self.request.unwrap_or_default().as_bytes(),
             self.rows.unwrap_or_default().as_bytes(),
+            self.changes.unwrap_or_default().as_bytes(),
         ];
-        let written = if self.rows.is_some() {
+        let written = if self.changes.is_some() {
+            17
+        } else if self.rows.is_some() {
             16
         } else if self.request.is_some() {
             15
@@ -227,6 +274,7 @@ impl SealedAuditRecord {
             credentials: note.and_then(AuditNote::credentials_text),
             request: record.origin.request_text(),
             rows: record.rows_text(),
+            changes: record.changes_text(),
             key: key.to_string(),
             code: code.as_bytes().to_vec(),
             checkpoint: None,
@@ -240,7 +288,7 @@ impl AuditRecord {
         let bytes = |id: &Uuid| *id.as_bytes();
         let note = self.note.as_ref();
         let (subject, network, request) = (self.subject.text(), self.network_text(), self.origin.request_text());
-        let rows = self.rows_text();
+        let (rows, changes) = (self.rows_text(), self.changes_text());
         let credentials = note.and_then(AuditNote::credentials_text);
         let covered = Covered {
             id: *self.id.as_bytes(),
@@ -259,6 +307,7 @@ impl AuditRecord {
             credentials: credentials.as_deref(),
             request: request.as_deref(),
             rows: rows.as_deref(),
+            changes: changes.as_deref(),
         };
         covered.to_bytes()
     }

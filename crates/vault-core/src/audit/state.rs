@@ -1,7 +1,8 @@
 //! What an act left of the rows that it changed, so that a row which is put back in an earlier state shows.
 
-use super::Subject;
+use super::{AuditChange, Subject};
 use crate::digest::{Digest, DigestPurpose};
+use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
 /// Which row of a subject.
@@ -17,7 +18,7 @@ pub enum RecordedRow {
     Credential,
     /// An organization's.
     Organization,
-    /// A namespace's. Its subject is the vault, and its entry names it.
+    /// A namespace's. Its entry names it.
     Namespace,
 }
 
@@ -123,18 +124,22 @@ const OPEN: &str = "open";
 const CLOSED: &str = "closed";
 const GONE: &str = "gone";
 
-/// A subject, and what an act left of its rows.
+/// A subject, and what an act did to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affected {
     /// The subject.
     pub subject: Subject,
     /// The rows that the act changed, each once.
     pub rows: Vec<(RecordedRow, RowState)>,
+    /// The namespace that it is in.
+    pub namespace: Option<Namespace>,
+    /// What the act changed, from what to what.
+    pub changes: Vec<AuditChange>,
 }
 
 impl From<Subject> for Affected {
     fn from(subject: Subject) -> Self {
-        Self { subject, rows: Vec::new() }
+        Self { subject, rows: Vec::new(), namespace: None, changes: Vec::new() }
     }
 }
 
@@ -150,6 +155,19 @@ impl Affected {
     #[must_use]
     pub fn and(mut self, row: RecordedRow, state: RowState) -> Self {
         self.rows.push((row, state));
+        self
+    }
+
+    /// In a namespace.
+    #[must_use]
+    pub fn within(self, namespace: Namespace) -> Self {
+        Self { namespace: Some(namespace), ..self }
+    }
+
+    /// With these changes, too.
+    #[must_use]
+    pub fn changing(mut self, changes: impl IntoIterator<Item = AuditChange>) -> Self {
+        self.changes.extend(changes);
         self
     }
 }

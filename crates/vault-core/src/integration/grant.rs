@@ -5,6 +5,7 @@ use crate::audit::{RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
+use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
 
@@ -129,6 +130,10 @@ pub enum IntegrationRefusal {
 }
 
 impl IntegrationRefusal {
+    /// Every reason.
+    pub const ALL: [Self; 6] =
+        [Self::Unknown, Self::Replaced, Self::Disabled, Self::Expired, Self::OrganizationClosed, Self::Changed];
+
     /// The reason's name in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -196,7 +201,7 @@ impl Integration {
         if self.state != IntegrationState::Active {
             return Err(IntegrationRefusal::Disabled);
         }
-        if self.expires_at.is_some_and(|end| now >= end) {
+        if self.has_expired(now) {
             return Err(IntegrationRefusal::Expired);
         }
         Ok(slot)
@@ -242,6 +247,24 @@ impl Integration {
     #[must_use]
     pub fn shown(self, now: Timestamp) -> Self {
         Self { previous: self.previous.filter(|previous| now < previous.until), ..self }
+    }
+
+    /// The state as a list shows it at `now`: `active`, `disabled` or `expired`.
+    pub fn state_at(&self, now: Timestamp) -> &'static str {
+        match self.state {
+            IntegrationState::Active if self.has_expired(now) => "expired",
+            state => state.as_str(),
+        }
+    }
+
+    /// Whether its time is over at `now`.
+    pub fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|end| now >= end)
+    }
+
+    /// Whether it may activate `namespace` at `now`, if that is not frozen.
+    pub fn may_activate(&self, namespace: &Namespace, now: Timestamp) -> bool {
+        self.state == IntegrationState::Active && !self.has_expired(now) && self.patterns.allow(namespace)
     }
 
     /// The version after this one, as a change stores it.

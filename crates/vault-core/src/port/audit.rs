@@ -2,7 +2,8 @@
 
 use super::{List, StoreError};
 use crate::audit::{
-    AuditEntry, AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+    AuditEntry, AuditRecord, Checkpoint, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint,
+    StoredCheckpoint, UnsealedEntry,
 };
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
@@ -17,7 +18,10 @@ pub trait AuditSealer: Send + Sync {
     /// The entry with its code.
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
 
-    /// Whether `code` is the code of an entry with these bytes under `key`.
+    /// The code of these bytes, and its key.
+    fn code(&self, bytes: &[u8]) -> (KeyId, Digest);
+
+    /// Whether `code` is the code of these bytes, an entry's or others, under `key`.
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool;
 
     /// The hash of a checkpoint with this [content](crate::audit::CheckpointContent::to_bytes).
@@ -74,7 +78,7 @@ pub struct CutAudit {
 }
 
 /// The right of one process to deliver the audit outside, while others wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Delivery {
     /// The process.
     pub holder: Uuid,
@@ -82,6 +86,13 @@ pub struct Delivery {
     pub now: Timestamp,
     /// Until when the process has the right, unless it takes it again.
     pub until: Timestamp,
+    /// Where delivery begins if nothing was ever delivered.
+    pub first: DeliveryPosition,
+}
+
+impl Delivery {
+    /// For how long the right is taken at most, in seconds. One that ends later was not taken by a process, and counts as none.
+    pub const LONGEST_SECONDS: i64 = 60;
 }
 
 /// Where entries are delivered as they are written: a log service outside the vault.
@@ -123,10 +134,14 @@ pub trait AuditTrail: Send + Sync {
     /// the first stored checkpoint, or none has number and hash of the start.
     async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError>;
 
-    /// Takes the right to deliver. The number of the last checkpoint that was delivered: at first the newest one there is.
-    /// `None`: another process has the right.
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError>;
+    /// Takes the right to deliver. How far the audit was delivered: at first [`Delivery::first`]. `None`: another process has
+    /// the right, for at most [`Delivery::LONGEST_SECONDS`] from [`Delivery::now`].
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError>;
 
-    /// Notes that the checkpoint after `from`, which is `to`, was delivered. `false`: the process no longer has the right.
-    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError>;
+    /// Notes that the audit, which was delivered up to the checkpoint `from`, was delivered up to `to`. `false`: the process no
+    /// longer has the right.
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError>;
+
+    /// How the delivery stands. `None`: nobody has ever taken the right.
+    async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError>;
 }

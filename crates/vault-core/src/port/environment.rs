@@ -182,6 +182,19 @@ pub enum LoginRefusal {
 }
 
 impl LoginRefusal {
+    /// Every reason.
+    pub const ALL: [Self; 9] = [
+        Self::Impossible,
+        Self::UnknownAddress,
+        Self::TurnedAway,
+        Self::WrongPassword,
+        Self::WrongPasscode,
+        Self::SpentPasscode,
+        Self::PasscodeDisabled,
+        Self::Closed,
+        Self::Overtaken,
+    ];
+
     /// Whether the password was right.
     pub const fn follows_right_password(self) -> bool {
         matches!(self, Self::WrongPasscode | Self::SpentPasscode | Self::PasscodeDisabled)

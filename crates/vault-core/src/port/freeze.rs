@@ -28,7 +28,7 @@ pub struct Freezing {
     pub changed: bool,
     /// How many credentials the namespace has; counted to [`NAMESPACE_COUNT_LIMIT`].
     pub credentials: i64,
-    /// How many integrations have a pattern that covers it, disabled and expired ones included.
+    /// How many integrations may activate it while it is not frozen: disabled and expired ones may not.
     pub integrations: i64,
 }
 

@@ -25,25 +25,46 @@ pub struct AuditFilter {
     pub since: Option<Timestamp>,
     /// Only those before this moment.
     pub until: Option<Timestamp>,
-    /// Only those of this action.
+    /// Only those of this action, also where other acts of the same request gave the entry its name.
     pub action: Option<String>,
-    /// Only those about this subject: `credential:<id>`, or an id alone.
+    /// Only those in which this object had a part: `credential:<id>`, or an id alone. See [`AuditEntry::concerns`].
     pub subject: Option<String>,
     /// Only those of this actor: a kind as in `operator`, or the id of an account or integration.
     pub actor: Option<String>,
+    /// Only those about this namespace.
+    pub namespace: Option<String>,
 }
 
 impl AuditFilter {
     /// Whether the list holds `entry`.
     pub fn fits(&self, entry: &AuditEntry) -> bool {
-        let AuditEntry { actor, account, integration, subject, .. } = entry;
+        let AuditEntry { actor, account, integration, .. } = entry;
         let actors = [Some(actor), account.as_ref(), integration.as_ref()];
-        let id = subject.split_once(':').map(|(_, id)| id);
         self.since.is_none_or(|since| entry.at >= since)
             && self.until.is_none_or(|until| entry.at < until)
-            && self.action.as_ref().is_none_or(|action| entry.action == *action)
-            && self.subject.as_ref().is_none_or(|wanted| subject == wanted || id == Some(wanted.as_str()))
+            && self.action.as_ref().is_none_or(|action| entry.is_action(action))
+            && self.subject.as_ref().is_none_or(|wanted| entry.concerns(wanted))
+            && self.namespace.as_ref().is_none_or(|wanted| entry.namespace.as_ref() == Some(wanted))
             && self.actor.as_ref().is_none_or(|wanted| actors.contains(&Some(wanted)))
+    }
+
+    /// What a cursor is bound to: another filter does not take it.
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self { since, until, action, subject, actor, namespace } = self;
+        let times = [since, until].map(|time| time.map(|time| time.as_millis().to_string()));
+        let texts = [action, subject, actor, namespace].map(Clone::clone);
+        let mut bytes = Vec::new();
+        for member in times.into_iter().chain(texts) {
+            match member {
+                None => bytes.push(0),
+                Some(text) => {
+                    bytes.push(1);
+                    bytes.extend_from_slice(&u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
+                    bytes.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+        bytes
     }
 
     /// The range of ids in which its entries are.
@@ -88,7 +109,7 @@ impl AuditReader {
     /// short, or empty, and still have a successor. Of one organization: entries that a checkpoint holds.
     ///
     /// # Errors
-    /// The principal may not read them; [`Refusal::Cursor`].
+    /// The principal may not read them; [`Refusal::Cursor`], also for a cursor of another filter or order.
     pub async fn list(
         &self,
         principal: &Principal,
@@ -98,10 +119,11 @@ impl AuditReader {
         page: &PageRequest,
     ) -> Result<Page<AuditEntry>, Error> {
         principal.administers(Action::ReadAudit)?;
-        let digester = &*self.digester;
+        let (digester, mut bound) = (&*self.digester, filter.to_bytes());
+        bound.push(u8::from(order == AuditOrder::NewestFirst));
         let mut read = match page.cursor.as_deref() {
             Some(text) => {
-                let position = cursor::decode_position(digester, ListName::Audit, scope, text).await?;
+                let position = cursor::decode_filtered(digester, ListName::Audit, scope, &bound, text).await?;
                 Some(String::from_utf8(position).map_err(|_| Refusal::Cursor)?)
             }
             None => None,
@@ -133,7 +155,7 @@ impl AuditReader {
             }
         };
         let next = after.filter(|_| more);
-        let next = next.map(|id| cursor::encode_position(digester, ListName::Audit, scope, id.as_bytes()));
+        let next = next.map(|id| cursor::encode_filtered(digester, ListName::Audit, scope, &bound, id.as_bytes()));
         if page.cursor.is_none() {
             let (organization, subject) = (principal.organization(), Subject::Audit);
             self.tally.count(now, organization, Actor::from(principal), AuditAction::AuditListed, subject);

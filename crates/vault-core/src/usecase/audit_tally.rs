@@ -64,15 +64,17 @@ impl AuditTally {
         let mut unwritten = Unwritten { tally: self, counts: due };
         while !unwritten.counts.is_empty() {
             let slice = unwritten.counts.iter().take(APPEND_SLICE);
-            let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(key, *count))).collect();
+            // Not the minute: whoever reads what came after the last time would miss what is written late.
+            let now = self.environment.now();
+            let records =
+                slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, *count))).collect();
             self.log.append(records).await?;
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }
         Ok(())
     }
 
-    fn record(&self, key: &Key, count: i64) -> AuditRecord {
-        let at = Timestamp::from_millis(key.minute * MINUTE);
+    fn record(&self, at: Timestamp, key: &Key, count: i64) -> AuditRecord {
         AuditRecord {
             id: AuditId::from_uuid(self.environment.ids.ordered(at)),
             at,
@@ -84,6 +86,7 @@ impl AuditTally {
             note: None,
             origin: Origin::default(),
             rows: Vec::new(),
+            changes: Vec::new(),
         }
     }
 

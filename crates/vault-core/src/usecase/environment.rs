@@ -50,10 +50,9 @@ impl Environment {
         action: AuditAction,
         affected: impl Into<Affected>,
     ) -> SealedAuditRecord {
-        let id = AuditId::from_uuid(self.ids.ordered(at));
-        let (Affected { subject, rows }, origin) = (affected.into(), self.origins.current());
-        let note = None;
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin, rows })
+        let mut affected = affected.into();
+        let note = affected.namespace.take().map(AuditNote::of);
+        self.seal(at, organization, actor, action, affected, note)
     }
 
     /// The envelope of `act`, recorded as `action` on what it affects.
@@ -80,9 +79,33 @@ impl Environment {
         affected: impl Into<Affected>,
         note: AuditNote,
     ) -> SealedAuditRecord {
+        self.seal(at, Some(organization), actor, action, affected.into(), Some(note))
+    }
+
+    fn seal(
+        &self,
+        at: Timestamp,
+        organization: Option<OrganizationId>,
+        actor: Actor,
+        action: AuditAction,
+        affected: Affected,
+        note: Option<AuditNote>,
+    ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        let (organization, note, origin) = (Some(organization), Some(note), self.origins.current());
-        let Affected { subject, rows } = affected.into();
-        self.audit.seal(AuditRecord { id, at, organization, actor, action, subject, count: 1, note, origin, rows })
+        let (Affected { subject, rows, changes, .. }, origin) = (affected, self.origins.current());
+        let count = 1;
+        self.audit.seal(AuditRecord {
+            id,
+            at,
+            organization,
+            actor,
+            action,
+            subject,
+            count,
+            note,
+            origin,
+            rows,
+            changes,
+        })
     }
 }

@@ -366,7 +366,7 @@ impl Inspector {
         let (row, state) = (RecordedRow::Organization, closures.state.recorded());
         let subject = Subject::Organization(organization);
         self.compare(&Recorded { organization, subject, row, namespace: None, state }, seen).await?;
-        let (subject, row) = (Subject::Vault, RecordedRow::Namespace);
+        let (subject, row) = (Subject::Namespace, RecordedRow::Namespace);
         let query = RecordedStates { organization, subject, row, namespace: None, limit: NAMESPACES };
         let entries = self.store.recorded_states(query).await?;
         let named = entries.iter().filter_map(|entry| entry.namespace.as_deref()?.parse().ok());

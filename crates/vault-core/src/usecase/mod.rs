@@ -28,10 +28,10 @@ pub use keys::{
     RotationEnd,
 };
 pub use operator::{
-    DeliveredAudit, DeliveryError, KeyUsage, LEAST_AUDIT_SECONDS, MAX_SKEW, MaintenanceReport, Operator,
-    OrganizationCommand, RemovedAudit, SealedAudit,
+    DeliveredAudit, DeliveryError, DeliveryProgress, KeyUsage, LEAST_AUDIT_SECONDS, MAX_SKEW, MaintenanceReport,
+    Operator, OrganizationCommand, RemovedAudit, SealedAudit,
 };
 pub use vault::{
-    CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, IdempotencyKey, ListedCredential,
-    ListedVersion, NewCredential, Vault,
+    ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, IdempotencyKey,
+    ListedCredential, ListedVersion, NewCredential, Vault,
 };

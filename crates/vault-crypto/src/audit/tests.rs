@@ -15,6 +15,7 @@ fn record() -> AuditRecord {
         note: None,
         origin: vault_core::audit::Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     }
 }
 

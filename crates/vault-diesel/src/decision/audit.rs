@@ -16,7 +16,10 @@ use diesel::{
     QueryDsl as _, Queryable, TextExpressionMethods as _,
 };
 use uuid::Uuid;
-use vault_core::audit::{AuditEntry, Checkpoint, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::audit::{
+    AuditEntry, Checkpoint, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint,
+    UnsealedEntry,
+};
 use vault_core::digest::Digest;
 use vault_core::id::{AuditId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -89,15 +92,19 @@ impl AuditTrail for Store {
         self.write(command, |connection, command| Box::pin(cut(connection, command))).await
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
         self.write(delivery, |connection, delivery| Box::pin(take_delivery(connection, delivery))).await
     }
 
-    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError> {
         self.write((holder, from, to), |connection, (holder, from, to)| {
-            Box::pin(note_delivered(connection, *holder, *from, *to))
+            Box::pin(note_delivered(connection, *holder, *from, to))
         })
         .await
+    }
+
+    async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError> {
+        self.read((), |connection, ()| Box::pin(delivery(connection))).await
     }
 }
 
@@ -120,6 +127,7 @@ struct EntryRow {
     credentials: Option<String>,
     request: Option<String>,
     rows: Option<String>,
+    changes: Option<String>,
     key: String,
     code: Vec<u8>,
     checkpoint: Option<i64>,
@@ -144,6 +152,7 @@ macro_rules! entry_columns {
             audit::credentials,
             audit::request_id,
             audit::changed_rows,
+            audit::changes,
             audit::key_id,
             audit::code,
             audit::checkpoint,
@@ -170,6 +179,7 @@ impl From<EntryRow> for AuditEntry {
             credentials: row.credentials,
             request: row.request,
             rows: row.rows,
+            changes: row.changes,
             key: row.key,
             code: row.code,
             checkpoint: row.checkpoint,
@@ -397,12 +407,15 @@ async fn cut(connection: &mut Connection, command: &CutAudit) -> Decided<bool> {
 /// The key of the one row of `audit_delivery`.
 const SINGLETON: i64 = 1;
 
-async fn take_delivery(connection: &mut Connection, delivery: &Delivery) -> Decided<Option<i64>> {
-    let Delivery { holder, now, until } = delivery;
-    let newest: Option<i64> =
-        audit_checkpoints::table.select(diesel::dsl::max(audit_checkpoints::number)).get_result(connection).await?;
+async fn take_delivery(connection: &mut Connection, command: &Delivery) -> Decided<Option<DeliveryPosition>> {
+    let Delivery { holder, now, until, first } = command;
     diesel::insert_into(audit_delivery::table)
-        .values((audit_delivery::singleton.eq(SINGLETON), audit_delivery::checkpoint.eq(newest.unwrap_or_default())))
+        .values((
+            audit_delivery::singleton.eq(SINGLETON),
+            audit_delivery::checkpoint.eq(first.checkpoint),
+            audit_delivery::key_id.eq(&first.key),
+            audit_delivery::code.eq(&first.code),
+        ))
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
@@ -411,23 +424,44 @@ async fn take_delivery(connection: &mut Connection, delivery: &Delivery) -> Deci
         .is_null()
         .or(audit_delivery::holder.eq(holder.clone()))
         .or(audit_delivery::until.is_null())
-        .or(audit_delivery::until.le(now.as_millis()));
-    let row = audit_delivery::table.filter(audit_delivery::singleton.eq(SINGLETON));
-    let taken = update(row.filter(free))
+        .or(audit_delivery::until.le(now.as_millis()))
+        .or(audit_delivery::until.gt(now.plus_seconds(Delivery::LONGEST_SECONDS).as_millis()));
+    let taken = update(audit_delivery::table.filter(audit_delivery::singleton.eq(SINGLETON)).filter(free))
         .set((audit_delivery::holder.eq(holder), audit_delivery::until.eq(until.as_millis())))
         .execute(connection)
         .await?;
     if taken == 0 {
         return Ok(Verdict::Refused(None));
     }
-    Ok(Verdict::Recorded(Some(row.select(audit_delivery::checkpoint).get_result(connection).await?)))
+    Ok(Verdict::Recorded(delivery(connection).await?.map(|state| state.position)))
 }
 
-async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to: i64) -> Decided<bool> {
+async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to: &DeliveryPosition) -> Decided<bool> {
     let row = audit_delivery::table
         .filter(audit_delivery::singleton.eq(SINGLETON))
         .filter(audit_delivery::holder.eq(holder.hyphenated().to_string()))
         .filter(audit_delivery::checkpoint.eq(from));
-    let noted = update(row).set(audit_delivery::checkpoint.eq(to)).execute(connection).await?;
+    let noted = update(row)
+        .set((
+            audit_delivery::checkpoint.eq(to.checkpoint),
+            audit_delivery::key_id.eq(&to.key),
+            audit_delivery::code.eq(&to.code),
+        ))
+        .execute(connection)
+        .await?;
     Ok(if noted == 1 { Verdict::Recorded(true) } else { Verdict::Refused(false) })
+}
+
+async fn delivery(connection: &mut Connection) -> Result<Option<DeliveryState>, Failure> {
+    let columns = (audit_delivery::checkpoint, audit_delivery::key_id, audit_delivery::code, audit_delivery::until);
+    let row: Option<(i64, String, Vec<u8>, Option<i64>)> = audit_delivery::table
+        .filter(audit_delivery::singleton.eq(SINGLETON))
+        .select(columns)
+        .get_result(connection)
+        .await
+        .optional()?;
+    Ok(row.map(|(checkpoint, key, code, until)| DeliveryState {
+        position: DeliveryPosition { checkpoint, key, code },
+        until: until.map(Timestamp::from_millis),
+    }))
 }

@@ -248,6 +248,7 @@ impl World {
             note: None,
             origin: vault_core::audit::Origin::default(),
             rows: Vec::new(),
+            changes: Vec::new(),
         };
         SealedAuditRecord { record, key: self.key, code: Digest::from_bytes([4; 32]) }
     }

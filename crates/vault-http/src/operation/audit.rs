@@ -7,7 +7,7 @@ use crate::call::Call;
 use crate::problem_response::ProblemResponse;
 use crate::{links, query};
 use actix_web::HttpResponse;
-use vault_api::{AuditItem, AuditedCredential};
+use vault_api::{AuditItem, AuditedChange, AuditedCredential};
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditOrder;
 use vault_core::principal::{Principal, Scope};
@@ -36,12 +36,17 @@ fn item(entry: &AuditEntry) -> AuditItem {
         session: entry.session.clone(),
         integration: entry.integration.clone(),
         action: entry.action.clone(),
-        subject: entry.subject.clone(),
+        subject: entry.subject().into_owned(),
         count: entry.count,
         namespace: entry.namespace.clone(),
         purpose: entry.purpose.clone(),
         network: entry.network.clone(),
         request_id: entry.request.clone(),
+        changes: entry
+            .changes()
+            .into_iter()
+            .map(|change| AuditedChange { field: change.field, from: change.from, to: change.to })
+            .collect(),
         credentials: entry
             .credentials()
             .into_iter()

@@ -25,6 +25,11 @@ pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<Htt
     }
 }
 
+/// Whether everything that requests need is available.
+pub(crate) async fn is_ready(runtime: &Handle, readiness: &Readiness) -> Result<bool, ProblemResponse> {
+    Ok(complete(runtime, readiness.clone().find_out()).await?.is_ok())
+}
+
 /// The same for operators, who are told why not.
 pub(crate) async fn ready_or_why(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, ProblemResponse> {
     match complete(runtime, readiness.clone().find_out()).await? {

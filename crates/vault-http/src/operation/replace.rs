@@ -17,7 +17,7 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::time::Timestamp;
-use vault_core::usecase::CredentialReplacement;
+use vault_core::usecase::{ChangedVersion, CredentialReplacement};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
@@ -43,9 +43,14 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         let request = CredentialReplacement { credential, data, expires_at, stage, idempotency, verify };
         vault.replace(&principal, request).await
     };
-    let version = api.complete(replacing).await?;
+    let ChangedVersion { version, revision } = api.complete(replacing).await?;
 
-    answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version })
+    let response = answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version })?;
+    match revision {
+        Some(revision) => answer::tagged(response, revision),
+        // The answer to a repeated request: the credential may have been changed since.
+        None => Ok(response),
+    }
 }
 
 /// What a body replaces a credential's data by.

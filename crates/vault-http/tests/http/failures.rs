@@ -4,8 +4,13 @@ use crate::support::{World, WorldBuilder, assert_problem, request, s3};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use vault_core::port::{MockCredentialStore, StoreError};
+use vault_core::activation::{SignedRule, VendRule};
+use vault_core::credential::CredentialType;
+use vault_core::id::{CredentialId, KeyId};
+use vault_core::port::{MockCredentialStore, StoreError, StoredCredential};
 use vault_core::role::Role;
+use vault_core::sealed::Blob;
+use vault_core::time::Timestamp;
 use vault_http::Readiness;
 
 const JSON: &str = "Content-Type: application/json";
@@ -68,11 +73,33 @@ fn a_store_that_is_away_is_503_and_a_broken_one_500() {
     }
 }
 
+/// A credential as a store has it, which nothing opens.
+fn stored(id: CredentialId) -> StoredCredential {
+    StoredCredential {
+        id,
+        kind: CredentialType::S3,
+        namespace: "a".parse().unwrap(),
+        version: 1,
+        created_at: Timestamp::from_millis(0),
+        updated_at: Timestamp::from_millis(0),
+        revision: 1,
+        staged: None,
+        expires_at: None,
+        rule: SignedRule { vend: VendRule::Any, code: None },
+        metadata: None,
+        check: None,
+        last_activated_at: None,
+        key: KeyId::from_bytes([0; 16]),
+        information: Blob::from_bytes(vec![0; 32]),
+    }
+}
+
 #[test]
 fn a_client_that_goes_away_does_not_cut_its_request_in_half() {
     let ((begun, begins), (release, released), (ended, ends)) = (channel(), channel(), channel());
     let released = Mutex::new(released);
     let mut credentials = MockCredentialStore::new();
+    credentials.expect_show_credential().returning(|query| Ok(Some(stored(query.key))));
     credentials.expect_delete_credential().returning(move |_| {
         begun.send(()).unwrap();
         released.lock().unwrap().recv().unwrap();

@@ -470,7 +470,7 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         tag: "Audit",
         summary: "List audit entries, newest first",
         caller: Admin,
-        parameters: &["since", "until", "action", "subject", "actor", "limit", "cursor"],
+        parameters: &["since", "until", "action", "subject", "actor", "namespace", "limit", "cursor"],
         answer: Page(one::<AuditItem>()),
         ..DEFAULT
     },

@@ -373,7 +373,7 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
         "since" => (json!({"type": "string", "format": "date-time"}), "Only entries from this time on."),
         "until" => (json!({"type": "string", "format": "date-time"}), "Only entries before this time."),
         "action" => (text, "Only entries of this action, such as credential.saved."),
-        "subject" => (text, "Only entries about this subject: credential:<id>, or an id alone."),
+        "subject" => (text, "Only entries in which this object had a part: credential:<id>, or an id alone."),
         "actor" => (text, "Only entries of this account or integration, by its id, or of a kind such as operator."),
         "verify" => (
             json!({"type": "boolean", "default": false}),

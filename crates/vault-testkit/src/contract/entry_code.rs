@@ -25,6 +25,7 @@ pub(super) fn record() -> AuditRecord {
         note: None,
         origin: vault_core::audit::Origin::default(),
         rows: Vec::new(),
+        changes: Vec::new(),
     }
 }
 

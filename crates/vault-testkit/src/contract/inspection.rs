@@ -161,7 +161,7 @@ pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore
         assert_eq!(found[0].left(row), Some(RowState::Revision(3)));
     }
 
-    let (vault, row) = (Subject::Vault, RecordedRow::Namespace);
+    let (vault, row) = (Subject::Namespace, RecordedRow::Namespace);
     let frozen = world.record_state(vault, row, RowState::Closed, Some("a")).await;
     let thawed = world.record_state(vault, row, RowState::Open, Some("b")).await;
     for (name, expected) in [(Some("a"), vec![&frozen]), (Some("c"), vec![]), (None, vec![&thawed, &frozen])] {

@@ -398,6 +398,7 @@ impl<'a, S: ?Sized> World<'a, S> {
             note: None,
             origin: vault_core::audit::Origin::default(),
             rows: Vec::new(),
+            changes: Vec::new(),
         })
     }
 

@@ -4,7 +4,9 @@ use super::{Inner, MemoryStore};
 use crate::clock::lock;
 use async_trait::async_trait;
 use uuid::Uuid;
-use vault_core::audit::{AuditEntry, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry};
+use vault_core::audit::{
+    AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
+};
 use vault_core::id::AuditId;
 use vault_core::port::{AuditLog, AuditOrder, AuditRange, AuditTrail, CutAudit, Delivery, List, StoreError};
 use vault_core::principal::{Denial, Scope};
@@ -13,9 +15,9 @@ use vault_core::time::Timestamp;
 /// How far the audit was delivered, and who may deliver it until when.
 #[derive(Clone)]
 pub(super) struct DeliveryRow {
-    checkpoint: i64,
+    pub(super) position: DeliveryPosition,
     holder: Uuid,
-    until: Timestamp,
+    pub(super) until: Timestamp,
 }
 
 #[async_trait]
@@ -114,23 +116,30 @@ impl AuditTrail for MemoryStore {
         Ok(cut)
     }
 
-    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<i64>, StoreError> {
-        let Delivery { holder, now, until } = delivery;
+    async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError> {
+        let Delivery { holder, now, until, first } = delivery;
         self.decide(|state| {
-            let newest = state.checkpoints.keys().next_back().copied().unwrap_or_default();
-            let row = state.delivery.get_or_insert(DeliveryRow { checkpoint: newest, holder, until });
-            let free = row.holder == holder || row.until <= now;
+            let row = state.delivery.get_or_insert(DeliveryRow { position: first, holder, until });
+            let longest = now.plus_seconds(Delivery::LONGEST_SECONDS);
+            let free = row.holder == holder || row.until <= now || row.until > longest;
             free.then(|| {
                 (row.holder, row.until) = (holder, until);
-                row.checkpoint
+                row.position.clone()
             })
         })
     }
 
-    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, StoreError> {
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError> {
         self.decide(|state| {
-            let row = state.delivery.as_mut().filter(|row| row.holder == holder && row.checkpoint == from);
-            row.map(|row| row.checkpoint = to).is_some()
+            let row = state.delivery.as_mut().filter(|row| row.holder == holder && row.position.checkpoint == from);
+            row.map(|row| row.position = to).is_some()
+        })
+    }
+
+    async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError> {
+        self.decide(|state| {
+            let state_of = |row: &DeliveryRow| DeliveryState { position: row.position.clone(), until: Some(row.until) };
+            state.delivery.as_ref().map(state_of)
         })
     }
 }

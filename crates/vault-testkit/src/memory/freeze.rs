@@ -21,7 +21,8 @@ impl FreezeRepository for MemoryStore {
                 return Decided::Refused(None);
             }
             let integrations = state.integrations.values().map(|row| &row.integration);
-            let covers = integrations.filter(|one| one.organization == organization && one.patterns.allow(&namespace));
+            let covers =
+                integrations.filter(|one| one.organization == organization && one.may_activate(&namespace, now));
             let integrations = i64::try_from(covers.count()).unwrap_or(i64::MAX);
             let credentials = state.count_in(organization, &namespace);
             let place = (organization, namespace);

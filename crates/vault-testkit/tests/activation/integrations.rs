@@ -305,6 +305,8 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
     setting.saved(setting.acme, "imports", PLAIN_S3).await;
     setting.integration("exact", &["imports"]).await;
     setting.integration("below", &["imports/*"]).await;
+    setting.integration("disabled", &["imports"]).await;
+    setting.set_state("disabled", IntegrationState::Disabled).await;
     let freezing = |changed, credentials, integrations| Freezing { changed, credentials, integrations };
     assert_eq!(setting.freeze("imports").await, freezing(true, 1, 1));
     assert_eq!(setting.freeze("imports").await, freezing(false, 1, 1));
@@ -322,4 +324,29 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
         assert_eq!(records.len(), count);
         assert_eq!(records[0].note.as_ref().unwrap().namespace.as_str(), "imports");
     }
+}
+
+/// One entry says all that one request changed, under the gravest act; it is found by each.
+#[tokio::test]
+async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
+    let setting = Setting::new().await;
+    let made = setting.integration("nightly", &["imports/*"]).await;
+    let end = setting.now().plus_seconds(3_600);
+    let edit = IntegrationEdit {
+        state: Some(IntegrationState::Disabled),
+        namespaces: Some(vec!["exports".to_owned(), "imports/*".to_owned()]),
+        expires_at: Some(Some(end)),
+    };
+    let reference = IntegrationRef::Id(made.integration.id);
+    setting.integrations().change(&OPERATOR, setting.acme, &reference, edit).await.unwrap();
+    let records = setting.audited(AuditAction::IntegrationDisabled);
+    let told: Vec<_> = records[0].changes.iter().map(|change| (&*change.field, change.from.as_deref())).collect();
+    let expected = [("state", Some("active")), ("namespaces", Some("imports/*")), ("expires_at", None)];
+    assert_eq!((records.len(), told), (1, expected.to_vec()));
+    assert_eq!(records[0].changes[1].to.as_deref(), Some("exports imports/*"));
+    assert_eq!(setting.audited(AuditAction::IntegrationChanged), []);
+    let integration = made.integration;
+    assert_eq!((integration.state_at(setting.now()), integration.state_at(end)), ("active", "active"));
+    let ends = vault_core::integration::Integration { expires_at: Some(end), ..integration };
+    assert_eq!((ends.state_at(setting.now()), ends.state_at(end)), ("active", "expired"));
 }

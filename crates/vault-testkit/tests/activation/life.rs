@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Semaphore;
 use vault_core::activation::{VendMode, VendRule, VendedForm};
-use vault_core::audit::AuditAction;
+use vault_core::audit::{AuditAction, AuditChange, ChangedField};
 use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::{
     CredentialData, CredentialType, Description, HealthState, LabelFilter, LabelPatch, Labels,
@@ -106,7 +106,7 @@ async fn an_expiry_belongs_to_its_version() {
     let declare = |at| CredentialPatch { expires_at: Some(Some(at)), ..CredentialPatch::default() };
     vault.describe(&saver, id.into(), declare(soon)).await.unwrap();
     let staged = CredentialReplacement { expires_at: Some(later), ..replacing(id, ROLE_S3, true) };
-    assert_eq!(vault.replace(&saver, staged).await.unwrap(), 2);
+    assert_eq!(vault.replace(&saver, staged).await.unwrap().version, 2);
     assert_eq!(expires_at().await, Some(soon));
     vault.promote(&saver, id.into(), 2).await.unwrap();
     assert_eq!(expires_at().await, Some(later));
@@ -342,4 +342,64 @@ async fn each_activation_is_a_use() {
     let stranger = setting.saver(setting.other);
     let refused = vault.uses(&stranger, id, PageRequest::default()).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::NotFound))));
+}
+
+/// The audit says what was changed, from what to what, in which namespace; of what is sealed, only that it was.
+#[tokio::test]
+async fn changes_are_recorded_with_what_they_changed() {
+    let setting = Setting::new().await;
+    let (vault, editor, admin) = (setting.vault(), setting.member(), with_role(&setting.member(), Role::Admin));
+    let id = setting.saved(setting.acme, "imports", ROLE_S3).await;
+    let told = |action| {
+        let records = setting.audited(action);
+        assert!(records.iter().all(|record| record.note.as_ref().unwrap().namespace.as_str() == "imports"));
+        records.into_iter().flat_map(|record| record.changes).collect::<Vec<_>>()
+    };
+    let change = |field, from: Option<&str>, to: Option<&str>| {
+        AuditChange::new(field, from.map(str::to_owned), to.map(str::to_owned))
+    };
+    let version = |from, to| change(ChangedField::Version, from, to);
+    assert_eq!(told(AuditAction::CredentialSaved), []);
+    vault.describe(&editor, id.into(), vend(VendRule::Short)).await.unwrap();
+    assert_eq!(told(AuditAction::CredentialVendRestricted), [change(ChangedField::Vend, Some("any"), Some("short"))]);
+    let both = CredentialPatch {
+        labels: patch(r#"{"team":"secret-team"}"#),
+        description: Some(Some(Description::parse("not to be told", "").unwrap())),
+        ..vend(VendRule::Any)
+    };
+    vault.describe(&admin, id.into(), both).await.unwrap();
+    let expected = [
+        change(ChangedField::Vend, Some("short"), Some("any")),
+        AuditChange::untold(ChangedField::Labels),
+        AuditChange::untold(ChangedField::Description),
+    ];
+    assert_eq!(told(AuditAction::CredentialVendRelaxed), expected);
+    assert_eq!(told(AuditAction::CredentialDescribed), []);
+
+    let replaced = vault.replace(&editor, replacing(id, PLAIN_S3, false)).await.unwrap();
+    assert_eq!(replaced.revision, Some(vault.show(&editor, id).await.unwrap().revision), "its ETag");
+    assert_eq!(told(AuditAction::CredentialReplaced), [version(Some("1"), Some("2"))]);
+    vault.replace(&editor, replacing(id, ROLE_S3, true)).await.unwrap();
+    assert_eq!(told(AuditAction::CredentialStaged), [version(None, Some("3"))]);
+    vault.promote(&editor, id.into(), 3).await.unwrap();
+    assert_eq!(told(AuditAction::CredentialPromoted), [version(Some("2"), Some("3"))]);
+    vault.destroy_version(&editor, id.into(), 1).await.unwrap();
+    assert_eq!(told(AuditAction::CredentialVersionDestroyed), [version(Some("1"), None)]);
+    vault.delete(&editor, id).await.unwrap();
+    assert_eq!(told(AuditAction::CredentialDeleted), []);
+}
+
+/// A rule that the data does not allow is refused with what `vend` of a credential takes.
+#[tokio::test]
+async fn the_refusal_of_a_rule_advises_what_the_rule_takes() {
+    let setting = Setting::new().await;
+    let id = setting.saved(setting.acme, "imports", PLAIN_S3).await;
+    let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await.unwrap_err();
+    let Error::Invalid(errors) = refused else { panic!("{refused:?}") };
+    assert_eq!(errors[0].pointer, "/vend");
+    assert!(
+        errors[0].detail.contains("set vend to any") && !errors[0].detail.contains("prefer-short"),
+        "{}",
+        errors[0].detail
+    );
 }

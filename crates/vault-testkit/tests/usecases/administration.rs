@@ -2,7 +2,7 @@
 
 use super::service::{Service, exposed};
 use vault_core::account::AccountState;
-use vault_core::audit::{Actor, AuditAction};
+use vault_core::audit::{Actor, AuditAction, AuditChange, ChangedField};
 use vault_core::notice::NoticeCode;
 use vault_core::principal::Denial;
 use vault_core::role::Role;
@@ -123,4 +123,37 @@ async fn an_owner_is_told_what_an_operator_did() {
     assert!(own.notices.iter().all(|notice| notice.at.is_some()));
     let listed = service.accounts.sessions(&session).await.unwrap();
     assert!(matches!(&listed[..], [only] if only.session.id == session.session));
+}
+
+/// What changes nothing ends no session and is not recorded; what changes is recorded with what it was.
+#[tokio::test]
+async fn an_account_that_is_so_already_is_left_alone() {
+    let service = Service::new().await;
+    let admin = service.person("Acme", "admin", Role::Admin).await;
+    let jane = service.person("Acme", "jane", Role::Viewer).await;
+    let (session, janes) = (service.log_in(&admin).await, service.log_in(&jane).await);
+    for command in [AccountCommand::SetRole(Role::Viewer), AccountCommand::Enable] {
+        let changed = service.as_admin(&session, jane.account, command).await.unwrap();
+        assert_eq!((changed.account.grant.role, changed.account.grant.state), (Role::Viewer, AccountState::Active));
+    }
+    assert!(service.lives(&janes).await);
+    assert_eq!(service.audited(AuditAction::AccountRoleChanged).0, 0);
+    assert_eq!(service.audited(AuditAction::AccountEnabled).0, 0);
+    service.as_admin(&session, jane.account, AccountCommand::SetRole(Role::Editor)).await.unwrap();
+    assert!(!service.lives(&janes).await);
+    service.as_admin(&session, jane.account, AccountCommand::Disable).await.unwrap();
+    service.as_admin(&session, jane.account, AccountCommand::Disable).await.unwrap();
+    let changes = |action| {
+        let records = service.store.audit().into_iter().filter(move |record| record.action == action);
+        records.map(|record| record.changes).collect::<Vec<_>>()
+    };
+    let change = |field, from: &str, to: &str| vec![vec![AuditChange::new(field, Some(from.into()), Some(to.into()))]];
+    assert_eq!(changes(AuditAction::AccountRoleChanged), change(ChangedField::Role, "viewer", "editor"));
+    assert_eq!(changes(AuditAction::AccountDisabled), change(ChangedField::State, "active", "disabled"));
+    // Of an invitation, too.
+    let invited = service.invites(&session, "new@example.com", Role::Viewer).await.unwrap().grant.account;
+    service.as_admin(&session, invited, AccountCommand::SetRole(Role::Viewer)).await.unwrap();
+    assert_eq!(service.audited(AuditAction::InvitationChanged).0, 0);
+    service.as_admin(&session, invited, AccountCommand::SetRole(Role::Admin)).await.unwrap();
+    assert_eq!(changes(AuditAction::InvitationChanged), change(ChangedField::Role, "viewer", "admin"));
 }

@@ -50,6 +50,10 @@ impl<A: AuditSealer> AuditSealer for Noted<A> {
         self.adapter.seal(record)
     }
 
+    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
+        self.adapter.code(bytes)
+    }
+
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {
         self.adapter.is_code(key, bytes, code)
     }

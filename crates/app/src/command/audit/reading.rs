@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vault_core::audit::AuditEntry;
+use vault_core::audit::{AuditChange, AuditEntry};
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
 use vault_core::port::AuditOrder;
@@ -182,6 +182,7 @@ async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, 
         action: args.action,
         subject: account_id(vault, args.subject).await?,
         actor: account_id(vault, args.actor).await?,
+        namespace: args.namespace,
     };
     Ok(Question { scope, filter })
 }
@@ -227,6 +228,19 @@ impl Names {
     }
 }
 
+/// What was changed, in a few words.
+fn changed(entry: &AuditEntry) -> Option<String> {
+    let word = |change: AuditChange| match (change.from, change.to) {
+        (None, None) => change.field,
+        (from, to) => {
+            let [from, to] = [from, to].map(|value| value.unwrap_or_else(|| "none".to_owned()));
+            format!("{} {from} → {to}", change.field)
+        }
+    };
+    let words: Vec<String> = entry.changes().into_iter().map(word).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
     let actor = match (&entry.account, &entry.integration) {
         (Some(account), _) => names.shown(account),
@@ -236,11 +250,12 @@ fn row(entry: &AuditEntry, names: &Names) -> Vec<String> {
     let credentials = entry.credentials();
     let details = [
         entry.namespace.clone(),
+        changed(entry),
         (entry.count > 1).then(|| format!("{} times", entry.count)),
         entry.network.clone().map(|network| format!("from {network}")),
         (!credentials.is_empty()).then(|| counted(u64::try_from(credentials.len()).unwrap_or_default(), "credential")),
         entry.purpose.clone().map(|purpose| format!("\"{purpose}\"")),
     ];
     let details: Vec<String> = details.into_iter().flatten().collect();
-    vec![rfc3339(entry.at), entry.action.clone(), actor, names.shown(&entry.subject), details.join(", ")]
+    vec![rfc3339(entry.at), entry.action.clone(), actor, names.shown(&entry.subject()), details.join(", ")]
 }

@@ -2,7 +2,7 @@
 
 use super::{AccountRef, Accounts};
 use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
-use crate::audit::{Affected, AuditAction, RecordedRow, RowState, Subject};
+use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::enrolment::EnrolmentCode;
 use crate::error::{Error, Refusal};
 use crate::invitation::{INVITATION_SECONDS, Invitation, StoredInvitation};
@@ -18,7 +18,7 @@ use secrecy::SecretString;
 /// How often a change is decided anew because the row changed under it, or the instance key was replaced.
 const ATTEMPTS: usize = 5;
 
-/// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions.
+/// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions, unless the account is so already.
 pub enum AccountCommand {
     /// It may no longer log in.
     Disable,
@@ -122,9 +122,13 @@ impl Accounts {
         let mut listed = ListedAccount { grant: after.grant.clone(), ..current.listed() };
         listed.invitation_expires_at =
             enrolment.as_ref().map(|(_, expires_at)| *expires_at).or(listed.invitation_expires_at);
+        if matches!(change, AccountChange::Grant) && after.grant == current.signed.grant {
+            return Ok(ChangedAccount { account: listed, passcode, enrolment });
+        }
+        let changes = changes(&current.signed.grant, &after.grant);
         let act =
             ChangeAccount { version: current.signed.version, digest: after.digest(&*self.digester), after, change };
-        let affected = self.left_by(&act);
+        let affected = self.left_by(&act).changing(changes);
         let command = self.environment.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_account(command).await?;
@@ -224,4 +228,12 @@ impl Accounts {
             enrolment: Some((code, expires_at)),
         })
     }
+}
+
+/// How the rights of an account change.
+pub(super) fn changes(from: &AccountGrant, to: &AccountGrant) -> Vec<AuditChange> {
+    let role = |role: &Role| Some(role.as_str().to_owned());
+    let state = |state: &AccountState| Some(state.as_str().to_owned());
+    let role = AuditChange::between(ChangedField::Role, &from.role, &to.role, role);
+    role.into_iter().chain(AuditChange::between(ChangedField::State, &from.state, &to.state, state)).collect()
 }

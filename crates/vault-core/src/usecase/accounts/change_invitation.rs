@@ -1,5 +1,6 @@
 //! Change an invitation's role, or withdraw it.
 
+use super::change::changes;
 use super::{AccountCommand, Accounts, ChangedAccount};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
@@ -26,6 +27,9 @@ impl Accounts {
                 }
                 let changed = current.with_role(*role, &*self.digester);
                 let listed = changed.listed();
+                if changed.invitation.grant == current.invitation.grant {
+                    return Ok(ChangedAccount { account: listed, passcode: None, enrolment: None });
+                }
                 (InvitationChange::Role(changed), AuditAction::InvitationChanged, listed)
             }
             _ => return Err(Refusal::OnlyInvited.into()),
@@ -34,8 +38,12 @@ impl Accounts {
             InvitationChange::Role(changed) => changed.state(&*self.digester),
             InvitationChange::Delete => RowState::Gone,
         };
+        let changes = match &change {
+            InvitationChange::Role(changed) => changes(&current.invitation.grant, &changed.invitation.grant),
+            InvitationChange::Delete => Vec::new(),
+        };
         let act = ChangeInvitation { organization, account, version: current.version, change };
-        let affected = Subject::Account(account).left(RecordedRow::Invitation, state);
+        let affected = Subject::Account(account).left(RecordedRow::Invitation, state).changing(changes);
         let command = self.environment.command(principal, Some(organization), action, affected, act);
         let recorded = Event::recorded(&command.audit);
         self.store.change_invitation(command).await?;

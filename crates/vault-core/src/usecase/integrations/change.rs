@@ -2,7 +2,7 @@
 
 use super::Integrations;
 use super::create::past;
-use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
+use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -116,6 +116,7 @@ impl Integrations {
             let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
             self.digester.know(&[found.digest.key]).await?;
+            let before = found.integration.clone();
             let (action, change, changed) = self.decide(found, deed)?;
             let Integration { id, version, .. } = changed.integration.integration;
             let seen = if matches!(change, IntegrationChange::Delete) { version } else { version - 1 };
@@ -124,7 +125,8 @@ impl Integrations {
                 IntegrationChange::Delete => RowState::Gone,
             };
             let act = ChangeIntegration { organization, integration: id, version: seen, change };
-            let affected = Subject::Integration(id).left(RecordedRow::Integration, state);
+            let changes = changes(&before, &changed.integration.integration);
+            let affected = Subject::Integration(id).left(RecordedRow::Integration, state).changing(changes);
             let command = self.environment.command(&principal, Some(organization), action, affected, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
@@ -166,10 +168,13 @@ impl Integrations {
                 (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
             }
             Deed::Edit { state, patterns, expires_at } => {
-                let action = match (state, patterns, expires_at) {
-                    (Some(IntegrationState::Active), None, None) => AuditAction::IntegrationEnabled,
-                    (Some(IntegrationState::Disabled), None, None) => AuditAction::IntegrationDisabled,
-                    _ => AuditAction::IntegrationChanged,
+                // Whether it may act at all is graver than what it may do.
+                let action = match state
+                    .filter(|state| *state != integration.state || (patterns, expires_at) == (&None, &None))
+                {
+                    Some(IntegrationState::Active) => AuditAction::IntegrationEnabled,
+                    Some(IntegrationState::Disabled) => AuditAction::IntegrationDisabled,
+                    None => AuditAction::IntegrationChanged,
                 };
                 let edited = Integration {
                     state: state.unwrap_or(integration.state),
@@ -187,6 +192,20 @@ impl Integrations {
             StoredIntegration { integration: integration.shown(self.environment.now()), digest, last_used_at };
         Ok((action, change, ChangedIntegration { integration, token }))
     }
+}
+
+/// How what an integration may do changes.
+fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
+    let state = |state: &IntegrationState| Some(state.as_str().to_owned());
+    let patterns =
+        |patterns: &NamespacePatterns| Some(patterns.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
+    let expiry = |at: &Option<Timestamp>| at.and_then(Timestamp::to_rfc3339);
+    let changes = [
+        AuditChange::between(ChangedField::State, &from.state, &to.state, state),
+        AuditChange::between(ChangedField::Namespaces, &from.patterns, &to.patterns, patterns),
+        AuditChange::between(ChangedField::ExpiresAt, &from.expires_at, &to.expires_at, expiry),
+    ];
+    changes.into_iter().flatten().collect()
 }
 
 fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {

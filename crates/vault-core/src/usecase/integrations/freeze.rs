@@ -49,7 +49,7 @@ impl Integrations {
             true => (AuditAction::NamespaceFrozen, RowState::Closed),
             false => (AuditAction::NamespaceThawed, RowState::Open),
         };
-        let affected = Subject::Vault.left(RecordedRow::Namespace, state);
+        let affected = Subject::Namespace.left(RecordedRow::Namespace, state);
         let note = AuditNote::of(namespace.clone());
         let audit = self.environment.record_on(now, organization, Actor::from(principal), action, affected, note);
         let act = FreezeNamespace { organization, namespace, frozen };

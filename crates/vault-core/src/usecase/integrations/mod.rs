@@ -17,6 +17,7 @@ use crate::id::OrganizationId;
 use crate::port::{Entropy, IntegrationStore, KeyedDigester};
 use crate::principal::Principal;
 use crate::role::Action;
+use crate::time::Timestamp;
 use std::sync::Arc;
 
 /// How many integrations an organization may have, unless [`Integrations::limit`] says otherwise.
@@ -41,6 +42,11 @@ impl Integrations {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         Self { environment, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
+    }
+
+    /// The time, by which lists tell what has expired.
+    pub fn now(&self) -> Timestamp {
+        self.environment.now()
     }
 
     /// With another limit of integrations per organization.

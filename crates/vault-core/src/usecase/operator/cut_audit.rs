@@ -1,7 +1,7 @@
 //! Remove audit entries whose time is over.
 
 use super::Operator;
-use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointMark, Subject};
+use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointMark, SealedCheckpoint, Subject};
 use crate::error::Error;
 use crate::port::{CutAudit, StoreError};
 use crate::time::Timestamp;
@@ -21,7 +21,8 @@ struct ClockSkew(i64);
 pub struct RemovedAudit {
     /// How many entries were removed.
     pub entries: usize,
-    /// A checkpoint that does not fit its code. It and what comes after it stay, for [`Operator::verify_audit`] to report.
+    /// A checkpoint that is not as it was sealed: it, one before it, or one of its entries was changed, added or removed. It and
+    /// what comes after it stay, for [`Operator::verify_audit`] to report.
     pub damaged: Option<i64>,
     /// Whether the round ended because its time was used up.
     pub more: bool,
@@ -39,7 +40,7 @@ impl Operator {
         Ok(start.map(|start| start.checkpoint.mark()))
     }
 
-    /// Removes the entries of the checkpoints that were made before `before`, oldest first, for `millis` milliseconds; with
+    /// Removes the entries of the checkpoints that were made before `before`, once they are verified, oldest first, for `millis` milliseconds; with
     /// `last`, none after the checkpoint of that number. The newest checkpoint stays. The audit then starts at a checkpoint
     /// without entries, which has the number and hash of the last one that was removed.
     ///
@@ -56,9 +57,15 @@ impl Operator {
             let (mut first, mut start, mut entries) = (None, None, Vec::new());
             for stored in self.store.checkpoints(0, PAGE).await? {
                 let number = stored.number;
-                let follows = start.as_ref().is_none_or(|start: &Checkpoint| start.number + 1 == number);
                 let sound = stored.sealed.filter(|sealed| self.environment.audit.is_genuine_checkpoint(sealed));
-                let Some(checkpoint) = sound.map(|sealed| sealed.checkpoint).filter(|_| follows) else {
+                let due = sound.as_ref().is_none_or(|sealed| number <= last && sealed.checkpoint.at < before);
+                let before_it = start.as_ref().map(Checkpoint::mark);
+                let sound = match sound {
+                    // Removing what was bent would remove the evidence.
+                    Some(sealed) if due => self.is_as_sealed(&sealed, before_it).await?.then_some(sealed),
+                    sound => sound,
+                };
+                let Some(SealedCheckpoint { checkpoint, .. }) = sound else {
                     removed.damaged = Some(number);
                     break;
                 };

@@ -1,15 +1,15 @@
 //! Deliver audit entries outside as they are written.
 
 use super::Operator;
-use crate::audit::AuditEntry;
+use crate::audit::{Actor, AuditAction, AuditEntry, DeliveryBreach, DeliveryPosition, Subject};
 use crate::error::Error;
 use crate::id::AuditId;
-use crate::port::{AuditSink, Delivery};
+use crate::port::{AuditSink, Delivery, Event};
 use std::collections::HashMap;
 use uuid::Uuid;
 
 /// For how long the right to deliver is taken, in seconds. A sink that takes longer for one checkpoint may get entries twice.
-const LEASE_SECONDS: i64 = 60;
+const LEASE_SECONDS: i64 = Delivery::LONGEST_SECONDS / 2;
 
 /// What a round of delivering came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +20,15 @@ pub struct DeliveredAudit {
     pub checkpoint: i64,
     /// How many checkpoints wait.
     pub waiting: i64,
+}
+
+/// How far the audit was delivered outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeliveryProgress {
+    /// How many checkpoints wait.
+    pub waiting: i64,
+    /// What was done to the delivery from outside the service.
+    pub breach: Option<DeliveryBreach>,
 }
 
 /// Entries could not be delivered. They wait.
@@ -69,20 +78,31 @@ impl Operator {
                 delivered.map_err(|cause| DeliveryError::Sink { checkpoint: next.number, cause })?;
                 entries += found.len();
             }
-            if !self.store.note_delivered(holder, checkpoint, next.number).await.map_err(Error::from)? {
+            if !self.note_delivered(holder, checkpoint, next.number).await? {
                 return Ok(None);
             }
         }
     }
 
-    /// Takes the right to deliver for a minute, unless another process has it. The first time, delivery begins after the
-    /// checkpoints there are. The last checkpoint that was delivered.
+    /// Takes the right to deliver for half a minute, unless another process has it. The last checkpoint that was delivered; at
+    /// first 0, so that nobody silences a sink by removing what it was delivered. A position that was changed outside the
+    /// service is reported and recorded, and delivery begins anew.
     ///
     /// # Errors
     /// The store failed.
     pub async fn begin_delivery(&self, holder: Uuid) -> Result<Option<i64>, Error> {
         let now = self.environment.now();
-        Ok(self.store.take_delivery(Delivery { holder, now, until: now.plus_seconds(LEASE_SECONDS) }).await?)
+        let Some(position) = self.take_delivery(holder, LEASE_SECONDS).await? else { return Ok(None) };
+        if self.breach_of(&position).await?.is_none() {
+            return Ok(Some(position.checkpoint));
+        }
+        let (table, id) = ("audit_delivery", position.checkpoint.to_string());
+        self.environment.emit(Event::IntegrityFailure { table, id });
+        // First, so that it is told again if the position stays.
+        let action = AuditAction::AuditDeliveryReset;
+        let record = self.environment.record(now, None, Actor::System, action, Subject::Audit);
+        self.store.append(vec![record]).await?;
+        Ok(self.note_delivered(holder, position.checkpoint, 0).await?.then_some(0))
     }
 
     /// Gives the right to deliver back, so that another process need not wait until it ends.
@@ -90,9 +110,41 @@ impl Operator {
     /// # Errors
     /// The store failed; the right ends by itself.
     pub async fn end_delivery(&self, holder: Uuid) -> Result<(), Error> {
-        let now = self.environment.now();
-        self.store.take_delivery(Delivery { holder, now, until: now }).await?;
+        self.take_delivery(holder, 0).await?;
         Ok(())
+    }
+
+    /// How far the audit was delivered, whoever delivers. `None`: nothing was ever delivered.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn delivery_progress(&self) -> Result<Option<DeliveryProgress>, Error> {
+        let Some(state) = self.store.delivery().await? else { return Ok(None) };
+        let longest = self.environment.now().plus_seconds(Delivery::LONGEST_SECONDS);
+        let reserved = state.until.filter(|until| *until > longest).map(DeliveryBreach::Reserved);
+        let breach = self.breach_of(&state.position).await?.or(reserved);
+        let newest = self.newest_checkpoint().await?.number;
+        Ok(Some(DeliveryProgress { waiting: newest.saturating_sub(state.position.checkpoint).max(0), breach }))
+    }
+
+    async fn take_delivery(&self, holder: Uuid, seconds: i64) -> Result<Option<DeliveryPosition>, Error> {
+        let now = self.environment.now();
+        let (until, first) = (now.plus_seconds(seconds), DeliveryPosition::seal(0, &*self.environment.audit));
+        Ok(self.store.take_delivery(Delivery { holder, now, until, first }).await?)
+    }
+
+    async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, Error> {
+        let to = DeliveryPosition::seal(to, &*self.environment.audit);
+        Ok(self.store.note_delivered(holder, from, to).await?)
+    }
+
+    async fn breach_of(&self, position: &DeliveryPosition) -> Result<Option<DeliveryBreach>, Error> {
+        let (position, genuine) = (position.checkpoint, position.is_genuine(&*self.environment.audit));
+        if !genuine {
+            return Ok(Some(DeliveryBreach::Changed(position)));
+        }
+        let newest = self.newest_checkpoint().await?.number;
+        Ok((position > newest).then_some(DeliveryBreach::Ahead { position, newest }))
     }
 
     /// The entries with these ids, in this order.

@@ -13,7 +13,7 @@ mod verify_audit;
 pub use change_organization::OrganizationCommand;
 pub use count_by_state::KeyUsage;
 pub use cut_audit::{LEAST_AUDIT_SECONDS, RemovedAudit};
-pub use deliver_audit::{DeliveredAudit, DeliveryError};
+pub use deliver_audit::{DeliveredAudit, DeliveryError, DeliveryProgress};
 pub use maintain::{MAX_SKEW, MaintenanceReport};
 pub use seal_audit::SealedAudit;
 

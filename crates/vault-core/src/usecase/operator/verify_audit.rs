@@ -150,6 +150,26 @@ impl Operator {
         Ok(())
     }
 
+    /// Whether a checkpoint whose code fits follows `before`, the one that stands before it, and holds its entries as they were
+    /// sealed. Without one before it, it must be the first, or the start.
+    pub(super) async fn is_as_sealed(
+        &self,
+        sealed: &SealedCheckpoint,
+        before: Option<CheckpointMark>,
+    ) -> Result<bool, Error> {
+        let checkpoint = &sealed.checkpoint;
+        if before.is_none() && checkpoint.is_start() {
+            return Ok(true);
+        }
+        let before = before.unwrap_or(CheckpointMark::NONE);
+        if checkpoint.number != before.number.saturating_add(1) {
+            return Ok(false);
+        }
+        let (mut scratch, mut changed, mut found) = (AuditVerification::default(), Vec::new(), false);
+        self.verify_checkpoint(sealed, Some(before.hash), &mut scratch, &mut changed, &mut |_| found = true).await?;
+        Ok(!found && changed.is_empty())
+    }
+
     /// Reports entries that do not fit their codes: as reordered where one fits under the id of another, else as changed.
     fn tell_apart(&self, changed: &[(AuditEntry, i64)], report: Report<'_>) {
         let ids: Vec<AuditId> = changed.iter().filter_map(|(entry, _)| entry.id.parse().ok()).collect();

@@ -3,7 +3,7 @@
 use super::Vault;
 use super::reading::Reading;
 use crate::activation::{SignedRule, VendRule};
-use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
+use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::credential::{CredentialType, Information, Metadata, effective_expiry};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
@@ -51,9 +51,18 @@ pub(super) struct Judged {
     pub(super) data_expires_at: Option<Timestamp>,
 }
 
+/// A change that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedVersion {
+    /// The number of the version concerned.
+    pub version: i64,
+    /// The revision that the change made. `None`: nothing was changed, now or by this request.
+    pub revision: Option<i64>,
+}
+
 impl Vault {
     /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
-    /// between. Gives the number of the version concerned.
+    /// between.
     pub(super) async fn change<F: Future<Output = Result<Judged, Error>> + Send>(
         &self,
         principal: &Principal,
@@ -61,7 +70,7 @@ impl Vault {
         credential: CredentialRef,
         action: AuditAction,
         judge: impl Fn(Read) -> F + Send,
-    ) -> Result<i64, Error> {
+    ) -> Result<ChangedVersion, Error> {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
         for _ in 0..ATTEMPTS {
@@ -95,7 +104,7 @@ impl Vault {
             let expires_at = effective_expiry(judged.metadata.expires_at(current), judged.data_expires_at);
             let description = self.describing(organization, &read, &judged).await?;
             if description.is_none() && matches!(judged.change, CredentialChange::Describe) {
-                return Ok(current);
+                return Ok(ChangedVersion { version: current, revision: None });
             }
             let keys = [
                 match &judged.change {
@@ -106,16 +115,19 @@ impl Vault {
                 },
                 description.as_ref().and_then(|description| Some(description.metadata.as_ref()?.key)),
             ];
+            let (action, changes) = told(action, &read, &judged);
+            let namespace = read.versions.current.namespace.clone();
             let act =
                 ChangeCredential { organization, id, revision: seen, change: judged.change, description, expires_at };
-            let revision = RowState::Revision(seen.saturating_add(1));
-            let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
+            let revision = seen.saturating_add(1);
+            let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(revision));
+            let affected = affected.within(namespace).changing(changes);
             let command = self.environment.command(principal, Some(organization), action, affected, act);
             let changed = Event::recorded(&command.audit);
             match self.store.change_credential(command).await {
                 Ok(number) => {
                     self.environment.emit(changed);
-                    return Ok(number);
+                    return Ok(ChangedVersion { version: number, revision: Some(revision) });
                 }
                 Err(StoreError::Refused(Refusal::Changed)) => {}
                 // The key was replaced between sealing and writing.
@@ -248,8 +260,45 @@ impl Vault {
     }
 }
 
+/// What the audit says of a change: `action`, unless the change does something graver, and what is changed from what to what.
+fn told(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<AuditChange>) {
+    let (current, before, after) = (&read.versions.current, &read.metadata, &judged.metadata);
+    let number = |number: i64| Some(number.to_string());
+    let version = |from, to| AuditChange::new(ChangedField::Version, from, to);
+    let mut changes = Vec::new();
+    let mut graver = None;
+    match &judged.change {
+        CredentialChange::Replace { version: new, .. } => {
+            changes.push(version(number(current.version), number(new.number)));
+        }
+        CredentialChange::Stage(new) => changes.push(version(None, number(new.number))),
+        CredentialChange::Promote { number: to, .. } => changes.push(version(number(current.version), number(*to))),
+        CredentialChange::Destroy(gone) => changes.push(version(number(*gone), None)),
+        CredentialChange::Describe => {
+            let vend = |rule: &VendRule| Some(rule.as_str().to_owned());
+            if judged.vend != current.rule.vend {
+                graver = Some(match judged.vend {
+                    VendRule::Any => AuditAction::CredentialVendRelaxed,
+                    VendRule::Short => AuditAction::CredentialVendRestricted,
+                });
+            }
+            changes.extend(AuditChange::between(ChangedField::Vend, &current.rule.vend, &judged.vend, vend));
+            changes.extend((before.labels != after.labels).then(|| AuditChange::untold(ChangedField::Labels)));
+            let described = before.description != after.description;
+            changes.extend(described.then(|| AuditChange::untold(ChangedField::Description)));
+            let (from, to) = (before.expires_at(current.version), after.expires_at(current.version));
+            let text = |at: &Option<Timestamp>| at.and_then(Timestamp::to_rfc3339);
+            changes.extend(AuditChange::between(ChangedField::ExpiresAt, &from, &to, text));
+        }
+    }
+    (graver.unwrap_or(action), changes)
+}
+
 /// The refusal of `vend: short` for data without a short-lived form.
 pub(super) fn no_short_form(kind: CredentialType, reason: crate::check::CheckReason) -> Error {
-    let detail = format!("this {} credential has no short-lived form: {}", kind.as_str(), reason.remedy());
+    // The remedies name values of an activation's wish; a credential's rule has others.
+    let wish = reason.remedy().replace("use vend raw or prefer-short", "set vend to any");
+    let remedy = wish.replace("use vend prefer-short", "set vend to any");
+    let detail = format!("this {} credential has no short-lived form: {remedy}", kind.as_str());
     FieldError::new("/vend", FieldCode::NotAllowed, detail).into()
 }

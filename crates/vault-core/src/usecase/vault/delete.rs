@@ -3,7 +3,7 @@
 use super::{CredentialRef, Vault};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
 use crate::error::{Error, Refusal};
-use crate::port::{DeleteCredential, Event};
+use crate::port::{DeleteCredential, Event, Find};
 use crate::principal::Principal;
 use crate::role::Action;
 
@@ -15,8 +15,10 @@ impl Vault {
     pub async fn delete(&self, principal: &Principal, credential: impl Into<CredentialRef>) -> Result<(), Error> {
         let organization = principal.member(Action::Delete)?;
         let CredentialRef { id, revision } = credential.into();
+        let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
+        let namespace = self.store.show_credential(query).await?.ok_or(Refusal::NotFound)?.namespace;
         let act = DeleteCredential { organization, id, revision };
-        let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Gone);
+        let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Gone).within(namespace);
         let action = AuditAction::CredentialDeleted;
         let command = self.environment.command(principal, Some(organization), action, affected, act);
         let deleted = Event::recorded(&command.audit);

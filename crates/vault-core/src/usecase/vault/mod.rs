@@ -16,7 +16,7 @@ mod show;
 mod uses;
 mod versions;
 
-pub use change::CredentialRef;
+pub use change::{ChangedVersion, CredentialRef};
 pub use counted_sealer::CountedSealer;
 pub(super) use counted_sealer::active;
 pub use describe::CredentialPatch;

@@ -1,6 +1,6 @@
 //! Replace a credential's data: its id and namespace stay, so whoever activates it notices nothing.
 
-use super::change::{Judged, Read, no_short_form};
+use super::change::{ChangedVersion, Judged, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
 use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
@@ -34,7 +34,11 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential, [`Refusal::Changed`],
     /// [`Refusal::TypeDiffers`], [`Refusal::Contended`], and those of [`Vault::save`].
-    pub async fn replace(&self, principal: &Principal, request: CredentialReplacement) -> Result<i64, Error> {
+    pub async fn replace(
+        &self,
+        principal: &Principal,
+        request: CredentialReplacement,
+    ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
@@ -43,7 +47,7 @@ impl Vault {
             let query = Find { principal: principal.clone(), of: organization, key, now };
             // A request that was carried out gets its first answer, whatever has changed since.
             if let Some((_, number)) = self.store.find_save(query).await? {
-                return Ok(number);
+                return Ok(ChangedVersion { version: number, revision: None });
             }
         }
         if request.verify {

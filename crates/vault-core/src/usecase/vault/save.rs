@@ -133,6 +133,7 @@ impl Vault {
                 limit: self.limit,
             };
             let saved = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(FIRST_REVISION));
+            let saved = saved.within(request.namespace.clone());
             let action = AuditAction::CredentialSaved;
             let command = self.environment.command(principal, Some(organization), action, saved, act);
             let recorded = Event::recorded(&command.audit);

@@ -55,7 +55,7 @@ impl Decision for FreezeNamespace {
         }
         // What is activated with them is decided before or after.
         let integrations = row::take_all(connection, *organization).await?;
-        let integrations = integrations.iter().filter(|patterns| patterns.allow(namespace)).count();
+        let integrations = integrations.iter().filter(|one| one.may_activate(namespace, command.now)).count();
         let integrations = i64::try_from(integrations).unwrap_or(i64::MAX);
         let credentials = count(connection, *organization, namespace).await?;
         let since: Option<i64> = frozen_since!(organization, namespace).get_result(connection).await.optional()?;

@@ -104,21 +104,21 @@ pub(crate) async fn take(
     taken.map(sound).transpose()
 }
 
-/// Takes all integrations of an organization: what they do is decided before or after. Their patterns; none of one whose
-/// patterns are damaged, since it activates nothing and must not stop what is to stop it.
+/// Takes all integrations of an organization: what they do is decided before or after. A damaged one is left out, since it
+/// activates nothing and must not stop what is to stop it.
 pub(crate) async fn take_all(
     connection: &mut Connection,
     organization: OrganizationId,
-) -> Result<Vec<NamespacePatterns>, Failure> {
-    let all: Vec<(String, Read<NamespacePatterns>)> = for_update!(
+) -> Result<Vec<Integration>, Failure> {
+    let all: Vec<IntegrationRow> = for_update!(
         integrations::table
             .filter(integrations::organization_id.eq(organization.text()))
             .order(integrations::id)
-            .select((integrations::id, integrations::patterns))
+            .select(columns!())
     )
     .load(connection)
     .await?;
-    Ok(all.into_iter().filter_map(|(id, patterns)| patterns.sound("integrations", &id, "patterns").ok()).collect())
+    Ok(all.into_iter().filter_map(|row| Some(row.decode().ok()?.integration)).collect())
 }
 
 /// How many integrations an organization has.

@@ -28,7 +28,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let change = async move { integrations.change(&principal.into(), organization, &integration, edit).await };
     let changed = api.complete(change).await?;
 
-    answer::object(StatusCode::OK, &item(&changed.integration))
+    answer::object(StatusCode::OK, &item(&changed.integration, api.parts.integrations.now()))
 }
 
 /// What the body changes. The use case judges the namespaces again; here they are judged so that all flaws are told at

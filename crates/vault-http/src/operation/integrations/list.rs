@@ -19,5 +19,6 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let scope = Scope::One(principal.organization);
     let page = api.complete(async move { integrations.list(&principal.into(), scope, request).await }).await?;
 
-    answer::page(&api.base.below("/integrations"), &page, limit, item)
+    let now = api.parts.integrations.now();
+    answer::page(&api.base.below("/integrations"), &page, limit, |stored| item(stored, now))
 }

@@ -12,6 +12,7 @@ use crate::route::RequestPath;
 use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
 use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
+use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::IntegrationRef;
 
 /// The integration that the path names. Text that is no id stands for an integration that is not there.
@@ -30,14 +31,14 @@ fn issued(integration: &Integration, token: &IntegrationToken) -> IssuedIntegrat
     }
 }
 
-/// An integration as lists show it.
-fn item(stored: &StoredIntegration) -> IntegrationItem {
+/// An integration as lists show it at `now`.
+fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {
         integration_id: integration.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
-        state: integration.state.as_str().to_owned(),
+        state: integration.state_at(now).to_owned(),
         created_at: time_text(integration.created_at),
         expires_at: integration.expires_at.map(time_text),
         last_used_at: stored.last_used_at.map(time_text),
