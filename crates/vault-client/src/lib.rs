@@ -43,6 +43,6 @@ pub use vault_api::{
     ChangeAccountRequest, ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace,
     ConfirmEnrolmentRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
     HealthItem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest,
-    ProofRequest, ReEnrolment, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, SessionItem, Totp,
-    VendedCredential, VersionItem, WireJson, WireSecret,
+    ProofRequest, ReEnrolment, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities,
+    SessionItem, Totp, VendedCredential, VersionItem, WireJson, WireSecret,
 };
