@@ -283,6 +283,8 @@ class CredentialForm extends Page {
         if (!await others.accepted()) return false;
         const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: vend.read() };
         const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
+        // What the provider accepted before the save is not kept as its health: a check of what is saved is.
+        if (verify?.control.checked && session.server().checks) call('POST', `/organization-vault/${saved.id}/check`, { body: {} }).catch(() => {});
         flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' The storage provider accepts it.' : ''}`);
         go(`#/credentials/${saved.id}`);
         return true;

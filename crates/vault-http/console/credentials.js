@@ -22,6 +22,8 @@ const EXPIRY = [['', 'Any time'], ['7', 'In 7 days'], ['30', 'In 30 days'], ['90
 const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['staged', 'Has a staged version']];
 /** After how many days without use a credential counts as unused. */
 export const UNUSED_DAYS = 90;
+/** How many credentials the list holds; the server looks through further ones. */
+const LOADED = 5000;
 /** How many labels a row shows. */
 const LABELS = 2;
 
@@ -61,7 +63,7 @@ class Credentials extends Page {
   async content() {
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
-    const [loaded, namespaces] = await Promise.all([loadAll('/organization-vault'), session.isAdmin() ? loadAll('/namespaces') : null]);
+    const [loaded, namespaces] = await Promise.all([loadAll('/organization-vault', LOADED), session.isAdmin() ? loadAll('/namespaces') : null]);
     /** @type {Set<string>} */
     const frozen = new Set((namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => namespace));
     let { rows: known, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);

@@ -24,6 +24,8 @@ const AHEAD = 30;
 const FORGOTTEN = 7;
 /** Concerns of one kind that are listed by themselves; the others are behind a link. */
 const EACH = 5;
+/** Credentials that are looked through. */
+const LOOKED_THROUGH = 5000;
 /** Days of the picture of activations. */
 const DAYS = 30;
 
@@ -36,7 +38,7 @@ class Overview extends Page {
     const admin = session.isAdmin();
     const since = new Date(Date.now() - DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
     const [credentials, integrations, accounts, namespaces, activations, { body: own }] = await Promise.all([
-      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault')),
+      /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', LOOKED_THROUGH)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
       admin ? /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (loadAll('/namespaces')) : null,
@@ -44,6 +46,7 @@ class Overview extends Page {
       call('GET', '/account'),
     ]);
     session.update(own);
+    const looked = credentials.partial ? await urgent(credentials.rows) : credentials.rows;
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const used = credentials.rows.some(({ last_activated_at: at }) => at);
     const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (activations !== null && !activations.rows.length));
@@ -51,12 +54,13 @@ class Overview extends Page {
     const concerns = [
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
         .map((/** @type {import('./api.js').Notice} */ notice) => ({ kind: 'notice', text: [noticeText(notice, emails)], href: '#/account', act: 'Your account', weight: 2 })),
-      ...ofCredentials(credentials.rows), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []),
+      ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('frozen', [h('strong', null, namespace), ' is frozen: jobs that use it are refused.'], '#/namespaces', 'Thaw it', 3)),
     ].sort((one, other) => one.weight - other.weight);
     return [
       isNew && this.#steps(credentials.rows, integrations?.rows ?? []),
       attention(concerns),
+      credentials.partial && h('p', { class: 'hint' }, `Forgotten and unused credentials are looked for among the newest ${LOOKED_THROUGH.toLocaleString('en')}; expired, expiring and failing ones among all.`),
       this.#numbers(credentials, integrations, accounts),
       activations && activations.rows.length > 0 && picture(activations.rows, activations.partial),
     ];
@@ -93,6 +97,18 @@ class Overview extends Page {
       h('a', { class: 'number', href }, h('strong', null, rows.length.toLocaleString('en') + (partial ? '+' : '')), ` ${noun}${rows.length === 1 ? '' : 's'}`);
     return h('div', { class: 'numbers' }, number(credentials, 'credential', '#/credentials'), integrations && number(integrations, 'integration', '#/integrations'), accounts && number(accounts, 'account', '#/accounts'));
   }
+}
+
+/**
+ * `rows`, and all others that fail or end soon, which the server looks for.
+ * @param {Credential[]} rows
+ */
+async function urgent(rows) {
+  const soon = new Date(Date.now() + AHEAD * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
+  const found = await Promise.all([loadAll(`/organization-vault${query({ health: 'failing' })}`), loadAll(`/organization-vault${query({ expires_before: soon })}`)]);
+  /** @type {Map<string, Credential>} */
+  const all = new Map([...rows, .../** @type {Credential[]} */ (found.flatMap(({ rows: more }) => more))].map((row) => [row.id, row]));
+  return [...all.values()];
 }
 
 /**

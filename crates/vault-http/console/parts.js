@@ -140,6 +140,12 @@ function watchTyping(element) {
   });
 }
 
+/** What some problems are called where the interface's own title is for programs. @type {Record<string, string>} */
+const TITLES = {
+  'precondition-failed': 'It was changed meanwhile', 'malformed-request': 'The server does not understand this',
+  'refused-value': 'Something is not accepted', 'not-found': 'There is no such thing here',
+};
+
 /**
  * What went wrong, and what to do.
  * @param {Problem} problem
@@ -148,7 +154,7 @@ function watchTyping(element) {
  */
 export function problemNote(problem, errors = [], more = null) {
   return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
-    h('p', null, h('strong', null, `${problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
+    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
     errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
     problem.checks && checkReport(problem.checks),
     more && h('p', null, more),
