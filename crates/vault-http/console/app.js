@@ -114,7 +114,7 @@ class App extends HTMLElement {
     if (event !== 'resumed' || !(page instanceof Page)) return;
     page.heading();
     // What was typed stays as it is; what failed for want of a session is loaded.
-    if (!page.typed && !openDialogs().length) void page.refresh();
+    if (!page.typed && !openDialogs().some(({ classList }) => !classList.contains('locked'))) void page.refresh();
   }
 
   /** @param {string} reason */

@@ -74,7 +74,7 @@ class Credentials extends Page {
     /** @type {[string, string][]} */
     const labelOptions = [['', 'Any label'], ...[...new Set([...pairs, ...(label ? [label] : [])])].map((pair) => /** @type {[string, string]} */ ([pair, pair]))];
     const all = {
-      namespace: field({ label: 'Namespace', pointer: '/namespace', value: get('namespace'), placeholder: 'part of a name', list: 'namespaces', type: 'search' }),
+      namespace: field({ label: 'Namespace', pointer: '/namespace', value: get('namespace'), placeholder: 'any part', list: 'namespaces', type: 'search' }),
       type: field({ label: 'Type', pointer: '/type', options: TYPES, value: get('type') }),
       label: field({ label: 'Label', pointer: '/label', options: labelOptions, value: label }),
       health: field({ label: 'Health', pointer: '/health', options: HEALTH, value: get('health') }),
@@ -153,7 +153,7 @@ class Credentials extends Page {
         { heading: 'Health', cell: ({ health, staged_version: staged, damaged }) => [damaged ? badge('damaged', 'bad') : healthBadge(health), staged ? [' ', badge('staged', 'warn')] : []].flat(), value: ({ health }) => health.state, order: ({ health }) => HEALTH.findIndex(([state]) => state === health.state) },
         { heading: 'Expires', cell: ({ expires_at: at }) => at ? day(at, '') : null, value: ({ expires_at: at }) => at },
         { heading: 'Last used', cell: ({ last_activated_at: at }) => day(at, 'never'), value: ({ last_activated_at: at }) => at },
-        { heading: 'Where', cell: (row) => h('span', { class: 'long', translate: 'no' }, place(row)), value: (row) => place(row) },
+        { heading: 'Where', cell: (row) => h('span', { class: 'long', translate: 'no' }, parted(place(row))), value: (row) => place(row) },
         { heading: 'Labels', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
         { heading: '(Id)', cell: ({ id, namespace }) => copyButton(id, `the id of ${namespace}`, 'Id') },
       ],
