@@ -88,10 +88,13 @@ class CredentialPage extends Page {
       events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
     } else {
+      /** @type {import('./api.js').Use[]} */
+      const uses = session.mayWrite() ? (await call('GET', `${this.#path}/activations?limit=${STORY}`)).body : [];
       events = [
+        ...uses.map(({ integration, at, purpose }) => /** @type {[string, string]} */ ([at, `${integration} used it${purpose ? `, for “${purpose}”` : ''}.`])),
         ...versions.map(({ version, created_at: at }) => /** @type {[string, string]} */ ([at, version === 1 ? 'It was saved.' : `Version ${version} was saved.`])),
         ...versions.flatMap(({ version, health }) => health?.checked_at ? [/** @type {[string, string]} */ ([health.checked_at, `Version ${version} was checked: ${health.state}.`])] : []),
-        ...(credential.last_activated_at ? [/** @type {[string, string]} */ ([credential.last_activated_at, 'A job used it last.'])] : []),
+        ...(credential.last_activated_at && !uses.length ? [/** @type {[string, string]} */ ([credential.last_activated_at, 'A job used it last.'])] : []),
         ...(versions.some(({ version }) => version === 1) ? [] : [/** @type {[string, string]} */ ([credential.created_at, 'It was saved.'])]),
       ];
       events.sort(([one], [other]) => other.localeCompare(one));
