@@ -384,15 +384,15 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     // One that ends at the server is noticed with the next request; what was typed is there again.
     stage.visit("#/credentials/new");
     browser.fill("Namespace", "imports/typed");
+    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
+    browser.fill("Secret access key", "a secret that is typed");
+    browser.fill("Bucket", "nightly-imports");
     for item in session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap() {
         if item["current"] == false {
             let path = format!("/v1/account/sessions/{}", item["id"].as_str().unwrap());
             session.call("DELETE", &path).send().expect(204);
         }
     }
-    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
-    browser.fill("Secret access key", "a secret that is typed");
-    browser.fill("Bucket", "nightly-imports");
     browser.press("Save");
     browser.see("Your session has ended.");
     assert!(!browser.text().contains("Add a credential"), "the page is not shown without a session");

@@ -371,7 +371,7 @@ function othersIn(namespace) {
       others = name ? (await call('GET', `/organization-vault${query({ namespace: name, limit: '5' })}`)).body : [];
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      others = []; // what is wrong with the name is said when it is saved
+      [others, asked] = [[], '']; // it is looked for again, and what is wrong with the name said, when it is saved
     }
     box.control.checked = false;
     note.hidden = others.length === 0;
