@@ -141,7 +141,10 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     let (first, second) = (machine.data(1), machine.data(2));
     let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &first];
     let id = machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"].as_str().unwrap().to_owned();
-    assert_eq!(machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"], *id);
+    let again = machine.run(&[&save[..], &["--json", "--idempotency-key", "k"]].concat()).done();
+    assert_eq!(again.json()["id"], *id);
+    // A second credential makes it unclear to jobs which one is meant.
+    assert!(again.stderr.contains(&format!("a already has a credential ({id}, s3)")), "{}", again.stderr);
     let listed = machine.json(&["credential", "list", "--namespace", "a"]);
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(id)));
     assert_eq!(machine.json(&["credential", "list", "--type", "gcs"]), json!([]));

@@ -112,7 +112,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     browser.fill("Password", PASSWORD);
     browser.fill("Passcode", codes[0].as_str().unwrap());
     browser.press("Sign in");
-    browser.see("No credentials yet");
+    browser.see("Three steps to the first job");
     browser.see("Acme");
     assert!(!browser.text().contains("Integrations"), "an editor sees nothing of admins");
     browser.check_nothing_refused();
@@ -263,42 +263,58 @@ fn a_key_is_rotated_and_its_credential_deleted() {
         let version = |item: &Value| format!("{} {}", item["version"], item["state"].as_str().unwrap());
         versions.as_array().unwrap().iter().map(version).collect::<Vec<_>>()
     };
-    let replace = |stage_it: bool| {
+    let replace = |at_once: bool| {
         number.set(number.get() + 1);
-        browser.press("Replace data");
+        browser.press("Rotate the key");
         browser.see("Data is replaced as a whole");
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
-        if stage_it {
-            browser.tick("Stage it: jobs get the current data until this version is promoted");
+        if at_once {
+            browser.choose("When jobs get it", "false");
         }
         browser.press("Save as a new version");
     };
-    browser.press("Credentials");
+    stage.visit("#/credentials");
     let namespace = request["namespace"].as_str().unwrap();
     browser.press(namespace);
     browser.see(markup); // as text
-    replace(true);
-    browser.see("Version 2 is staged.");
+    // A new key waits until it is promoted; where it leads is carried over.
+    replace(false);
+    browser.see("Version 2 is staged: jobs still get the data from before.");
+    browser.see("access_key_id");
     assert_eq!(versions(), ["1 current", "2 staged"]);
-    browser.press("Promote version 2");
+    browser.press("Promote");
     browser.press("Promote");
     browser.see("Version 2 is current: jobs get it from now on.");
+    browser.see("No job can hold the old key any more");
     assert_eq!(versions(), ["2 current", "1 previous"]);
-    replace(false);
-    browser.see("Version 3 is current");
-    browser.press("Destroy version 1");
+    // Back and forth again.
+    browser.press("Go back to version 1");
+    browser.press("Go back");
+    browser.see("Version 1 is current again.");
+    assert_eq!(versions(), ["1 current", "2 previous"]);
+    browser.press("Go back to version 2");
+    browser.press("Go back");
+    browser.see("Version 2 is current again.");
+    browser.press("The old key is disabled: destroy version 1");
     browser.press("Destroy");
-    browser.see("Version 1 is destroyed.");
+    browser.see("The rotation is done.");
+    browser.press("The credential");
+    replace(true);
+    browser.see("Version 3 is current");
     assert_eq!(versions(), ["3 current", "2 previous"]);
+    browser.press("The credential");
 
     browser.press("Compare");
     browser.see("Fingerprints are compared");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
     browser.fill("Secret access key", "another secret");
-    browser.fill("Bucket", "nightly-imports");
     browser.press("Compare");
     browser.see("Different: at least one field is not as saved.");
+    // The right key is the same without entering again where it leads.
+    browser.fill("Secret access key", "secret number 2");
+    browser.press("Compare");
+    browser.see("The same: this is the current data.");
     browser.press("Back");
 
     browser.press("Edit");
@@ -315,7 +331,11 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.fill("Description", "mine");
     browser.press("Save");
     browser.see("Somebody else changed it");
+    // What was typed is not lost by one Escape.
     browser.key(Key::Escape);
+    browser.see("Press Escape again to discard it.");
+    browser.key(Key::Escape);
+    browser.until("no dialog", "return !document.querySelector('dialog')", &[]);
     assert_eq!(session.call("GET", &path).send().expect(200).json()["description"], "another's");
 
     stage.visit("#/credentials");
@@ -353,19 +373,82 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     browser.script("later = arguments[0]", &[json!(3 * 60 * 60 * 1000)]);
     browser.see("Your session has expired.");
     assert!(!browser.text().contains("Sign out"));
-    stage.sign_in_as(&account);
+    let again = || {
+        browser.fill("Password", &account.password);
+        browser.fill("Passcode", &account.recovery_code());
+        browser.press("Sign in");
+        browser.until("no dialog", "return !document.querySelector('dialog')", &[]);
+    };
+    again();
     browser.see("Recovery codes left");
-    // One that ends at the server is noticed with the next request.
+    // One that ends at the server is noticed with the next request; what was typed is there again.
+    stage.visit("#/credentials/new");
+    browser.fill("Namespace", "imports/typed");
+    browser.fill("Access key ID", "EXAMPLE-KEY-ID");
+    browser.fill("Secret access key", "a secret that is typed");
+    browser.fill("Bucket", "nightly-imports");
     for item in session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap() {
         if item["current"] == false {
             let path = format!("/v1/account/sessions/{}", item["id"].as_str().unwrap());
             session.call("DELETE", &path).send().expect(204);
         }
     }
-    browser.press("Credentials");
+    browser.press("Save");
     browser.see("Your session has ended.");
-    stage.sign_in_as(&account);
-    browser.see(samples::s3().request["namespace"].as_str().unwrap());
+    assert!(!browser.text().contains("Add a credential"), "the page is not shown without a session");
+    again();
+    assert_eq!(browser.value("Secret access key"), "a secret that is typed");
+    browser.press("Save");
+    browser.see("never shown again");
+    // Somebody else finds nothing of it.
+    stage.visit("#/credentials/new");
+    browser.fill("Namespace", "imports/private");
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    stage.sign_in_as(&stage.vault.account("Acme", "editor"));
+    stage.visit("#/credentials/new");
+    assert_eq!(browser.value("Namespace"), "");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn what_is_typed_survives_another_page() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let first = session.save(&samples::small("imports/nightly", 1));
+    stage.visit("#/credentials/new");
+    browser.paste("Paste what you have", "Access key ID,Secret access key\nAKIAEXAMPLECSV,a/secret+of=csv");
+    browser.see("Filled 2 fields from the AWS key");
+    stage.visit("#/account");
+    browser.see("Not saved yet:");
+    browser.script("history.back()", &[]);
+    browser.see("Paste what you have");
+    assert_eq!(browser.value("Secret access key"), "a/secret+of=csv");
+    // A link beside a filled form is its endpoint, if one says so.
+    browser.paste("Paste what you have", "https://s3.example.com");
+    browser.press("Use it as the endpoint");
+    assert_eq!(
+        (&*browser.value("Endpoint"), &*browser.value("Access key ID")),
+        ("https://s3.example.com", "AKIAEXAMPLECSV")
+    );
+    // Of several keys one is chosen.
+    let profiles = "[default]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[other]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b";
+    browser.paste("Paste what you have", profiles);
+    browser.press("AWS profile [other]");
+    assert_eq!((&*browser.value("Access key ID"), &*browser.value("Paste what you have")), ("AKIASECOND", ""));
+    // A second credential makes jobs fail: it takes a word.
+    browser.fill("Namespace", "imports/nightly");
+    browser.fill("Bucket", "nightly-imports");
+    browser.press("Save");
+    browser.see("imports/nightly already has 1 credential.");
+    assert_eq!(session.ids(), [first]);
+    browser.tick("Save another credential in this namespace all the same");
+    browser.press("Save");
+    browser.see("never shown again");
+    assert_eq!(session.list().len(), 2);
+    browser.see("imports/nightly has several credentials.");
+    assert!(!browser.text().contains("Not saved yet"));
     browser.check_nothing_refused();
 }
 
@@ -412,13 +495,17 @@ fn recovery_codes_are_printed_and_nothing_else() {
     assert!(!lines.concat().contains(secret.as_str().unwrap()));
 
     let (account, _) = stage.sign_in("viewer");
-    browser.press("Your account");
+    stage.visit("#/account");
     browser.press("New recovery codes");
     browser.fill("Password", &account.password);
     browser.fill("Passcode", &account.recovery_code());
     browser.press("Make new codes");
     browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
     assert_only_codes(&printed(browser), &account.email);
+    // The old ones are dead: only the button closes what is shown once.
+    browser.key(Key::Escape);
+    browser.key(Key::Escape);
+    browser.until("the codes", "return document.querySelectorAll('dialog[open] .codes code').length === 10", &[]);
     browser.press("I have kept them");
     browser.check_nothing_refused();
 }
@@ -495,7 +582,7 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
         invited.as_array().unwrap().len() >= 2
     });
     for (place, sign) in
-        [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "account.invited")]
+        [("#/accounts", "countess"), ("#/account", "Recovery codes left"), ("#/audit", "invited account")]
     {
         stage.visit(place);
         browser.see(sign);
@@ -511,7 +598,7 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
         .filter((node) => node.nodeType === Node.TEXT_NODE); const range = document.createRange(); \
         return [parts.length, parts.filter((part) => { range.selectNodeContents(part); \
         return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1; }).map((part) => part.data)]";
-    for (place, sign) in [("#/accounts", "countess"), ("#/audit", "account.invited")] {
+    for (place, sign) in [("#/accounts", "countess"), ("#/audit", "invited account")] {
         stage.visit(place);
         browser.see(sign);
         let found = browser.script(broken, &[]);
@@ -521,15 +608,72 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
 }
 
 #[test]
-fn leaving_the_page_ends_the_session() {
+fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
     let stage = Stage::start();
-    let (account, session) = stage.sign_in("viewer");
-    let count = || session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len();
-    assert_eq!(count(), 2);
-    stage.browser.go(&stage.url(""));
-    stage.browser.see("Passcode");
-    eventually("the session ends", || count() == 1);
-    drop(account);
+    let (_, session) = stage.sign_in("viewer");
+    let browser = &stage.browser;
+    stage.visit("#/account");
+    browser.see("Recovery codes left");
+    for _ in 0..2 {
+        browser.script("location.reload()", &[]);
+        browser.until("another page", "return performance.getEntriesByType('navigation')[0].type === 'reload'", &[]);
+        browser.see("Recovery codes left");
+        let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])";
+        assert_eq!(browser.script(kept, &[]), "[{},{},\"\"]");
+    }
+    assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
+    // What another tab left long ago is not taken.
+    let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
+        left: Date.now() - 61000 })); return Date.now()";
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    browser.script(old, &[]);
+    browser.script("location.reload()", &[]);
+    browser.see("Passcode");
+    assert_eq!(browser.script("return sessionStorage.length", &[]), 0);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    for number in 0..3 {
+        session.save(&samples::small(&format!("team/job-{number}"), number));
+    }
+    browser.script("document.activeElement.blur()", &[]);
+    browser.keys("/");
+    browser.until("the dialog", "return document.querySelector('dialog.find[open]')", &[]);
+    browser.keys("job-1");
+    browser.until(
+        "the credential",
+        "return document.querySelector('[aria-selected=\"true\"]')?.textContent.includes('team/job-1')",
+        &[],
+    );
+    browser.key(Key::Enter);
+    browser.until("its page", "return document.querySelector('h1').textContent === 'team/job-1'", &[]);
+    browser.see("What happened");
+
+    stage.visit("#/credentials?namespace=team");
+    browser.see("3 credentials");
+    browser.press("Choose all");
+    browser.see("3 credentials chosen");
+    browser.press("Label");
+    browser.fill("Label", "owner");
+    browser.fill("Value", "data");
+    browser.press("Go on");
+    browser.see("3 done, 0 refused.");
+    browser.press("Close");
+    browser.see("owner:data");
+    assert!(session.list().iter().all(|item| item["labels"]["owner"] == "data"));
+    browser.press("Choose all");
+    browser.press("Freeze");
+    browser.press("Freeze");
+    browser.see("3 done, 0 refused.");
+    browser.press("Close");
+    browser.see("frozen");
+    browser.check_nothing_refused();
 }
 
 #[test]
@@ -547,7 +691,7 @@ fn the_keyboard_alone_signs_in_and_saves() {
         browser.keys(text);
     }
     browser.key(Key::Enter);
-    browser.see("No credentials yet");
+    browser.see("Three steps to the first job");
     browser.until("the focus on the heading", "return document.activeElement.tagName === 'H1'", &[]);
     browser.tab_to("Add a credential");
     browser.key(Key::Enter);
@@ -617,7 +761,9 @@ fn axe_finds_nothing_on_any_page() {
     });
     stage.sign_in_as(&admin);
     for (place, sign) in [
+        ("#/overview", "What needs attention"),
         ("#/credentials", "Last used"),
+        (&*format!("#/credentials/{id}/rotate"), "What changes"),
         ("#/credentials?health=failing", "No credential fits"),
         ("#/credentials/new", "Paste what you have"),
         (&*format!("#/credentials/{id}"), "Promote"),
@@ -628,7 +774,7 @@ fn axe_finds_nothing_on_any_page() {
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
         ("#/namespaces", "Freeze"),
-        ("#/audit", "integration.created"),
+        ("#/audit", "created integration"),
     ] {
         stage.visit(place);
         browser.see(sign);
@@ -638,11 +784,13 @@ fn axe_finds_nothing_on_any_page() {
         ("#/account", "Change password"),
         ("#/accounts", "Invite somebody"),
         ("#/integrations", "Create an integration"),
+        ("#/integrations", "Lines for the job nightly import"),
+        ("#/overview", "Find"),
         (&*format!("#/credentials/{id}"), "Delete"),
         (&*format!("#/credentials/{id}"), "Edit"),
     ] {
         stage.visit("#/nowhere");
-        browser.see("Last used");
+        browser.see("What needs attention");
         stage.visit(place);
         browser.press(button);
         browser.until("a dialog", "return document.querySelector('dialog[open]')", &[]);
@@ -725,6 +873,8 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Create");
     let token = browser.until("the token", shown, &[]).as_str().unwrap().to_owned();
     assert!(token.starts_with("ovi_"));
+    browser.see("--namespace exports");
+    browser.see("This server has no activation listener in its settings");
     browser.press("Done");
     browser.see("Created integration nightly import.");
     assert!(!browser.text().contains(&token));
@@ -759,7 +909,7 @@ fn admins_invite_make_integrations_and_freeze() {
     });
     browser.press("Audit");
     browser.see("integration nightly import");
-    browser.fill("Action", "namespace.frozen");
+    browser.choose("Did what", "namespace.frozen");
     browser.press("Filter");
     browser.until("one entry", "return document.querySelectorAll('tbody tr').length === 1", &[]);
     browser.check_nothing_refused();
@@ -770,7 +920,7 @@ fn owners_change_what_they_sign_in_with() {
     let stage = Stage::start();
     let (account, session) = stage.sign_in("viewer");
     let browser = &stage.browser;
-    browser.press("Your account");
+    stage.visit("#/account");
     browser.see("A recovery code was used.");
     browser.press("Change password");
     browser.fill("Password", "not the password");
@@ -824,24 +974,26 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     stage.sign_in("viewer");
     let first = "return document.querySelector('tbody a')?.textContent === arguments[0] \
         && document.querySelectorAll('tbody tr').length === arguments[1]";
-    for (name, rows, button) in [
-        ("many/119", 50, "Next →"),
-        ("many/069", 50, "Next →"),
-        ("many/019", 20, "← Previous"),
-        ("many/069", 50, "← Previous"),
-        ("many/119", 50, ""),
-    ] {
+    stage.visit("#/credentials");
+    browser.see("120 credentials");
+    for (name, rows, button) in
+        [("many/119", 100, "Next →"), ("many/019", 20, "← Previous"), ("many/119", 100, "Next →")]
+    {
         browser.until(name, first, &[json!(name), json!(rows)]);
-        if !button.is_empty() {
-            browser.press(button);
-        }
+        browser.press(button);
     }
-    browser.fill("Namespace", "many/007");
-    browser.press("Filter");
+    // Who comes back finds the page that was left.
+    browser.press("many/010");
+    browser.see("Versions");
+    browser.script("history.back()", &[]);
+    browser.until("the second page", first, &[json!("many/019"), json!(20)]);
+    browser.press("Namespace");
+    browser.until("sorted by name", first, &[json!("many/000"), json!(100)]);
+    browser.fill("Namespace", "y/007");
     browser.until("one row", first, &[json!("many/007"), json!(1)]);
     browser.press("many/007");
     browser.see("Versions");
-    for word in ["Replace data", "Delete", "Edit", "Check", "Where it is used"] {
+    for word in ["Rotate the key", "Delete", "Edit", "Check", "Where it is used"] {
         let named = "return [...document.querySelectorAll('main button, main a, main h2')].some((one) => one.textContent === arguments[0])";
         assert_eq!(browser.script(named, &[json!(word)]), false, "{word}");
     }

@@ -144,6 +144,7 @@ impl Listeners {
             listener,
             base_path: settings.server.base_path.clone(),
             data_policy: DataPolicy { allow_http_links: settings.server.allow_http_links },
+            activation_url: settings.server.activation_url(),
             rate: settings.server.login_rate(),
         })
     }

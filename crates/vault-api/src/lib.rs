@@ -52,7 +52,7 @@ pub use integration::{
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{
     AccountNotice, ChangePasswordRequest, ConfirmPasscodeRequest, NewPasscode, NewRecoveryCodes, OwnAccount,
-    ProofRequest, SessionItem,
+    ProofRequest, ServerAbilities, SessionItem,
 };
 pub use probe::ProbeStatus;
 pub use problem::{FieldProblem, Problem, ProblemCode};

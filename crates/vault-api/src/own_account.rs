@@ -22,6 +22,23 @@ pub struct OwnAccount {
     pub recovery_codes_left: u32,
     /// What its owner should know.
     pub notices: Vec<AccountNotice>,
+    /// What the server that answers is set up for.
+    #[serde(default)]
+    pub server: ServerAbilities,
+}
+
+/// What a server is set up for beyond what every server does, so that a client offers nothing that is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerAbilities {
+    /// Whether a saved credential can be checked on request.
+    pub checks: bool,
+    /// Whether a save or replacement can be checked before it is made, with `?verify=true`.
+    pub verify: bool,
+    /// The address of the activation listener for integrations, as this server knows it; absent where its settings name
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activation_url: Option<String>,
 }
 
 /// Something that an account's owner should know.

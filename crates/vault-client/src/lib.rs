@@ -44,5 +44,5 @@ pub use vault_api::{
     ConfirmEnrolmentRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
     HealthItem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest,
     ProofRequest, ReEnrolment, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential,
-    SessionItem, Totp, VendedCredential, VersionItem, WireJson, WireSecret,
+    ServerAbilities, SessionItem, Totp, VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -7,15 +7,46 @@ import { Page, badge, confirm, facts, openDialog, section, table, time } from '.
 import { authenticator, newPassword, recoveryCodes } from './enrol.js';
 import * as session from './session.js';
 import { proofFields } from './sign-in.js';
+import { THEMES, chooseTheme, theme } from './theme.js';
 
 /** @typedef {import('./api.js').Session} Session */
 
 /** @param {import('./api.js').Problem} problem */
 const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. You stay signed in.' : null;
 
-class Account extends Page {
-  #done = '';
+/**
+ * What a notice says, and whom it is about.
+ * @param {import('./api.js').Notice} notice
+ * @param {Map<string, string>} emails of colleagues, by their ids
+ */
+export function noticeText({ account, detail }, emails) {
+  return account ? h('span', null, h('strong', null, emails.get(account) ?? 'A colleague whose account is deleted'), `: ${detail}`) : h('span', null, h('strong', null, 'You'), `: ${detail}`);
+}
 
+/**
+ * The addresses of colleagues, where notices name some.
+ * @param {import('./api.js').OwnAccount} account
+ * @returns {Promise<Map<string, string>>}
+ */
+async function emails({ notices }) {
+  if (!session.isAdmin() || !notices.some(({ account }) => account)) return new Map();
+  const { body } = await call('GET', '/accounts?limit=1000');
+  return new Map(body.map((/** @type {import('./api.js').Account} */ { id, email }) => [id, email]));
+}
+
+/**
+ * A browser's own description of itself in a few words, as most of them write it.
+ * @param {string} agent
+ */
+function clientName(agent) {
+  const names = [['Edg/', 'Edge'], ['OPR/', 'Opera'], ['Firefox/', 'Firefox'], ['Chrome/', 'Chrome'], ['Safari/', 'Safari'], ['orgvault/', 'orgvault'], ['curl/', 'curl']];
+  const systems = [['Android', 'Android'], ['iPhone', 'iPhone'], ['iPad', 'iPad'], ['Windows', 'Windows'], ['Mac OS X', 'macOS'], ['CrOS', 'ChromeOS'], ['Linux', 'Linux']];
+  const found = (/** @type {string[][]} */ list) => list.find(([mark = '']) => agent.includes(mark))?.[1];
+  const [name, system] = [found(names), found(systems)];
+  return name ? [name, system].filter(Boolean).join(' on ') : agent;
+}
+
+class Account extends Page {
   label() {
     return 'Your account';
   }
@@ -24,15 +55,23 @@ class Account extends Page {
     const [{ body: account }, { body: sessions }] = await Promise.all([call('GET', '/account'), call('GET', '/account/sessions')]);
     session.update(account);
     return [
-      this.#done && h('p', { class: 'note good', role: 'status' }, this.#done),
-      this.#notices(account), this.#overview(account), this.#sessions(sessions),
+      this.#notices(account, await emails(account)), this.#overview(account), this.#sessions(sessions), this.#appearance(),
     ];
   }
 
-  /** @param {import('./api.js').OwnAccount} account */
-  #notices({ notices }) {
+  /**
+   * @param {import('./api.js').OwnAccount} account
+   * @param {Map<string, string>} emails
+   */
+  #notices({ notices }, emails) {
     if (!notices.length) return null;
-    return section('Notices', h('ul', { class: 'notices' }, notices.map(({ at, detail }) => h('li', null, at ? [time(at), ': '] : [], detail))));
+    return section('Notices', h('ul', { class: 'notices' }, notices.map((notice) => h('li', null, notice.at ? [time(notice.at), ': '] : [], noticeText(notice, emails)))));
+  }
+
+  #appearance() {
+    const chosen = field({ label: 'Theme', options: THEMES, value: theme() });
+    chosen.control.addEventListener('input', () => chooseTheme(chosen.control.value));
+    return section('Appearance', h('div', { class: 'pair' }, chosen.row));
   }
 
   /** @param {import('./api.js').OwnAccount} account */
@@ -57,7 +96,7 @@ class Account extends Page {
     return section('Sessions', table('Sessions', [
       ['Began', ({ created_at: at, current }) => [time(at), ' ', current && badge('this one', 'good')]],
       ['Network', ({ network }) => network],
-      ['Client', ({ client }) => h('span', { class: 'hint long' }, client ?? '')],
+      ['Client', ({ client = '' }) => h('span', { title: client }, clientName(client))],
       ['Last used', ({ last_used_at: at }) => time(at)],
       ['Ends', ({ expires_at: at }) => time(at)],
       ['(Actions)', (one) => one.current ? null : h('div', { class: 'buttons' }, h('button', {
@@ -65,18 +104,11 @@ class Account extends Page {
           heading: 'End this session?', text: [`The session from ${one.network} stops working at once.`], submit: 'End session', busy: 'Ending…',
           act: async () => {
             await call('DELETE', `/account/sessions/${one.id}`);
-            await this.#say('Ended the session.');
+            await this.done('Ended the session.');
           },
         }),
       }, 'End'))],
     ], sessions, 'No sessions.'));
-  }
-
-  /** @param {string} text */
-  async #say(text) {
-    this.#done = text;
-    await this.refresh();
-    announce(text);
   }
 
   #password() {
@@ -88,7 +120,7 @@ class Account extends Page {
       send: async () => {
         await call('POST', '/account/password', { body: { password: proof.password.read(), passcode: proof.passcode.read(), new_password: password.first.read() } });
         close();
-        await this.#say('Changed the password and ended all other sessions.');
+        await this.done('Changed the password and ended all other sessions.');
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -108,7 +140,7 @@ class Account extends Page {
           send: async () => {
             await call('POST', '/account/passcode/confirm', { body: { passcode: first.read() } });
             close();
-            await this.#say('Changed the authenticator and ended all other sessions. Delete the old entry in the app.');
+            await this.done('Changed the authenticator and ended all other sessions. Delete the old entry in the app.');
           },
           buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
         });
@@ -121,15 +153,16 @@ class Account extends Page {
 
   #recovery() {
     const proof = proofFields();
-    const dialog = openDialog('New recovery codes', (close) => [form({
+    const dialog = openDialog('New recovery codes', (close, once) => [form({
       fields: () => [proof.password, proof.passcode],
       content: [h('p', { class: 'hint' }, 'The recovery codes that you have stop working, and all your other sessions end.'), proof.password.row, proof.passcode.row],
       submit: 'Make new codes', busy: 'One moment…', explain,
       send: async () => {
         const { body } = await call('POST', '/account/recovery-codes', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
+        once();
         const done = h('button', { type: 'button', class: 'primary', onclick: () => {
           close();
-          void this.#say('Made new recovery codes and ended all other sessions.');
+          void this.done('Made new recovery codes and ended all other sessions.');
         } }, 'I have kept them');
         dialog.querySelector('form')?.replaceWith(h('div', null, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
         announce('New recovery codes are shown.');

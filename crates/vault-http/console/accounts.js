@@ -3,7 +3,8 @@
 import { call } from './api.js';
 import { h, parted } from './dom.js';
 import { field, form } from './forms.js';
-import { Page, badge, confirm, facts, openDialog, paged, secretBox, table, time } from './parts.js';
+import { list, loadAll } from './list.js';
+import { Page, badge, confirm, facts, openDialog, secretBox, time } from './parts.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Account} Account */
@@ -30,31 +31,27 @@ function showCode(heading, email, { enrolment_code: code, expires_at: at }, clos
 }
 
 class Accounts extends Page {
-  #done = '';
-
   label() {
     return 'Accounts';
   }
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite somebody'));
-    /** @param {Account[]} rows */
-    const view = (rows) => table('Accounts', [
-      ['E-mail', ({ email }) => h('span', { class: 'long' }, parted(email))],
-      ['Role', ({ role }) => role],
-      ['State', ({ state, locked, invitation_expires_at: at }) => [
-        badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],
-        at ? [h('span', { class: 'hint block' }, 'until ', time(at))] : []].flat()],
-      ['Last login', ({ last_login_at: at }) => time(at)],
-      ['(Actions)', (account) => this.#buttons(account)],
-    ], rows, 'No accounts.');
-    return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/accounts?limit=50', view, 'account')];
-  }
-
-  /** @param {string} text */
-  async #say(text) {
-    this.#done = text;
-    await this.refresh();
+    const { rows, partial } = /** @type {{rows: Account[], partial: boolean}} */ (await loadAll('/accounts'));
+    const named = this.query.get('email');
+    return [list({
+      caption: 'Accounts', noun: 'account', partial, file: 'accounts', empty: 'No accounts.',
+      rows: named ? rows.toSorted((one, other) => Number(other.email === named) - Number(one.email === named)) : rows,
+      columns: [
+        { heading: 'E-mail', cell: ({ email }) => h('span', { class: 'long', translate: 'no' }, parted(email)), value: ({ email }) => email },
+        { heading: 'Role', cell: ({ role }) => role, value: ({ role }) => role },
+        { heading: 'State', cell: ({ state, locked, invitation_expires_at: at }) => [
+          badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],
+          at ? [h('span', { class: 'hint block' }, 'until ', time(at))] : []].flat(), value: ({ state }) => state },
+        { heading: 'Last login', cell: ({ last_login_at: at }) => time(at), value: ({ last_login_at: at }) => at },
+        { heading: '(Actions)', cell: (account) => this.#buttons(account) },
+      ],
+    })];
   }
 
   #invite() {
@@ -65,7 +62,7 @@ class Accounts extends Page {
       send: async () => {
         const { body } = await call('POST', '/accounts', { body: { email: email.read(), role: role.read() } });
         close();
-        showCode('Invitation', email.read(), body, () => void this.#say(`Invited ${email.read()}.`));
+        showCode('Invitation', email.read(), body, () => void this.done(`Invited ${email.read()}.`));
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -102,7 +99,7 @@ class Accounts extends Page {
   #ask(heading, text, submit, done, method, { id }, path = '', body = undefined) {
     confirm({ heading, text: [text], submit, busy: 'One moment…', danger: method === 'DELETE' || submit === 'Disable', act: async () => {
       await call(method, `/accounts/${id}${path}`, { body });
-      await this.#say(done);
+      await this.done(done);
     } });
   }
 
@@ -114,7 +111,7 @@ class Accounts extends Page {
       send: async () => {
         await call('PATCH', `/accounts/${id}`, { body: { role: role.read() } });
         close();
-        await this.#say(`${email} is ${role.read() === 'viewer' ? 'a' : 'an'} ${role.read()} now.`);
+        await this.done(`${email} is ${role.read() === 'viewer' ? 'a' : 'an'} ${role.read()} now.`);
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -126,7 +123,7 @@ class Accounts extends Page {
       text: ['For somebody who lost authenticator and recovery codes. The password, passcode and recovery codes are destroyed at once, and all sessions end. The owner and all admins get a notice.'],
       act: async () => {
         const { body } = await call('POST', `/accounts/${id}/re-enrol`);
-        showCode('New enrolment', email, body, () => void this.#say(`${email} has to enrol again.`));
+        showCode('New enrolment', email, body, () => void this.done(`${email} has to enrol again.`));
       } });
   }
 }

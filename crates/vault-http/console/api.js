@@ -14,7 +14,8 @@ import * as session from './session.js';
  * @typedef {'admin' | 'editor' | 'viewer'} Role
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,
- *   recovery_codes_left: number, notices: Notice[]}} OwnAccount
+ *   recovery_codes_left: number, notices: Notice[], server: Server}} OwnAccount
+ * @typedef {{checks: boolean, verify: boolean, activation_url?: string}} Server
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',
@@ -99,7 +100,7 @@ export async function call(method, path, { body, headers = {}, open = false, tok
   if (!response.ok) {
     const problem = new Problem(response.status, parsed ?? {});
     if (problem.code === 'invalid-token' && authorization && authorization === session.token()) {
-      session.end('Your session has ended. Sign in again to carry on.');
+      session.end('Your session has ended. Sign in again to carry on.', true);
     }
     throw problem;
   }

@@ -1,10 +1,11 @@
 // The console's frame: who is signed in, where one can go, and which page is shown.
 
-import { call } from './api.js';
+import './theme.js';
+import { Problem, call } from './api.js';
 import { announce, h } from './dom.js';
-import { Page, clock, duration } from './parts.js';
+import { Page, clock, duration, openDialogs, problemNote } from './parts.js';
 import * as session from './session.js';
-import { extendSession } from './sign-in.js';
+import { extendSession, signInAgain } from './sign-in.js';
 
 /**
  * @typedef {object} Route
@@ -17,10 +18,12 @@ import { extendSession } from './sign-in.js';
 /** @type {Route[]} */
 const ROUTES = [
   { pattern: /^\/enrol(?:\/(.+))?$/, element: 'ov-enrol', load: () => import('./enrol.js'), who: 'nobody' },
+  { pattern: /^\/overview$/, element: 'ov-overview', load: () => import('./overview.js') },
   { pattern: /^\/credentials$/, element: 'ov-credentials', load: () => import('./credentials.js') },
   { pattern: /^\/credentials\/new$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
   { pattern: /^\/credentials\/([^/]+)$/, element: 'ov-credential', load: () => import('./credential.js') },
   { pattern: /^\/credentials\/([^/]+)\/(replace|match)$/, element: 'ov-credential-form', load: () => import('./credential-form.js'), who: 'writer' },
+  { pattern: /^\/credentials\/([^/]+)\/rotate$/, element: 'ov-rotation', load: () => import('./rotation.js'), who: 'writer' },
   { pattern: /^\/account$/, element: 'ov-account', load: () => import('./account.js') },
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
@@ -28,12 +31,17 @@ const ROUTES = [
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
 ];
 
-const HOME = '/credentials';
+const HOME = '/overview';
+/** How many pages with typed text are kept while others are shown. */
+const DRAFTS = 5;
+/** For how long a notice is marked beside the name of its page, in milliseconds. */
+const FRESH = 7 * 86_400_000;
 /** When the coming end of the session is said, in milliseconds before it. */
 const WARNINGS = [300_000, 60_000];
 
 /** @type {[string, string, boolean][]} Address, name, and whether it is for admins alone. */
 const PLACES = [
+  ['#/overview', 'Overview', false],
   ['#/credentials', 'Credentials', false],
   ['#/integrations', 'Integrations', true],
   ['#/namespaces', 'Namespaces', true],
@@ -46,10 +54,15 @@ class App extends HTMLElement {
   #main = h('main', { id: 'main' });
   #top = h('div', { class: 'top' });
   #warning = h('div', { class: 'session-warning', hidden: true });
+  #kept = h('nav', { class: 'drafts', 'aria-label': 'Not saved yet', hidden: true });
   #left = h('span', { class: 'session-left' });
   #said = 0;
   #reason = '';
   #shown = 0;
+  /** Where the page stands that is shown. */
+  #address = '';
+  /** Pages that hold something typed, by their addresses. @type {Map<string, Page>} */
+  #drafts = new Map();
 
   connectedCallback() {
     this.replaceChildren(
@@ -57,32 +70,99 @@ class App extends HTMLElement {
         event.preventDefault();
         this.#focus();
       } }, 'Skip to the content'),
-      this.#top, this.#warning, this.#main,
+      this.#top, this.#warning, h('div', { class: 'page' }, this.#kept, this.#main),
       h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }));
     addEventListener('hashchange', () => void this.#route(true));
-    for (const event of ['begun', 'extended']) {
-      session.events.addEventListener(event, () => {
-        this.#said = 0;
-        this.#reason = '';
-        this.#frame();
-        this.#tick();
-        if (event === 'begun') void this.#route(true);
-      });
-    }
-    session.events.addEventListener('ended', (event) => {
-      this.#reason = /** @type {CustomEvent} */ (event).detail;
-      for (const dialog of this.querySelectorAll('dialog')) dialog.remove();
-      this.#frame();
-      void this.#route(true);
-    });
-    // The token is gone with the page, so the session serves nobody any more.
-    addEventListener('pagehide', () => {
-      if (session.token()) call('POST', '/logout', { keepalive: true }).catch(() => {});
-      session.end('Sign in again: leaving the page ended your session.');
-    });
+    for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
+    session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
+    addEventListener('pagehide', () => session.leave());
+    // A page that comes back as it was has its session still.
+    addEventListener('pageshow', ({ persisted }) => { if (persisted) session.takeOver(); });
+    addEventListener('beforeunload', (event) => { if (this.#holdsTyped()) event.preventDefault(); });
+    addEventListener('keydown', (event) => this.#shortcut(event));
     setInterval(() => this.#tick(), 1000);
+    void this.#start();
+  }
+
+  /** Shows the first page; after a reload, with the session that was there before. */
+  async #start() {
+    const kept = session.takeOver();
+    if (kept) {
+      try {
+        const { body: account } = await call('GET', '/account', { token: kept.token });
+        session.begin(kept.token, (kept.endsAt - Date.now()) / 1000, account);
+        return;
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        this.#reason = error.status === 401 ? 'Your session has ended. Sign in again to carry on.' : error.detail;
+      }
+    }
     this.#frame();
     void this.#route(false);
+  }
+
+  /** @param {string} event */
+  #began(event) {
+    this.#frame();
+    if (event === 'updated') return;
+    this.#said = 0;
+    this.#reason = '';
+    this.#tick();
+    document.body.classList.remove('locked');
+    if (event === 'begun') void this.#route(true);
+    const page = this.#main.firstElementChild;
+    if (event !== 'resumed' || !(page instanceof Page)) return;
+    page.heading();
+    // What was typed stays as it is; what failed for want of a session is loaded.
+    if (!page.typed && !openDialogs().some(({ classList }) => !classList.contains('locked'))) void page.refresh();
+  }
+
+  /** @param {string} reason */
+  #ended(reason) {
+    const page = this.#main.firstElementChild;
+    if (session.wasInterrupted() && page instanceof Page) {
+      document.body.classList.add('locked');
+      document.title = 'Sign in again · OrgVault';
+      signInAgain(reason);
+      return;
+    }
+    this.#reason = reason;
+    this.#drafts.clear();
+    document.body.classList.remove('locked');
+    for (const dialog of this.querySelectorAll('dialog')) dialog.remove();
+    this.#main.replaceChildren();
+    this.#frame();
+    void this.#route(true);
+  }
+
+  #holdsTyped() {
+    const page = this.#main.firstElementChild;
+    return this.#drafts.size > 0 || (page instanceof Page && page.typed) || openDialogs().some(({ typed }) => typed);
+  }
+
+  /** @param {KeyboardEvent} event */
+  #shortcut(event) {
+    const control = event.ctrlKey || event.metaKey;
+    const typing = event.target instanceof HTMLElement && event.target.matches('input, textarea, select');
+    const wanted = (control && event.key.toLowerCase() === 'k') || (event.key === '/' && !control && !event.altKey && !typing);
+    if (!wanted || !session.token() || openDialogs().length) return;
+    event.preventDefault();
+    this.#find();
+  }
+
+  #find() {
+    void import('./find.js').then(({ find }) => find(PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => ({ href, name }))));
+  }
+
+  /** Lists the pages that hold something typed and are not shown. */
+  #showDrafts() {
+    this.#kept.replaceChildren(...[...this.#drafts].map(([address, page]) => h('p', { class: 'note warn' }, 'Not saved yet: ', h('a', { href: address }, page.name), ' ',
+      h('button', { type: 'button', class: 'quiet', 'aria-label': `Discard ${page.name}`, onclick: () => {
+        this.#drafts.delete(address);
+        this.#showDrafts();
+        this.#focus();
+      } }, 'Discard'))));
+    this.#kept.hidden = this.#drafts.size === 0;
   }
 
   /** What is around the page. */
@@ -98,6 +178,7 @@ class App extends HTMLElement {
     this.#top.replaceChildren(
       h('header', { class: 'bar' }, brand,
         h('span', { class: 'organization' }, organization),
+        h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
         h('span', { class: 'who' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)),
         this.#left,
         h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
@@ -105,8 +186,14 @@ class App extends HTMLElement {
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.
           if (location.hash === href) void this.#route(true);
-        } }, name))))));
+        } }, name, href === '#/account' && this.#notices()))))));
     this.#mark();
+  }
+
+  /** How many notices the own account has that are new. */
+  #notices() {
+    const fresh = session.account().notices.filter(({ at }) => !at || Date.now() - Date.parse(at) < FRESH).length;
+    return fresh > 0 && [' ', h('span', { class: 'badge warn' }, fresh, h('span', { class: 'hidden' }, fresh === 1 ? ' notice' : ' notices'))];
   }
 
   /** Marks the place that is shown. */
@@ -136,7 +223,7 @@ class App extends HTMLElement {
     if (!session.token()) return;
     const left = session.timeLeft();
     if (left === 0) {
-      session.end('Your session has expired. Sign in again to carry on.');
+      session.end('Your session has expired.', true);
       return;
     }
     this.#left.textContent = `Session ends ${clock(session.endsAt())}`;
@@ -145,7 +232,7 @@ class App extends HTMLElement {
     this.#warning.hidden = due === 0;
     if (due === 0) return;
     if (!this.#warning.hasChildNodes() || this.#said === 0) {
-      this.#warning.replaceChildren(h('p', null, 'Your session ends at ', h('strong', null, clock(session.endsAt())), ', in ', h('strong', { class: 'count' }), '. What you have typed is lost then.'),
+      this.#warning.replaceChildren(h('p', null, 'Your session ends at ', h('strong', null, clock(session.endsAt())), ', in ', h('strong', { class: 'count' }), '. What you have typed stays.'),
         h('button', { type: 'button', onclick: () => extendSession() }, 'Stay signed in'));
     }
     const remaining = this.#warning.querySelector('.count');
@@ -162,6 +249,13 @@ class App extends HTMLElement {
     const [path = '', query = ''] = location.hash.slice(1).split('?');
     const signedIn = Boolean(session.token());
     const found = ROUTES.find(({ pattern }) => pattern.test(path));
+    const here = this.#main.firstElementChild;
+    if (here instanceof Page && here.typed && this.#address !== location.hash) {
+      this.#drafts.delete(this.#address);
+      this.#drafts.set(this.#address, here);
+      const [oldest] = this.#drafts.keys();
+      if (this.#drafts.size > DRAFTS && oldest !== undefined) this.#drafts.delete(oldest);
+    }
     if (!found || (signedIn && found.who === 'nobody')) {
       if (signedIn) {
         location.replace(`#${HOME}`);
@@ -173,16 +267,41 @@ class App extends HTMLElement {
     const open = found?.who === 'nobody';
     let element = 'ov-sign-in';
     if (found && (signedIn || open)) {
-      await found.load();
+      try {
+        await found.load();
+      } catch {
+        const problem = new Problem(0, { title: 'This page cannot be loaded', detail: 'The server did not answer. Check your connection and try again.' });
+        this.#main.replaceChildren(problemNote(problem), h('p', null, h('button', { type: 'button', onclick: () => location.reload() }, 'Try again')));
+        this.#address = '';
+        return;
+      }
       if (shown !== this.#shown) return;
       const permitted = found.who === 'writer' ? session.mayWrite() : found.who !== 'admin' || session.isAdmin();
       element = permitted ? found.element : 'ov-not-permitted';
+    }
+    // What one opened from a page that is left belongs to that page.
+    for (const dialog of openDialogs()) dialog.remove();
+    const draft = signedIn ? this.#drafts.get(location.hash) : undefined;
+    this.#address = location.hash;
+    if (draft) {
+      this.#drafts.delete(location.hash);
+      this.#main.replaceChildren(draft);
+      draft.heading();
+      announce('What you typed is still here.');
+      this.#shownPage(focus);
+      return;
     }
     const page = /** @type {Page & {reason?: string}} */ (document.createElement(element));
     page.params = (found?.pattern.exec(path) ?? []).slice(1).map((part) => part ?? '');
     page.query = new URLSearchParams(query);
     page.reason = this.#reason;
     this.#main.replaceChildren(page);
+    this.#shownPage(focus);
+  }
+
+  /** @param {boolean} focus */
+  #shownPage(focus) {
+    this.#showDrafts();
     this.#mark();
     scrollTo(0, 0);
     if (focus) this.#focus();

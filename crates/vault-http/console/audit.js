@@ -1,43 +1,19 @@
 // The audit of the organization.
 
 import { call, query } from './api.js';
-import { go, h, parted } from './dom.js';
+import { go, h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
-import { Page, paged, table, time } from './parts.js';
+import { Page, exactTime, openDialog, paged, table } from './parts.js';
+import { ACTIONS, Names, sentence } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
 
+/** Actions of the operator's that no organization's audit has. */
+const ELSEWHERE = /^(instance|database)\./;
 /** @type {[string, string][]} */
-const ACTORS = [['', 'Anybody'], ['account', 'Accounts'], ['integration', 'Integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown']];
-
-/**
- * What the organization's accounts and integrations are called, by their ids.
- * @returns {Promise<Map<string, string>>}
- */
-async function names() {
-  try {
-    const [accounts, integrations] = await Promise.all([call('GET', '/accounts?limit=1000'), call('GET', '/integrations?limit=1000')]);
-    return new Map([
-      ...accounts.body.map((/** @type {import('./api.js').Account} */ { id, email }) => [id, email]),
-      ...integrations.body.map((/** @type {import('./api.js').Integration} */ { integration_id: id, name }) => [id, name]),
-    ]);
-  } catch {
-    return new Map(); // ids say it too
-  }
-}
-
-/** @param {AuditEntry} entry */
-function details({ namespace, purpose, credentials, request_id: request, session, count }) {
-  /** @type {[string, string | undefined][]} */
-  const said = [['namespace', namespace], ['purpose', purpose], ['times', count && count > 1 ? String(count) : undefined],
-    ['credentials', credentials?.map(({ id, version, form }) => `${id} version ${version} (${form})`).join(', ')]];
-  /** @type {[string, string | undefined][]} */
-  const ids = [['session', session], ['request', request]];
-  const lines = (/** @type {[string, string | undefined][]} */ pairs) => pairs.filter(([, value]) => value)
-    .map(([name, value]) => h('span', { class: 'block hint' }, `${name} `, h('code', null, value ?? '')));
-  const traces = lines(ids);
-  return [...lines(said), traces.length > 0 && h('details', { class: 'ids' }, h('summary', null, 'Ids'), traces)];
-}
+const KINDS = [['', 'Anybody'], ['account', 'All accounts'], ['integration', 'All integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown']];
+/** @type {[string, number][]} */
+const SPANS = [['Last 24 hours', 1], ['Last 7 days', 7], ['Last 30 days', 30]];
 
 class Audit extends Page {
   label() {
@@ -46,48 +22,71 @@ class Audit extends Page {
 
   async content() {
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
+    const names = await Names.load();
+    const [accounts, integrations, credentials] = await Promise.all(['/accounts', '/integrations', '/organization-vault'].map(async (path) => (await call('GET', `${path}?limit=1000`)).body));
+    const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
+    /** @param {[string, string][]} options @param {string} value */
+    const including = (options, value) => !value || options.some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
+    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, name))], get('actor'));
+    const subjects = including([choice('', 'Anything'), ...credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`)),
+      ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
+    const actions = including([choice('', 'Anything'), ...Object.entries(ACTIONS).filter(([action]) => !ELSEWHERE.test(action)).map(([action, text]) => choice(action, inWords(action, text)))], get('action'));
     const all = {
+      actor: field({ label: 'Who', pointer: '/actor', options: actors, value: get('actor') }),
+      action: field({ label: 'Did what', pointer: '/action', options: actions, value: get('action') }),
+      subject: field({ label: 'About', pointer: '/subject', options: subjects, value: get('subject') }),
       since: field({ label: 'Since', pointer: '/since', type: 'datetime-local', value: writeTime(get('since') || undefined), parse: readTime }),
       until: field({ label: 'Until', pointer: '/until', type: 'datetime-local', value: writeTime(get('until') || undefined), parse: readTime }),
-      action: field({ label: 'Action', pointer: '/action', value: get('action'), placeholder: 'credential.saved' }),
-      actor: field({ label: 'By', pointer: '/actor', options: ACTORS, value: get('actor') }),
-      subject: field({ label: 'About (id)', pointer: '/subject', value: get('subject') }),
     };
     for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
     const filtered = [...this.query.values()].some(Boolean);
+    const send = async () => {
+      const hash = `#/audit${query(Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()])))}`;
+      if (location.hash === hash) await this.refresh();
+      else go(hash);
+    };
     const search = form({
-      fields: () => Object.values(all), content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter',
-      send: async () => {
-        const hash = `#/audit${query(Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()])))}`;
-        if (location.hash === hash) await this.refresh();
-        else go(hash);
-      },
-      buttons: [filtered && h('a', { class: 'button', href: '#/audit' }, 'Clear')],
+      fields: () => Object.values(all), content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter', send,
+      buttons: [
+        ...SPANS.map(([text, days]) => h('button', { type: 'button', class: 'quiet', onclick: () => {
+          all.since.write(writeTime(new Date(Date.now() - days * 86_400_000).toISOString()));
+          all.until.write('');
+          void send();
+        } }, text)),
+        filtered && h('a', { class: 'button', href: '#/audit' }, 'Clear')],
     });
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Audit');
-    const known = await names();
-    const name = (/** @type {string | undefined} */ id) => {
-      const found = id && known.get(id);
-      return found ? parted(found) : id && h('code', null, id);
-    };
-    /** @param {string} subject a kind and an id, or a kind alone */
-    const about = (subject) => {
-      const [kind = '', id] = subject.split(':');
-      return [id ? `${kind} ` : kind, name(id)];
-    };
     /** @param {AuditEntry[]} rows */
     const view = (rows) => table('Audit', [
-      ['When', ({ at }) => time(at)],
-      ['Action', ({ action }) => action],
-      ['By', ({ actor, account, integration, network }) => [account || integration ? `${actor} ` : actor, name(account ?? integration), network ? h('span', { class: 'block hint' }, `from ${network}`) : null]],
-      ['About', ({ subject }) => about(subject)],
-      ['Details', details],
-    ], rows, filtered ? 'No entry fits these filters.' : 'No entries yet.');
+      ['When', ({ at }) => exactTime(at)],
+      ['What', (entry) => h('span', null, sentence(entry, names))],
+      ['From', ({ network }) => network ?? null],
+      ['(Entry)', (entry) => h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `The entry of ${entry.at}`, onclick: () => raw(entry) }, 'Entry'))],
+    ], rows, filtered ? 'No entry of this part of the audit fits these filters.' : 'No entries yet.');
     const wanted = { since: get('since'), until: get('until'), action: get('action'), actor: get('actor'), subject: get('subject'), limit: '50' };
-    return [search, await paged(`/audit${query(wanted)}`, view, 'row')];
+    return [search, await paged(`/audit${query(wanted)}`, view, 'entry')];
   }
+}
+
+/**
+ * An action as a choice.
+ * @param {string} action
+ * @param {string} text
+ */
+function inWords(action, text) {
+  const subject = action.startsWith('credential') ? 'a credential' : action.startsWith('integration') ? 'an integration' : action.startsWith('namespace') || action.startsWith('activation') ? 'a namespace' : 'an account';
+  return text.replace('%', subject);
+}
+
+/**
+ * Shows an entry as the interface gives it.
+ * @param {AuditEntry} entry
+ */
+function raw(entry) {
+  openDialog('Audit entry', (close) => [h('div', { class: 'page-body' }, h('pre', { translate: 'no', tabindex: '0' }, JSON.stringify(entry, null, 2)),
+    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
 }
 
 customElements.define('ov-audit', Audit);

@@ -1,11 +1,12 @@
 // The data of a credential: saved, replaced, or compared with what is saved.
 
-import { Idempotency, Problem, call } from './api.js';
+import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
-import { checkbox, field, form, readTime } from './forms.js';
-import { Page, flash } from './parts.js';
+import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
+import { Page, day, flash } from './parts.js';
 import { recognise } from './paste.js';
-import { TYPE_NAMES, load } from './credentials.js';
+import { TYPE_NAMES, load, place } from './credentials.js';
+import * as session from './session.js';
 
 /**
  * @typedef {import('./api.js').CredentialType} CredentialType
@@ -79,13 +80,13 @@ const SHAPES = {
     { name: 'key_prefix', label: 'Key prefix' },
   ],
   gcs: [
-    { name: 'service_account_key', label: 'Service account key', required: true, rows: 5, mono: true, parse: keyFile, hint: 'The content of the JSON key file.' },
+    { name: 'service_account_key', label: 'Service account key', required: true, rows: 5, secret: true, parse: keyFile, hint: 'The content of the JSON key file.' },
     { name: 'bucket', label: 'Bucket', required: true },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
   'direct-link': [
     { name: 'url', label: 'URL', required: true, secret: true, hint: 'An https address. Its query may hold a signature.' },
-    { name: 'headers', label: 'Headers', rows: 2, mono: true, parse: headers, hint: 'One in each line: Name: value.' },
+    { name: 'headers', label: 'Headers', rows: 2, secret: true, parse: headers, hint: 'One in each line: Name: value.' },
   ],
 };
 
@@ -97,30 +98,35 @@ class CredentialForm extends Page {
   #shown = h('div', { class: 'page-body' });
   /** @type {CredentialType} */
   #type = 's3';
+  /** Where the expiry of what is pasted goes. @type {Field | null} */
+  #expires = null;
   #etag = '';
 
   get #mode() {
     return this.params[1] ?? 'save';
   }
 
+  get #id() {
+    return this.params[0] ?? '';
+  }
+
   label() {
-    return { save: 'Add a credential', replace: 'Replace the data', match: 'Compare with the saved data' }[this.#mode] ?? '';
+    return { save: 'Add a credential', replace: 'New key', match: 'Compare with the saved data' }[this.#mode] ?? '';
   }
 
   async content() {
     this.classList.add('narrow', 'wide');
     if (this.#mode === 'save') return [this.#save()];
-    const { credential, etag } = await load(this.params[0] ?? '');
+    const { credential, etag } = await load(this.#id);
     this.#etag = etag;
     this.heading(`${this.label()}: ${credential.namespace}`);
     this.#choose(credential.type);
-    if (this.#mode === 'match') return [this.#match()];
     for (const [name, field] of this.#data) {
       const known = credential.information?.[name];
       // Where it leads is known; what it is opened with has to be given again.
       if (typeof known === 'boolean' || (typeof known === 'string' && !known.startsWith('…'))) field.write(String(known));
     }
-    return [this.#replace()];
+    return [this.#mode === 'match' ? this.#match() : this.#replace(credential)];
   }
 
   /**
@@ -148,28 +154,50 @@ class CredentialForm extends Page {
    * @param {((type: CredentialType) => void) | null} choose what to do with another type; `null`: the type is given
    */
   #paste(choose) {
-    const status = h('p', { class: 'hint', role: 'status' });
+    const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
       label: 'Paste what you have', rows: 2, mono: true,
-      hint: 'An AWS profile or variables, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
+      hint: 'An AWS profile, variables or downloaded .csv, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
     });
     text.row.querySelector('.optional')?.remove();
-    const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form', accept: '.json,.ini,.conf,.env,.txt,application/json,text/plain' });
-    const fill = (/** @type {string} */ pasted) => {
-      const found = recognise(pasted);
-      if (!found) {
-        status.textContent = 'Not recognised: fill in the fields below.';
-        return false;
-      }
-      if (found.type !== this.#type) {
-        if (!choose) {
-          status.textContent = `That is ${found.source}, but this credential is of type ${TYPE_NAMES[this.#type]}.`;
-          return false;
+    // No list of endings: the file ~/.aws/credentials has none.
+    const file = h('input', { type: 'file', class: 'hidden', 'aria-label': 'Choose a file to fill the form' });
+    const say = (/** @type {import('./dom.js').Child[]} */ ...children) => status.replaceChildren(...children.filter((child) => child instanceof Node || typeof child === 'string'));
+    /**
+     * Offers several ways to go on.
+     * @param {string} question
+     * @param {[string, () => void][]} ways
+     */
+    const ask = (question, ways) => say(h('p', null, question), h('div', { class: 'buttons' }, ways.map(([name, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => {
+      act();
+      text.control.focus();
+    } }, name))));
+    const take = (/** @type {import('./paste.js').Recognised} */ one) => {
+      const held = [...this.#data.values()].some(({ control }) => control.value !== '');
+      const { url } = one.values;
+      if (one.type !== this.#type) {
+        if (url && this.#type === 's3' && held) {
+          const endpoint = url;
+          ask('Is this link the endpoint of the storage?', [
+            ['Use it as the endpoint', () => fill({ ...one, type: 's3', values: { endpoint }, place: true })],
+            ...(choose ? [/** @type {[string, () => void]} */ (['No, it is what is to be saved', () => { choose('direct-link'); fill(one); }])] : [])]);
+          return;
         }
-        choose(found.type);
+        if (!choose) {
+          say(`That is ${one.source}, but this credential is of type ${TYPE_NAMES[this.#type]}.`);
+          return;
+        }
+        if (held) {
+          ask(`That is ${one.source}. Taking it over empties the fields that are filled in.`, [[`Change the type to ${TYPE_NAMES[one.type]}`, () => { choose(one.type); fill(one); }], ['Keep the fields', () => say('Nothing was changed.')]]);
+          return;
+        }
+        choose(one.type);
       }
+      fill(one);
+    };
+    const fill = (/** @type {import('./paste.js').Recognised} */ one) => {
       let filled = 0;
-      for (const [name, value] of Object.entries(found.values)) {
+      for (const [name, value] of Object.entries(one.values)) {
         const target = this.#data.get(name);
         if (!target) continue;
         target.write(value);
@@ -177,18 +205,38 @@ class CredentialForm extends Page {
         target.row.closest('details')?.setAttribute('open', '');
         filled += 1;
       }
+      // A key without a session token is not completed by that of the key before.
+      if (!one.place && one.values.access_key_id && !one.values.session_token) this.#data.get('session_token')?.write('');
+      let ends = '';
+      if (one.expiresAt && this.#expires) {
+        this.#expires.write(writeTime(one.expiresAt));
+        this.#expires.row.closest('details')?.setAttribute('open', '');
+        ends = ' and when it expires';
+      }
       const missing = [...this.#data.values()].filter(({ required, control }) => required && !control.value).map(({ label }) => label);
-      status.textContent = `Filled ${filled} field${filled === 1 ? '' : 's'} from ${found.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`;
+      say(`Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`);
+      this.typed = true;
+    };
+    const parse = (/** @type {string} */ pasted) => {
+      if (!pasted.trim()) return false;
+      const all = recognise(pasted);
+      const [first] = all;
+      if (!first) {
+        say('Not recognised: fill in the fields below.');
+        return false;
+      }
+      if (all.length === 1) take(first);
+      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => take(one)]));
       return true;
     };
     const read = async (/** @type {File | undefined} */ chosen) => {
       if (!chosen) return;
-      if (chosen.size > 65_536) status.textContent = 'The file is too large: at most 64 KiB.';
-      else fill(await chosen.text());
+      if (chosen.size > 65_536) say('The file is too large: at most 64 KiB.');
+      else parse(await chosen.text());
     };
     text.control.addEventListener('input', () => {
-      // What was taken over must not stay in sight.
-      if (fill(text.control.value)) text.write('');
+      // What was recognised must not stay in sight.
+      if (parse(text.control.value)) text.write('');
     });
     file.addEventListener('change', () => void read(file.files?.[0]).then(() => { file.value = ''; }));
     const box = h('div', {
@@ -200,7 +248,7 @@ class CredentialForm extends Page {
         box.classList.remove('over');
         const dropped = event.dataTransfer?.files[0];
         if (dropped) void read(dropped);
-        else if (fill(event.dataTransfer?.getData('text') ?? '')) text.write('');
+        else if (parse(event.dataTransfer?.getData('text') ?? '')) text.write('');
       },
     }, text.row, h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', onclick: () => file.click() }, 'Choose a file'), h('span', { class: 'hint' }, 'or drop one here')), file, status);
     file.tabIndex = -1;
@@ -217,7 +265,9 @@ class CredentialForm extends Page {
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When it expires at its issuer.', parse: readTime });
     const vend = field({ label: 'Handed out', pointer: '/vend', value: 'any', options: [['any', 'As jobs ask for it'], ['short', 'Only as short-lived credentials']] });
     const verify = verifyBox();
+    const others = othersIn(namespace);
     this.#more = [namespace, type, labels, description, expires, vend];
+    this.#expires = expires;
     this.#choose('s3');
     const idempotency = new Idempotency();
     const paste = this.#paste((chosen) => {
@@ -226,40 +276,49 @@ class CredentialForm extends Page {
     });
     return form({
       fields: () => [namespace, type, ...this.#data.values(), labels, description, expires, vend],
-      content: [paste, h('div', { class: 'pair' }, namespace.row, type.row), this.#shown,
-        h('details', null, h('summary', null, 'Labels, description, expiry'), h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row)), verify.row],
+      content: [paste, h('div', { class: 'pair' }, namespace.row, type.row), others.note, this.#shown,
+        h('details', null, h('summary', null, 'Labels, description, expiry'), h('div', { class: 'pair' }, labels.row, description.row, expires.row, vend.row)), verify?.row],
       submit: 'Save', busy: 'Saving…',
       send: async () => {
+        if (!await others.accepted()) return false;
         const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: vend.read() };
-        const { body: saved } = await call('PATCH', `/organization-vault${verify.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
-        flash('Saved. Its secrets are encrypted and are never shown again.');
+        const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
+        // What the provider accepted before the save is not kept as its health: a check of what is saved is.
+        if (verify?.control.checked && session.server().checks) call('POST', `/organization-vault/${saved.id}/check`, { body: {} }).catch(() => {});
+        flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' The storage provider accepts it.' : ''}`);
         go(`#/credentials/${saved.id}`);
+        return true;
       },
-      buttons: [h('a', { class: 'button', href: '#/credentials' }, 'Cancel')],
+      buttons: [h('a', { class: 'button', href: '#/credentials', 'data-discard': true }, 'Cancel')],
       explain: explainVerify,
     });
   }
 
-  #replace() {
+  /** @param {import('./api.js').Credential} credential */
+  #replace(credential) {
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When this data expires at its issuer.', parse: readTime });
-    const stage = checkbox('Stage it: jobs get the current data until this version is promoted', { checked: this.query.get('stage') === 'true' });
+    const stage = field({ label: 'When jobs get it', pointer: '/stage', value: this.query.get('stage') === 'false' ? 'false' : 'true',
+      options: [['true', 'After you have checked and promoted it (safe)'], ['false', 'At once']], parse: (text) => text === 'true',
+      hint: 'Until then they get the data that is current now.' });
     const verify = verifyBox();
-    this.#more = [expires];
+    this.#more = [expires, stage];
+    this.#expires = expires;
     const idempotency = new Idempotency();
-    const id = this.params[0] ?? '';
+    const staged = credential.staged_version;
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Data is replaced as a whole: secrets have to be entered again. The credential keeps its id, so jobs need no change.'),
-        this.#paste(null), this.#shown, expires.row, stage.row, verify.row],
+      content: [rotationSteps(0), h('p', { class: 'hint' }, 'Make a new key at the storage provider, and leave the old one alone for now. Data is replaced as a whole: secrets have to be entered again, and where it leads is carried over. The credential keeps its id, so jobs need no change.'),
+        staged && h('p', { class: 'note warn' }, `Version ${staged} is staged already. Another staged version takes its place.`),
+        this.#paste(null), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row), verify?.row],
       submit: 'Save as a new version', busy: 'Saving…',
       send: async () => {
-        const body = { data: this.#values(), expires_at: expires.read(), stage: stage.control.checked };
+        const body = { data: this.#values(), expires_at: expires.read(), stage: stage.read() };
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
-        const { body: made } = await call('POST', `/organization-vault/${id}/versions${verify.control.checked ? '?verify=true' : ''}`, { body, headers });
-        flash(stage.control.checked ? `Version ${made.version} is staged. Check it, then promote it.` : `Version ${made.version} is current: jobs get it from now on.`);
-        go(`#/credentials/${id}`);
+        const { body: made } = await call('POST', `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`, { body, headers });
+        flash(stage.read() ? `Version ${made.version} is staged: jobs still get the data from before.` : `Version ${made.version} is current: jobs get it from now on.`);
+        go(`#/credentials/${this.#id}/rotate`);
       },
-      buttons: [h('a', { class: 'button', href: `#/credentials/${id}` }, 'Cancel')],
+      buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
       explain: (problem) => problem.code === 'precondition-failed' ? this.#changed() : explainVerify(problem),
     });
   }
@@ -267,9 +326,9 @@ class CredentialForm extends Page {
   /** Somebody else has changed the credential in between. */
   #changed() {
     return h('span', null, 'Somebody else changed this credential after you opened this page. ',
-      h('a', { href: `#/credentials/${this.params[0]}`, target: '_self' }, 'Look at its versions'), ', or ',
+      h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'Look at its versions'), ', or ',
       h('button', { type: 'button', class: 'quiet', onclick: async (/** @type {Event} */ event) => {
-        this.#etag = (await load(this.params[0] ?? '')).etag;
+        this.#etag = (await load(this.#id)).etag;
         /** @type {HTMLElement} */ (event.target).closest('.note')?.remove();
         announce('Save again to replace the data all the same.');
       } }, 'replace it all the same'), '.');
@@ -278,32 +337,83 @@ class CredentialForm extends Page {
   #match() {
     this.#more = [];
     const result = h('div', { role: 'status' });
-    const id = this.params[0] ?? '';
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Fingerprints are compared; nothing is decrypted. At most 10 comparisons an hour. Each is audited.'), this.#paste(null), this.#shown, result],
+      content: [h('p', { class: 'hint' }, 'Fingerprints are compared; nothing is decrypted. Where the credential leads is filled in as it is saved: enter the key. At most 10 comparisons an hour. Each is audited.'), this.#paste(null), this.#shown, result],
       submit: 'Compare', busy: 'Comparing…',
       send: async () => {
         result.replaceChildren();
-        const { body } = await call('POST', `/organization-vault/${id}/match`, { body: { data: this.#values() } });
+        const { body } = await call('POST', `/organization-vault/${this.#id}/match`, { body: { data: this.#values() } });
         result.replaceChildren(body.same
           ? h('p', { class: 'note good' }, 'The same: this is the current data.')
-          : h('p', { class: 'note warn' }, 'Different: at least one field is not as saved.'));
+          : h('p', { class: 'note warn' }, 'Different: at least one field is not as saved. Fields that are never shown, such as a session token or headers, count too.'));
       },
-      buttons: [h('a', { class: 'button', href: `#/credentials/${id}` }, 'Back')],
+      buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Back')],
     });
   }
 }
 
+/**
+ * Says that a namespace holds credentials already, which makes it unclear to its jobs which one is meant.
+ * @param {Field} namespace
+ */
+function othersIn(namespace) {
+  const note = h('div', { class: 'note warn', hidden: true, role: 'status' });
+  const box = checkbox('Save another credential in this namespace all the same');
+  let asked = '';
+  /** @type {import('./api.js').Credential[]} */
+  let others = [];
+  const look = async () => {
+    const name = namespace.control.value.trim();
+    if (name === asked) return;
+    asked = name;
+    try {
+      others = name ? (await call('GET', `/organization-vault${query({ namespace: name, limit: '5' })}`)).body : [];
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      [others, asked] = [[], '']; // it is looked for again, and what is wrong with the name said, when it is saved
+    }
+    box.control.checked = false;
+    note.hidden = others.length === 0;
+    note.replaceChildren(
+      h('p', null, h('strong', null, `${name} already has ${others.length === 5 ? 'several credentials' : count(others.length, 'credential')}.`),
+        ' A job that runs ', h('code', null, `orgvault exec --namespace ${name}`), ' without saying which one is refused from then on: it has to add ', h('code', null, '--id'), ', ', h('code', null, '--type'), ' or ', h('code', null, '--name'),
+        '. To give jobs a new key, replace the data of the credential that they use:'),
+      h('ul', null, others.map((one) => h('li', null, h('a', { href: `#/credentials/${one.id}/replace` }, `${TYPE_NAMES[one.type]} ${place(one)}`), ' ', one.information?.access_key_id ?? one.information?.fingerprint ?? '', ', saved ', day(one.created_at, '')))),
+      box.row);
+  };
+  namespace.control.addEventListener('change', () => void look());
+  if (namespace.control.value) void look();
+  return {
+    note,
+    /** Whether there are none, or they are known. */
+    accepted: async () => {
+      await look();
+      if (!others.length || box.control.checked) return true;
+      box.control.focus();
+      announce(`${asked} already has ${count(others.length, 'credential')}.`);
+      return false;
+    },
+  };
+}
+
+/**
+ * The steps of a rotation.
+ * @param {number} now
+ */
+export function rotationSteps(now) {
+  const steps = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old key'];
+  return h('ol', { class: 'steps', 'aria-label': 'Rotation' }, steps.map((name, index) => h('li', { 'aria-current': index === now ? 'step' : null, class: index < now ? 'done' : null }, name)));
+}
+
+/** Offers a check before anything is saved, where the server makes them. */
 function verifyBox() {
-  return checkbox('Check it with the storage provider first', { hint: 'Nothing is saved if the provider does not accept it.' });
+  return session.server().verify ? checkbox('Check it with the storage provider first', { hint: 'Nothing is saved if the provider does not accept it.', checked: false }) : null;
 }
 
 /** @param {Problem} problem */
 function explainVerify(problem) {
-  if (problem.code === 'not-usable') return 'Nothing was saved. Correct the data, or save it without the check.';
-  if (problem.errors.some(({ pointer }) => pointer === '/verify') || (problem.status === 400 && problem.detail.includes('verify'))) return 'This server does not check credentials when they are saved. Untick the box.';
-  return null;
+  return problem.code === 'not-usable' ? 'Nothing was saved. Correct the data, or save it without the check.' : null;
 }
 
 customElements.define('ov-credential-form', CredentialForm);

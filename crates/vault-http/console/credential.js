@@ -1,22 +1,23 @@
 // One credential: what it is, its versions, where it is used.
 
-import { call } from './api.js';
+import { call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, copyButton, facts, flash, healthBadge, openDialog, paged, section, table, time } from './parts.js';
+import { Page, badge, confirm, copyButton, exactTime, facts, flash, healthBadge, openDialog, paged, section, table, time } from './parts.js';
+import { check } from './checking.js';
 import { TYPE_NAMES, labels, load } from './credentials.js';
 import { readLabels } from './credential-form.js';
 import { REMEDIES } from './remedies.js';
 import * as session from './session.js';
+import { Names, sentence } from './words.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
  * @typedef {import('./api.js').Version} Version
  */
 
-/** How often and how many times a requested check is looked for, in milliseconds. */
-const POLL = 1000;
-const POLLS = 30;
+/** Entries of the audit that a story is told from. */
+const STORY = '200';
 
 /** @type {Record<string, string>} */
 const NAMES = {
@@ -33,7 +34,6 @@ function plain(value) {
 
 class CredentialPage extends Page {
   #etag = '';
-  #status = h('div');
 
   label() {
     return 'Credential';
@@ -50,13 +50,56 @@ class CredentialPage extends Page {
     const writes = session.mayWrite();
     if (writes) {
       this.actions(
-        h('a', { class: 'button primary', href: `#/credentials/${credential.id}/replace` }, 'Replace data'),
-        h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
+        credential.staged_version
+          ? h('a', { class: 'button primary', href: `#/credentials/${credential.id}/rotate` }, 'Go on with the rotation')
+          : h('a', { class: 'button primary', href: `#/credentials/${credential.id}/replace` }, 'Rotate the key'),
+        session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
         h('a', { class: 'button', href: `#/credentials/${credential.id}/match` }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'));
     }
-    return [this.#status, this.#overview(credential), this.#versions(versions), writes && await this.#uses()];
+    const [frozen, others] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace: credential.namespace, limit: '2' })}`)]);
+    return [
+      frozen && h('p', { class: 'note warn' }, `The namespace ${credential.namespace} is frozen: all activations of it are refused until it is thawed. `, h('a', { href: '#/namespaces' }, 'Namespaces')),
+      others.body.length > 1 && h('p', { class: 'note' }, `${credential.namespace} has several credentials. Its jobs have to say which one: `, h('code', null, `--id ${credential.id}`)),
+      writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
+      this.#overview(credential), this.#versions(versions), await this.#story(credential, versions), writes && await this.#uses(),
+    ];
+  }
+
+  /** @param {Credential} credential */
+  async #frozen({ namespace }) {
+    if (!session.isAdmin()) return false;
+    const { body } = await call('GET', '/namespaces?limit=1000');
+    return body.some((/** @type {import('./api.js').Namespace} */ one) => one.namespace === namespace && one.frozen);
+  }
+
+  /**
+   * What has happened to the credential, newest first: to admins as the audit has it, to others as far as it shows.
+   * @param {Credential} credential
+   * @param {Version[]} versions
+   */
+  async #story(credential, versions) {
+    /** @type {[string, import('./dom.js').Child | import('./dom.js').Child[]][]} */
+    let events = [];
+    if (session.isAdmin()) {
+      const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), Names.load()]);
+      const told = merged(body.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => action !== 'credential.shown' && action !== 'activation.begun'));
+      events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
+      if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
+    } else {
+      /** @type {import('./api.js').Use[]} */
+      const uses = session.mayWrite() ? (await call('GET', `${this.#path}/activations?limit=${STORY}`)).body : [];
+      events = [
+        ...uses.map(({ integration, at, purpose }) => /** @type {[string, string]} */ ([at, `${integration} used it${purpose ? `, for “${purpose}”` : ''}.`])),
+        ...versions.map(({ version, created_at: at }) => /** @type {[string, string]} */ ([at, version === 1 ? 'It was saved.' : `Version ${version} was saved.`])),
+        ...versions.flatMap(({ version, health }) => health?.checked_at ? [/** @type {[string, string]} */ ([health.checked_at, `Version ${version} was checked: ${health.state}.`])] : []),
+        ...(credential.last_activated_at && !uses.length ? [/** @type {[string, string]} */ ([credential.last_activated_at, 'A job used it last.'])] : []),
+        ...(versions.some(({ version }) => version === 1) ? [] : [/** @type {[string, string]} */ ([credential.created_at, 'It was saved.'])]),
+      ];
+      events.sort(([one], [other]) => other.localeCompare(one));
+    }
+    return section('What happened', h('ol', { class: 'story' }, events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text)))));
   }
 
   /** @param {Credential} credential */
@@ -69,7 +112,7 @@ class CredentialPage extends Page {
       credential.description && h('p', null, credential.description),
       facts([
         ['Type', TYPE_NAMES[credential.type]],
-        ['Health', [healthBadge(health), health.reason ? ` ${health.reason}` : null, checked, health.reason && REMEDIES[health.reason] ? h('span', { class: 'hint block' }, REMEDIES[health.reason]) : null]],
+        ['Health', [healthBadge(health), checked, health.reason && REMEDIES[health.reason] ? h('span', { class: 'hint block' }, REMEDIES[health.reason]) : null]],
         ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
         ['Secrets that are set', (information.secrets ?? []).map((/** @type {string} */ name) => h('span', { class: 'label' }, name))],
         ['Fingerprint', h('code', null, information.fingerprint ?? '')],
@@ -90,7 +133,7 @@ class CredentialPage extends Page {
     const columns = [
       ['Version', ({ version }) => `Version ${version}`],
       ['State', ({ state }) => badge(state, { current: 'good', staged: 'warn', previous: 'plain' }[state])],
-      ['Health', ({ health }) => health ? [healthBadge(health), health.reason ? ` ${health.reason}` : ''] : h('span', { class: 'muted' }, 'unchecked')],
+      ['Health', ({ health }) => health ? healthBadge(health) : h('span', { class: 'muted' }, 'unchecked')],
       ['Fingerprint', ({ information }) => h('code', null, information?.fingerprint ?? '')],
       ['Saved', ({ created_at: at }) => time(at)],
     ];
@@ -100,7 +143,7 @@ class CredentialPage extends Page {
 
   /** @param {Version} version */
   #versionButtons({ version, state }) {
-    const check = h('button', { type: 'button', class: 'quiet', 'aria-label': `Check version ${version}`, onclick: () => void this.#check(version) }, 'Check');
+    const check = session.server().checks && h('button', { type: 'button', class: 'quiet', 'aria-label': `Check version ${version}`, onclick: () => void this.#check(version) }, 'Check');
     if (state === 'current') return h('div', { class: 'buttons' }, check);
     return h('div', { class: 'buttons' },
       h('button', { type: 'button', class: 'quiet', 'aria-label': `Promote version ${version}`, onclick: () => confirm({
@@ -121,7 +164,7 @@ class CredentialPage extends Page {
     const view = (uses) => table('Where it is used', [
       ['When', ({ at }) => time(at)],
       ['Integration', ({ integration }) => integration],
-      ['Form', ({ form }) => form],
+      ['Form', ({ form }) => form === 'raw' ? 'the key itself' : 'short-lived'],
       ['Purpose', ({ purpose }) => purpose ?? ''],
     ], uses, 'No job has used it in the last 30 days.');
     return section('Where it is used', await paged(`${this.#path}/activations?limit=20`, view, 'use'));
@@ -136,48 +179,12 @@ class CredentialPage extends Page {
    */
   async #change(method, path, done, body) {
     await call(method, this.#path + path, { body, headers: { 'If-Match': this.#etag } });
-    await this.#say(done);
-  }
-
-  /**
-   * Shows the page anew, and what was done.
-   * @param {string} done
-   */
-  async #say(done) {
-    this.#status.replaceChildren(h('p', { class: 'note good' }, done));
-    announce(done);
-    await this.refresh();
+    await this.done(done);
   }
 
   /** @param {number} [version] */
   async #check(version) {
-    const note = (/** @type {string} */ kind, /** @type {string} */ text) => {
-      this.#status.replaceChildren(h('p', { class: `note ${kind}` }, text));
-      announce(text);
-    };
-    try {
-      const { body: before } = await call('GET', `${this.#path}/versions`);
-      const number = version ?? before.find((/** @type {Version} */ { state }) => state === 'staged')?.version ?? before[0].version;
-      const checkedAt = (/** @type {Version[]} */ versions) => versions.find((one) => one.version === number)?.health?.checked_at;
-      await call('POST', `${this.#path}/check`, { body: { version: number } });
-      note('', `Checking version ${number} with its storage provider…`);
-      for (let poll = 0; poll < POLLS && this.isConnected; poll += 1) {
-        await new Promise((resolve) => { setTimeout(resolve, POLL); });
-        const { body: versions } = await call('GET', `${this.#path}/versions`);
-        if (checkedAt(versions) !== checkedAt(before)) {
-          const health = versions.find((/** @type {Version} */ one) => one.version === number).health;
-          const good = health.state === 'healthy';
-          note(good ? 'good' : 'bad', good ? `Version ${number}: the storage provider accepts it.` : `Version ${number} fails (${health.reason ?? 'no reason given'}). ${REMEDIES[health.reason] ?? 'The storage provider does not accept it.'}`);
-          await this.refresh();
-          return;
-        }
-      }
-      note('warn', 'No result yet. Reload this page later: the result appears beside the version.');
-    } catch (error) {
-      const { code, status, detail } = /** @type {import('./api.js').Problem} */ (error);
-      note('bad', status === 400 ? 'This server does not check credentials on request. Ask the operator to start it with --recheck-every or --verify-on-save.'
-        : code === 'no-checker' ? 'Checks need an activation listener, and none is running. Ask the operator.' : detail);
-    }
+    await check(this, this.params[0] ?? '', version);
   }
 
   /** @param {Credential} credential */
@@ -224,6 +231,22 @@ class CredentialPage extends Page {
       },
     });
   }
+}
+
+/**
+ * Entries of which those of the same job, one after the other, are one.
+ * @param {import('./api.js').AuditEntry[]} entries newest first
+ */
+function merged(entries) {
+  /** @type {import('./api.js').AuditEntry[]} */
+  const told = [];
+  for (const entry of entries) {
+    const last = told.at(-1);
+    const same = last && entry.action === 'namespace.activated' && last.action === entry.action && last.integration === entry.integration && JSON.stringify(last.credentials) === JSON.stringify(entry.credentials);
+    if (same) last.count = (last.count ?? 1) + (entry.count ?? 1);
+    else told.push({ ...entry });
+  }
+  return told;
 }
 
 customElements.define('ov-credential', CredentialPage);

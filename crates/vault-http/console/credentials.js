@@ -1,15 +1,13 @@
 // The list of credentials.
 
 import { call, query } from './api.js';
-import { go, h } from './dom.js';
-import { field, form } from './forms.js';
-import { Page, badge, day, healthBadge, paged, table } from './parts.js';
+import { announce, h, parted } from './dom.js';
+import { checkbox, field, form } from './forms.js';
+import { Page, badge, confirm, copyButton, day, healthBadge, openDialog } from './parts.js';
+import { doSeveral, list, loadAll } from './list.js';
 import * as session from './session.js';
 
 /** @typedef {import('./api.js').Credential} Credential */
-
-/** Rows of a page: enough to read through, few enough to show at once. */
-const ROWS = '50';
 
 /** @type {Record<import('./api.js').CredentialType, string>} */
 export const TYPE_NAMES = { s3: 'S3 bucket', azure_identity: 'Azure identity', gcs: 'Google Cloud Storage', 'direct-link': 'Direct link' };
@@ -17,9 +15,17 @@ export const TYPE_NAMES = { s3: 'S3 bucket', azure_identity: 'Azure identity', g
 /** @type {[string, string][]} */
 const TYPES = [['', 'All types'], ...Object.entries(TYPE_NAMES)];
 /** @type {[string, string][]} */
-const HEALTH = [['', 'Any health'], ['healthy', 'Healthy'], ['failing', 'Failing'], ['expiring', 'Expiring'], ['expired', 'Expired'], ['unchecked', 'Unchecked']];
+const HEALTH = [['', 'Any health'], ['failing', 'Failing'], ['expired', 'Expired'], ['expiring', 'Expiring'], ['unchecked', 'Unchecked'], ['healthy', 'Healthy']];
 /** @type {[string, string][]} */
 const EXPIRY = [['', 'Any time'], ['7', 'In 7 days'], ['30', 'In 30 days'], ['90', 'In 90 days'], ['365', 'In a year']];
+/** @type {[string, string][]} */
+const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['staged', 'Has a staged version']];
+/** After how many days without use a credential counts as unused. */
+export const UNUSED_DAYS = 90;
+/** How many credentials the list holds; the server looks through further ones. */
+const LOADED = 5000;
+/** How many labels a row shows. */
+const LABELS = 2;
 
 /**
  * Where a credential leads, in a few words.
@@ -30,9 +36,23 @@ export function place({ information = {} }) {
   return String(text || information.tenant_id || '');
 }
 
-/** @param {Credential} credential */
-export function labels({ labels: all = {} }) {
-  return Object.entries(all).map(([name, value]) => h('span', { class: 'label' }, value ? `${name}:${value}` : name));
+/**
+ * @param {Credential} credential
+ * @param {number} [most]
+ */
+export function labels({ labels: all = {} }, most = Infinity) {
+  const texts = Object.entries(all).map(([name, value]) => value ? `${name}:${value}` : name);
+  const more = texts.slice(most);
+  return [...texts.slice(0, most).map((text) => h('span', { class: 'label', translate: 'no', title: text }, text)),
+    more.length > 0 && h('span', { class: 'label more', title: more.join('\n') }, `+${more.length}`, h('span', { class: 'hidden' }, ' more labels'))];
+}
+
+/**
+ * Whether no job has used a credential for long.
+ * @param {Credential} credential
+ */
+export function unused({ last_activated_at: used, created_at: created }) {
+  return Date.now() - Date.parse(used ?? created) > UNUSED_DAYS * 86_400_000;
 }
 
 class Credentials extends Page {
@@ -43,55 +63,153 @@ class Credentials extends Page {
   async content() {
     if (session.mayWrite()) this.actions(h('a', { class: 'button primary', href: '#/credentials/new' }, 'Add a credential'));
     const get = (/** @type {string} */ name) => this.query.get(name) ?? '';
-    const filtered = [...this.query.values()].some(Boolean);
-    const within = Number(get('within'));
-    const before = within ? new Date(Date.now() + within * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z') : '';
-    const filters = { namespace: get('namespace'), type: get('type'), label: get('label'), health: get('health'), expires_before: before, limit: ROWS };
-    const empty = filtered ? 'No credential fits these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: its secrets can be used by your jobs, and are never shown again.' : 'No credentials yet.';
-    /** @param {Credential[]} rows */
-    const view = (rows) => table('Credentials', [
-      ['Namespace', (row) => h('a', { class: 'long', href: `#/credentials/${row.id}` }, row.namespace)],
-      ['Type', ({ type }) => TYPE_NAMES[type]],
-      ['Where', (row) => h('span', { class: 'long' }, place(row))],
-      ['Labels', (row) => row.damaged ? badge('damaged', 'bad') : labels(row)],
-      ['Health', ({ health, staged_version: staged }) => [healthBadge(health), staged ? [' ', badge('staged')] : []].flat()],
-      ['Expires', ({ expires_at: at }) => at ? day(at, '') : null],
-      ['Last used', ({ last_activated_at: at }) => day(at, 'never')],
-    ], rows, empty);
-    return [this.#filters(get, filtered), await paged(`/organization-vault${query(filters)}`, view, 'credential')];
-  }
-
-  /**
-   * @param {(name: string) => string} get
-   * @param {boolean} filtered
-   */
-  #filters(get, filtered) {
+    const [loaded, namespaces] = await Promise.all([loadAll('/organization-vault', LOADED), session.isAdmin() ? loadAll('/namespaces') : null]);
+    /** @type {Set<string>} */
+    const frozen = new Set((namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => namespace));
+    let { rows: known, partial } = /** @type {{rows: Credential[], partial: boolean}} */ (loaded);
+    const names = [...new Set([...known.map(({ namespace }) => namespace), ...(namespaces?.rows ?? []).map(({ namespace }) => namespace)])].sort();
+    const pairs = [...new Set(known.flatMap(({ labels: all = {} }) => Object.entries(all).map(([name, value]) => `${name}:${value}`)))].sort();
+    const options = h('datalist', { id: 'namespaces' }, names.slice(0, 1000).map((value) => h('option', { value })));
+    const label = get('label');
+    /** @type {[string, string][]} */
+    const labelOptions = [['', 'Any label'], ...[...new Set([...pairs, ...(label ? [label] : [])])].map((pair) => /** @type {[string, string]} */ ([pair, pair]))];
     const all = {
-      namespace: field({ label: 'Namespace', pointer: '/namespace', value: get('namespace'), placeholder: 'imports/nightly' }),
+      namespace: field({ label: 'Namespace', pointer: '/namespace', value: get('namespace'), placeholder: 'any part', list: 'namespaces', type: 'search' }),
       type: field({ label: 'Type', pointer: '/type', options: TYPES, value: get('type') }),
-      label: field({ label: 'Label', pointer: '/label', value: get('label'), placeholder: 'team:data', parse: (text) => {
-        if (text && !text.includes(':')) throw 'Write name:value.';
-        return text || undefined;
-      } }),
+      label: field({ label: 'Label', pointer: '/label', options: labelOptions, value: label }),
       health: field({ label: 'Health', pointer: '/health', options: HEALTH, value: get('health') }),
-      within: field({ label: 'Expires', options: EXPIRY, value: get('within') }),
+      within: field({ label: 'Expires', pointer: '/within', options: EXPIRY, value: get('within') }),
+      use: field({ label: 'Use', pointer: '/use', options: USE, value: get('use') }),
+    };
+    const box = h('div');
+    const clear = h('a', { class: 'button', href: '#/credentials' }, 'Clear');
+    const chosen = () => Object.fromEntries(Object.entries(all).map(([name, { control }]) => [name, control.value.trim()]));
+    let shown = 0;
+    const show = async () => {
+      shown += 1;
+      const mine = shown;
+      const filters = chosen();
+      clear.hidden = !Object.values(filters).some(Boolean);
+      let rows = known;
+      let more = partial;
+      if (partial && !clear.hidden) {
+        // Not everything is here: the server looks through the rest.
+        const before = filters.within ? new Date(Date.now() + Number(filters.within) * 86_400_000).toISOString().replace(/\.\d+Z$/, 'Z') : '';
+        const whole = names.includes(filters.namespace ?? '');
+        const found = await loadAll(`/organization-vault${query({ namespace: whole ? filters.namespace : '', type: filters.type, label: filters.label, health: filters.health, expires_before: before })}`);
+        if (mine !== shown) return;
+        [rows, more] = [found.rows, found.partial];
+      }
+      rows = rows.filter((row) => fits(row, filters));
+      const empty = !clear.hidden ? 'No credential fits these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: its secrets can be used by your jobs, and are never shown again.' : 'No credentials yet.';
+      box.replaceChildren(this.#list(rows, more, empty, frozen));
+    };
+    const change = () => {
+      const hash = `#/credentials${query(chosen())}`;
+      if (hash !== location.hash) history.replaceState(null, '', hash);
+      void show().then(() => announce(box.querySelector('.total')?.textContent || 'No credential fits these filters.'));
     };
     for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
     const search = form({
-      fields: () => Object.values(all), content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter',
-      send: async () => {
-        const chosen = Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()]));
-        const hash = `#/credentials${query(chosen)}`;
-        if (location.hash === hash) await this.refresh();
-        else go(hash);
-      },
-      buttons: [filtered && h('a', { class: 'button', href: '#/credentials' }, 'Clear')],
+      fields: () => [], content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter',
+      send: async () => change(),
+      buttons: [clear],
+    });
+    // Each key while somebody types would build the list anew.
+    let soon = 0;
+    search.addEventListener('input', () => {
+      clearTimeout(soon);
+      soon = setTimeout(change, 120);
     });
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Credentials');
-    return search;
+    await show();
+    return [search, options, box];
   }
+
+  /**
+   * @param {Credential[]} rows
+   * @param {boolean} partial
+   * @param {string} empty
+   * @param {Set<string>} frozen
+   */
+  #list(rows, partial, empty, frozen) {
+    const name = (/** @type {Credential} */ row) => row.namespace;
+    /** @type {[string, (rows: Credential[]) => void][]} */
+    const several = session.mayWrite() ? [
+      ['Label', (chosen) => this.#label(chosen)],
+      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: async ({ id }) => {
+        await call('POST', `/organization-vault/${id}/check`, { body: {} });
+        return 'A check is requested. Its result appears as the health.';
+      } })])] : []),
+      ...(session.isAdmin() ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Freeze', (chosen) => this.#freeze(chosen)])] : []),
+    ] : [];
+    return list({
+      caption: 'Credentials', noun: 'credential', empty, rows, partial, file: 'credentials', rowName: (row) => `${row.namespace} ${TYPE_NAMES[row.type]}`, several,
+      columns: [
+        { heading: 'Namespace', cell: (row) => [h('a', { class: 'long', href: `#/credentials/${row.id}` }, parted(row.namespace)), frozen.has(row.namespace) ? [' ', badge('frozen', 'warn')] : []].flat(), value: (row) => row.namespace },
+        { heading: 'Type', cell: ({ type }) => h('span', { class: 'whole' }, TYPE_NAMES[type]), value: ({ type }) => TYPE_NAMES[type] },
+        { heading: 'Health', cell: ({ health, staged_version: staged, damaged }) => [damaged ? badge('damaged', 'bad') : healthBadge(health), staged ? [' ', badge('staged', 'warn')] : []].flat(), value: ({ health }) => health.state, order: ({ health }) => HEALTH.findIndex(([state]) => state === health.state) },
+        { heading: 'Expires', cell: ({ expires_at: at }) => at ? day(at, '') : null, value: ({ expires_at: at }) => at },
+        { heading: 'Last used', cell: ({ last_activated_at: at }) => day(at, 'never'), value: ({ last_activated_at: at }) => at },
+        { heading: 'Where', cell: (row) => h('span', { class: 'long', translate: 'no' }, parted(place(row))), value: (row) => place(row) },
+        { heading: 'Labels', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
+        { heading: '(Id)', cell: ({ id, namespace }) => copyButton(id, `the id of ${namespace}`, 'Id') },
+      ],
+    });
+  }
+
+  /** @param {Credential[]} rows */
+  #label(rows) {
+    const name = field({ label: 'Label', pointer: '/name', required: true, mono: true, placeholder: 'team' });
+    const value = field({ label: 'Value', pointer: '/value', mono: true, placeholder: 'data' });
+    const remove = checkbox('Remove this label instead');
+    openDialog(`Label ${rows.length} credentials`, (close) => [form({
+      fields: () => [name, value], content: [h('div', { class: 'pair' }, name.row, value.row), remove.row], submit: 'Go on', busy: 'Go on',
+      send: async () => {
+        const label = name.read();
+        const text = remove.control.checked ? null : value.control.value;
+        close();
+        void doSeveral({ heading: `Label ${label}`, rows, name: (row) => row.namespace, done: () => void this.refresh(), act: async ({ id }) => {
+          await call('PATCH', `/organization-vault/${id}`, { body: { labels: { [label]: text } } });
+          return text === null ? 'The label is removed.' : 'The label is set.';
+        } });
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]);
+  }
+
+  /** @param {Credential[]} rows */
+  #freeze(rows) {
+    const spaces = [...new Set(rows.map(({ namespace }) => namespace))];
+    confirm({
+      heading: `Freeze ${spaces.length === 1 ? spaces[0] : `${spaces.length} namespaces`}?`, submit: 'Freeze', busy: 'Freezing…',
+      text: ['A whole namespace is frozen, with all credentials in it. All activations of it are refused until it is thawed: jobs that use it fail.', h('ul', null, spaces.map((space) => h('li', null, space)))],
+      act: async () => {
+        void doSeveral({ heading: 'Freeze', rows: spaces, name: (space) => space, done: () => void this.refresh(), act: async (namespace) => {
+          await call('POST', '/namespaces/freeze', { body: { namespace } });
+          return 'Frozen: new activations are refused.';
+        } });
+      },
+    });
+  }
+}
+
+/**
+ * Whether a credential fits what is chosen in the filters.
+ * @param {Credential} row
+ * @param {Record<string, string>} filters
+ */
+function fits(row, { namespace = '', type, label, health, within, use }) {
+  const [name = '', ...value] = (label ?? '').split(':');
+  return row.namespace.toLowerCase().includes(namespace.toLowerCase())
+    && (!type || row.type === type)
+    && (!label || row.labels?.[name] === value.join(':'))
+    && (!health || row.health.state === health)
+    && (!within || (row.expires_at !== undefined && Date.parse(row.expires_at) < Date.now() + Number(within) * 86_400_000))
+    && (use !== 'unused' || unused(row))
+    && (use !== 'staged' || row.staged_version !== undefined);
 }
 
 /**

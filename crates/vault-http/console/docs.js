@@ -1,5 +1,6 @@
 // The reader of /openapi.json: every operation with what it takes and returns, on one page.
 
+import './theme.js';
 import { h } from './dom.js';
 
 /** @typedef {Record<string, any>} Json */

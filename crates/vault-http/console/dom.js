@@ -14,6 +14,7 @@
  */
 export function h(tag, attributes, ...children) {
   const element = document.createElement(tag);
+  if (tag === 'code') element.translate = false; // ids and names of fields stay what they are
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (typeof value === 'function') element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, '');

@@ -132,11 +132,13 @@ class Enrol extends Page {
       },
       explain: ({ code: problem }) => problem === 'invalid-enrolment' ? 'Most often the passcode was mistyped, or the clock of the device is wrong. Enter the one that the app shows now.' : null,
     });
+    this.typed = true; // the recovery codes are not shown again
     this.#show('Add your authenticator', content);
   }
 
   /** @param {string} email */
   #done(email) {
+    this.typed = false;
     this.#show('Your account is ready', h('div', null,
       h('p', { class: 'note good' }, `${email} is enrolled. The passcode that you just entered is used up: sign in with the next one that the app shows.`),
       h('p', null, h('button', { type: 'button', class: 'primary', onclick: () => go(`#/sign-in?email=${encodeURIComponent(email)}`) }, 'Sign in'))));

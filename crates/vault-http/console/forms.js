@@ -50,7 +50,7 @@ export function field(options) {
     id, name: pointer.slice(1).replaceAll('/', '.') || id, autocomplete: options.autocomplete ?? 'off',
     'aria-describedby': [hintId, errorId].filter(Boolean).join(' '), 'aria-required': required ? 'true' : null,
     placeholder: options.placeholder, maxlength: options.maxlength, spellcheck: 'false', autocapitalize: 'none',
-    class: options.mono || secret ? 'mono' : null,
+    class: options.mono || secret ? 'mono' : null, translate: options.mono || secret ? 'no' : null,
   };
   /** @type {Field['control']} */
   let control;
@@ -58,7 +58,7 @@ export function field(options) {
     control = h('select', { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
       options.options.map(([value, text]) => h('option', { value }, text)));
   } else if (options.rows) {
-    control = h('textarea', { ...attributes, rows: options.rows });
+    control = h('textarea', { ...attributes, rows: options.rows, class: secret ? 'mono masked' : attributes.class });
   } else {
     const type = secret ? 'password' : options.type ?? 'text';
     control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
@@ -94,12 +94,14 @@ export function field(options) {
  */
 function revealButton(control, label) {
   const button = h('button', {
-    type: 'button', class: 'quiet', 'aria-pressed': 'false', 'aria-label': `Show ${label.toLowerCase()}`,
+    type: 'button', class: 'quiet', 'aria-label': `Show ${label.toLowerCase()}`,
     onclick: () => {
-      const shown = control.getAttribute('type') === 'password';
-      control.setAttribute('type', shown ? 'text' : 'password');
-      button.setAttribute('aria-pressed', String(shown));
+      const lines = control instanceof HTMLTextAreaElement;
+      const shown = lines ? control.classList.contains('masked') : control.getAttribute('type') === 'password';
+      if (lines) control.classList.toggle('masked', !shown);
+      else control.setAttribute('type', shown ? 'text' : 'password');
       button.textContent = shown ? 'Hide' : 'Show';
+      button.setAttribute('aria-label', `${button.textContent} ${label.toLowerCase()}`);
     },
   }, 'Show');
   return button;
@@ -125,7 +127,7 @@ export function checkbox(label, { pointer = '', hint, checked = false } = {}) {
  * @param {import('./dom.js').Child[]} options.content
  * @param {string} options.submit the button's text
  * @param {string} options.busy the same while the request is under way
- * @param {() => Promise<void>} options.send
+ * @param {() => Promise<void | boolean>} options.send `false`: nothing was sent, and it is said why
  * @param {import('./dom.js').Child[]} [options.buttons] further ones
  * @param {boolean} [options.danger]
  * @param {(problem: Problem) => string | Node | null} [options.explain] what else to say of a problem
@@ -145,7 +147,9 @@ export function form({ fields, content, submit, busy, send, buttons = [], danger
       button.setAttribute('aria-disabled', 'true');
       button.textContent = busy;
       try {
-        await send();
+        if (await send() === false) return;
+        // What was typed is where it belongs: nothing is lost any more when the page is left.
+        element.dispatchEvent(new CustomEvent('sent', { bubbles: true }));
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         if (element.isConnected) show(error, fields(), note, explain);
@@ -193,7 +197,8 @@ function article(label) {
  * @param {string} noun
  */
 export function count(number, noun) {
-  return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+  const many = noun.endsWith('y') ? `${noun.slice(0, -1)}ies` : `${noun}s`;
+  return `${number.toLocaleString('en')} ${number === 1 ? noun : many}`;
 }
 
 /**

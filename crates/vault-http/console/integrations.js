@@ -3,7 +3,9 @@
 import { call } from './api.js';
 import { h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, day, openDialog, paged, secretBox, table, time } from './parts.js';
+import { jobLines } from './jobs.js';
+import { list, loadAll } from './list.js';
+import { Page, badge, confirm, day, openDialog, secretBox, time } from './parts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 
@@ -18,17 +20,27 @@ const OVERLAPS = [['0', 'At once'], ['3600', 'After 1 hour'], ['86400', 'After 2
 
 /**
  * A token, shown once.
- * @param {string} name
+ * @param {{name: string, namespaces: string[]}} integration
  * @param {string} token
  * @param {() => void} closed
  */
-function showToken(name, token, closed) {
+function showToken({ name, namespaces }, token, closed) {
   const dialog = openDialog(`Token of ${name}`, (close) => [h('div', { class: 'page-body' },
     h('p', null, 'Give it to the owner of the job over a channel that you trust. It is not shown again.'),
     secretBox(token, 'the token'),
-    h('p', { class: 'hint' }, 'The job reads it from a file: orgvault exec --token-file FILE --namespace NAMESPACE -- COMMAND'),
+    h('h3', null, 'Lines for the job'), jobLines({ name, namespaces }),
     h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
+  dialog.classList.add('wide');
   dialog.addEventListener('close', closed);
+}
+
+/**
+ * The lines for the job of an integration, whose token its owner has.
+ * @param {Integration} integration
+ */
+function showLines({ name, namespaces }) {
+  openDialog(`Job of ${name}`, (close) => [h('div', { class: 'page-body' }, jobLines({ name, namespaces }),
+    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]).classList.add('wide');
 }
 
 /** @param {Partial<Integration>} integration */
@@ -41,41 +53,43 @@ function placeFields({ namespaces = [], expires_at: at }) {
 }
 
 class Integrations extends Page {
-  #done = '';
-
   label() {
     return 'Integrations';
   }
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
-    /** @param {Integration[]} rows */
-    const view = (rows) => table('Integrations', [
-      ['Name', ({ name }) => h('span', { class: 'long' }, name)],
-      ['Namespaces', ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label' }, pattern))],
-      ['State', ({ state }) => badge(state, state === 'active' ? 'good' : 'bad')],
-      ['Token last used', ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null]],
-      ['Expires', ({ expires_at: at }) => day(at, 'never')],
-      ['(Actions)', (integration) => this.#buttons(integration)],
-    ], rows, 'No integrations yet. Create one for each batch job: its token lets the job use the credentials of the namespaces that you name.');
-    return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/integrations?limit=50', view, 'integration')];
+    const { rows, partial } = /** @type {{rows: Integration[], partial: boolean}} */ (await loadAll('/integrations'));
+    const [named, lines, create] = ['name', 'lines', 'create'].map((name) => this.query.get(name) ?? '');
+    this.query = new URLSearchParams(); // what the address asks for is opened once
+    if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
+    const wanted = rows.find(({ integration_id: id }) => id === lines);
+    if (wanted) queueMicrotask(() => showLines(wanted));
+    return [list({
+      caption: 'Integrations', noun: 'integration', partial, file: 'integrations',
+      rows: named ? rows.toSorted((one, other) => Number(other.name === named) - Number(one.name === named)) : rows,
+      empty: 'No integrations yet. Create one for each batch job: its token lets the job use the credentials of the namespaces that you name.',
+      columns: [
+        { heading: 'Name', cell: ({ name }) => h('span', { class: 'long' }, name), value: ({ name }) => name },
+        { heading: 'Namespaces', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label', translate: 'no', title: pattern }, pattern)), value: ({ namespaces }) => namespaces.join(' ') },
+        { heading: 'State', cell: ({ state }) => badge(state, state === 'active' ? 'good' : 'bad'), value: ({ state }) => state },
+        { heading: 'Token last used', cell: ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null], value: ({ last_used_at: at }) => at },
+        { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
+        { heading: '(Actions)', cell: (integration) => this.#buttons(integration) },
+      ],
+    })];
   }
 
-  /** @param {string} text */
-  async #say(text) {
-    this.#done = text;
-    await this.refresh();
-  }
-
-  #create() {
+  /** @param {string} namespace */
+  #create(namespace = '') {
     const name = field({ label: 'Name', pointer: '/name', required: true, placeholder: 'nightly import', maxlength: 64 });
-    const { namespaces, expires } = placeFields({});
+    const { namespaces, expires } = placeFields({ namespaces: namespace ? [namespace] : [] });
     openDialog('Create an integration', (close) => [form({
       fields: () => [name, namespaces, expires], content: [name.row, namespaces.row, expires.row], submit: 'Create', busy: 'Creating…',
       send: async () => {
         const { body } = await call('POST', '/integrations', { body: { name: name.read(), namespaces: namespaces.read(), expires_at: expires.read() } });
         close();
-        showToken(body.name, body.token, () => void this.#say(`Created integration ${body.name}.`));
+        showToken(body, body.token, () => void this.done(`Created integration ${body.name}.`));
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -88,9 +102,10 @@ class Integrations extends Page {
       h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick }, text);
     const turn = (/** @type {string} */ to) => async () => {
       await call('PATCH', `/integrations/${id}`, { body: { state: to } });
-      await this.#say(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}: its tokens do not work.`);
+      await this.done(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}: its tokens do not work.`);
     };
     return h('div', { class: 'buttons' },
+      button('Lines for the job', () => showLines(integration)),
       button('New token', () => this.#rotate(integration)),
       button('Edit', () => this.#edit(integration)),
       state === 'active'
@@ -98,19 +113,20 @@ class Integrations extends Page {
         : button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['Its tokens work again.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') })),
       button('Delete', () => confirm({ heading: `Delete ${name}?`, text: ['All its tokens are revoked, and its activations end.'], submit: 'Delete', busy: 'Deleting…', act: async () => {
         await call('DELETE', `/integrations/${id}`);
-        await this.#say(`Deleted integration ${name}.`);
+        await this.done(`Deleted integration ${name}.`);
       } }), true));
   }
 
   /** @param {Integration} integration */
-  #rotate({ integration_id: id, name }) {
+  #rotate(integration) {
+    const { integration_id: id, name } = integration;
     const overlap = field({ label: 'The old token stops working', pointer: '/overlap', options: OVERLAPS, value: '86400', parse: Number });
     openDialog(`New token for ${name}`, (close) => [form({
       fields: () => [overlap], content: [overlap.row], submit: 'Issue a new token', busy: 'One moment…',
       send: async () => {
         const { body } = await call('POST', `/integrations/${id}/rotate`, { body: { overlap: overlap.read() } });
         close();
-        showToken(name, body.token, () => void this.#say(`Issued a new token for ${name}.`));
+        showToken(integration, body.token, () => void this.done(`Issued a new token for ${name}.`));
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -126,7 +142,7 @@ class Integrations extends Page {
         const body = { namespaces: namespaces.read(), expires_at: expires.control.value === before ? undefined : expires.read() ?? null };
         await call('PATCH', `/integrations/${integration.integration_id}`, { body });
         close();
-        await this.#say(`Saved ${integration.name}.`);
+        await this.done(`Saved ${integration.name}.`);
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);

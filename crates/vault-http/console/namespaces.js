@@ -1,9 +1,10 @@
 // Namespaces, frozen and thawed.
 
 import { call, query } from './api.js';
-import { h } from './dom.js';
+import { h, parted } from './dom.js';
 import { count, field, form } from './forms.js';
-import { Page, badge, confirm, openDialog, paged, table } from './parts.js';
+import { doSeveral, list, loadAll } from './list.js';
+import { Page, badge, confirm, openDialog } from './parts.js';
 
 /** @typedef {import('./api.js').Namespace} Namespace */
 
@@ -11,28 +12,41 @@ import { Page, badge, confirm, openDialog, paged, table } from './parts.js';
 const MOST = 1000;
 
 class Namespaces extends Page {
-  #done = '';
-
   label() {
     return 'Namespaces';
   }
 
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
-    /** @param {Namespace[]} rows */
-    const view = (rows) => table('Namespaces', [
-      ['Namespace', ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, namespace)],
-      ['Credentials', ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials],
-      ['State', ({ frozen }) => frozen ? badge('frozen', 'warn') : badge('open', 'good')],
-      ['(Actions)', (row) => this.#button(row)],
-    ], rows, 'No namespaces yet. Saving a credential creates its namespace.');
-    return [this.#done && h('p', { class: 'note good', role: 'status' }, this.#done), await paged('/namespaces?limit=50', view, 'namespace')];
+    const { rows, partial } = /** @type {{rows: Namespace[], partial: boolean}} */ (await loadAll('/namespaces'));
+    return [list({
+      caption: 'Namespaces', noun: 'namespace', rows, partial, file: 'namespaces', empty: 'No namespaces yet. Saving a credential creates its namespace.',
+      rowName: ({ namespace }) => namespace,
+      several: [['Freeze', (chosen) => this.#several('Freeze', chosen)], ['Thaw', (chosen) => this.#several('Thaw', chosen)]],
+      columns: [
+        { heading: 'Namespace', cell: ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, parted(namespace)), value: ({ namespace }) => namespace },
+        { heading: 'Credentials', cell: ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials, value: ({ credentials }) => credentials },
+        { heading: 'State', cell: ({ frozen }) => frozen ? badge('frozen', 'warn') : badge('open', 'good'), value: ({ frozen }) => frozen ? 'frozen' : 'open' },
+        { heading: '(Actions)', cell: (row) => this.#button(row) },
+      ],
+    })];
   }
 
-  /** @param {string} text */
-  async #say(text) {
-    this.#done = text;
-    await this.refresh();
+  /**
+   * Freezes or thaws several.
+   * @param {'Freeze' | 'Thaw'} what
+   * @param {Namespace[]} rows
+   */
+  #several(what, rows) {
+    const freezes = what === 'Freeze';
+    confirm({ heading: `${what} ${count(rows.length, 'namespace')}?`, submit: what, busy: 'One moment…', danger: freezes,
+      text: [freezes ? 'All activations of them are refused until they are thawed: jobs that use them fail.' : 'Jobs can use their credentials again.', h('ul', null, rows.map(({ namespace }) => h('li', null, namespace)))],
+      act: async () => {
+        void doSeveral({ heading: what, rows, name: ({ namespace }) => namespace, done: () => void this.refresh(), act: async ({ namespace }) => {
+          await call('POST', `/namespaces/${what.toLowerCase()}`, { body: { namespace } });
+          return freezes ? 'Frozen: new activations are refused.' : 'Thawed.';
+        } });
+      } });
   }
 
   /** @param {string} namespace */
@@ -40,7 +54,7 @@ class Namespaces extends Page {
     const { body } = await call('POST', '/namespaces/freeze', { body: { namespace } });
     const concerned = `${count(body.credentials, 'credential')}, ${count(body.integrations, 'integration')}`;
     const doubt = body.credentials || body.integrations ? '' : ' Nothing is in it: check the spelling.';
-    await this.#say(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`);
+    await this.done(`Froze ${namespace} (${concerned}). New activations are refused. Credentials already issued still work: revoke them at the storage provider.${doubt}`);
   }
 
   #freezeNamed() {
@@ -60,7 +74,7 @@ class Namespaces extends Page {
     const ask = () => frozen
       ? confirm({ heading: `Thaw ${namespace}?`, text: ['Jobs can use its credentials again.'], submit: 'Thaw', busy: 'Thawing…', danger: false, act: async () => {
         await call('POST', '/namespaces/thaw', { body: { namespace } });
-        await this.#say(`Thawed ${namespace}.`);
+        await this.done(`Thawed ${namespace}.`);
       } })
       : confirm({ heading: `Freeze ${namespace}?`, text: ['All activations of it are refused until it is thawed: jobs that use it fail.'], submit: 'Freeze', busy: 'Freezing…', act: () => this.#freeze(namespace) });
     const text = frozen ? 'Thaw' : 'Freeze';

@@ -24,16 +24,20 @@ export class Page extends HTMLElement {
   /** What stood in the address in place of ids. @type {string[]} */
   params = [];
   query = new URLSearchParams();
+  /** Whether something was typed that is sent nowhere yet. */
+  typed = false;
   #heading = h('h1', { tabindex: '-1' });
   #actions = h('div', { class: 'actions' });
+  #said = h('div', { class: 'said' });
   #body = h('div', { class: 'page-body' });
   #loads = 0;
 
   connectedCallback() {
     if (this.#heading.isConnected) return;
-    this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions),
-      ...pending ? [h('p', { class: 'note good flash', role: 'status' }, pending)] : [], this.#body);
+    this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
+    if (pending) this.say(pending);
     pending = '';
+    watchTyping(this);
     this.heading(this.label());
     void this.refresh();
   }
@@ -48,8 +52,8 @@ export class Page extends HTMLElement {
     return [];
   }
 
-  /** @param {string} text */
-  heading(text) {
+  /** @param {string} [text] */
+  heading(text = this.#heading.textContent ?? '') {
     this.#heading.textContent = text;
     document.title = `${text} · OrgVault`;
   }
@@ -59,31 +63,88 @@ export class Page extends HTMLElement {
     this.#actions.replaceChildren(...nodes(children));
   }
 
-  /** Shows the page anew. What was asked for last is shown. */
+  /**
+   * Says what was done, or is under way, in place of what was said before.
+   * @param {string} text
+   * @param {string} [kind] `good`, `warn`, `bad` or empty
+   */
+  say(text, kind = 'good') {
+    this.#said.replaceChildren(h('p', { class: `note ${kind}` }, text));
+    announce(text);
+  }
+
+  /**
+   * Says what was done, and shows the page anew.
+   * @param {string} text
+   */
+  async done(text) {
+    this.say(text);
+    await this.refresh();
+  }
+
+  /** Shows the page anew. What was asked for last is shown, and the control that had the focus keeps it. */
   async refresh() {
     this.#loads += 1;
     const load = this.#loads;
     this.#body.setAttribute('aria-busy', 'true');
     if (!this.#body.hasChildNodes()) this.#body.append(h('p', { class: 'muted' }, 'Loading…'));
+    const focused = document.activeElement instanceof HTMLElement && this.contains(document.activeElement) ? document.activeElement : null;
     try {
       const content = await this.content();
       if (load === this.#loads) {
-        const focused = this.#body.contains(document.activeElement);
         this.#body.replaceChildren(...nodes(content));
-        if (focused) this.#heading.focus({ preventScroll: true });
+        if (focused && !focused.isConnected && (!document.activeElement || document.activeElement === document.body)) (this.#like(focused) ?? this.#heading).focus({ preventScroll: true });
       }
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      if (load === this.#loads) this.#body.replaceChildren(problemNote(error), this.#retry());
+      if (load === this.#loads) this.#body.replaceChildren(problemNote(error, error.errors), this.#retry());
     } finally {
       if (load === this.#loads) this.#body.removeAttribute('aria-busy');
     }
   }
 
+  /**
+   * The control that took the place of another one.
+   * @param {HTMLElement} before
+   */
+  #like(before) {
+    const name = (/** @type {HTMLElement} */ one) => `${one.tagName} ${one.getAttribute('aria-label') ?? one.getAttribute('name') ?? one.textContent}`;
+    return /** @type {HTMLElement[]} */ ([...this.querySelectorAll('button, a, input, select')]).find((one) => name(one) === name(before)) ?? null;
+  }
+
+  /** What the page is called. */
+  get name() {
+    return this.#heading.textContent ?? '';
+  }
+
+  /** How to go on: again, or without the filters of the address, which may be what is refused. */
   #retry() {
-    return h('p', null, h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'));
+    const [place] = location.hash.split('?');
+    return h('p', { class: 'buttons' }, h('button', { type: 'button', onclick: () => void this.refresh() }, 'Try again'),
+      [...this.query.keys()].length > 0 && h('a', { class: 'button', href: place }, 'Show all without filters'));
   }
 }
+
+/**
+ * Notes in `typed` whether `element` holds something typed that is sent nowhere yet. Filters are no loss.
+ * @param {HTMLElement & {typed?: boolean}} element
+ */
+function watchTyping(element) {
+  element.addEventListener('input', (event) => {
+    const control = /** @type {HTMLElement} */ (event.target);
+    if (control.closest('form') && !control.closest('[role="search"]')) element.typed = true;
+  });
+  element.addEventListener('sent', () => { element.typed = false; });
+  element.addEventListener('click', (event) => {
+    if (/** @type {HTMLElement} */ (event.target).closest('[data-discard]')) element.typed = false;
+  });
+}
+
+/** What some problems are called where the interface's own title is for programs. @type {Record<string, string>} */
+const TITLES = {
+  'precondition-failed': 'It was changed meanwhile', 'malformed-request': 'The server does not understand this',
+  'refused-value': 'Something is not accepted', 'not-found': 'There is no such thing here',
+};
 
 /**
  * What went wrong, and what to do.
@@ -93,7 +154,7 @@ export class Page extends HTMLElement {
  */
 export function problemNote(problem, errors = [], more = null) {
   return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
-    h('p', null, h('strong', null, `${problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
+    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
     errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
     problem.checks && checkReport(problem.checks),
     more && h('p', null, more),
@@ -115,20 +176,50 @@ export function badge(text, kind = 'plain') {
   return h('span', { class: `badge ${kind}` }, text);
 }
 
-/** @param {import('./api.js').Health} health */
-export function healthBadge({ state }) {
-  return badge(state, { healthy: 'good', expiring: 'warn', expired: 'bad', failing: 'bad', unchecked: 'plain' }[state]);
+/**
+ * A credential's health as a mark, with its reason.
+ * @param {import('./api.js').Health} health
+ */
+export function healthBadge({ state, reason }) {
+  const sign = { healthy: '✓', expiring: '!', expired: '✕', failing: '✕', unchecked: '–' }[state];
+  const kind = { healthy: 'good', expiring: 'warn', expired: 'bad', failing: 'bad', unchecked: 'plain' }[state];
+  return h('span', { class: `badge ${kind}` }, h('span', { 'aria-hidden': 'true' }, `${sign} `), state, reason && `: ${reason}`);
 }
 
 const TIMES = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
+const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
+const UNITS = [['year', 31_536_000], ['month', 2_592_000], ['day', 86_400], ['hour', 3_600], ['minute', 60]];
+
 /**
- * A time, in this machine's zone.
+ * How long ago a time was, or how far it lies ahead.
+ * @param {string} text
+ */
+export function relative(text) {
+  const seconds = (Date.parse(text) - Date.now()) / 1000;
+  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1];
+  return unit === 'second' ? (seconds > 0 ? 'in less than a minute' : 'just now') : RELATIVE.format(Math.trunc(seconds / length), unit);
+}
+
+/**
+ * A time in this machine's zone, with how long ago that is.
  * @param {string | undefined} text
  * @param {string} [absent]
  */
 export function time(text, absent = 'never') {
-  return text ? h('time', { datetime: text, title: text }, TIMES.format(new Date(text))) : h('span', { class: 'muted' }, absent);
+  if (!text) return h('span', { class: 'muted' }, absent);
+  return h('time', { datetime: text, title: text }, TIMES.format(new Date(text)), h('span', { class: 'ago' }, ` ${relative(text)}`));
+}
+
+const SECONDS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+
+/**
+ * A time to the second.
+ * @param {string} text
+ */
+export function exactTime(text) {
+  return h('time', { datetime: text, title: text }, SECONDS.format(new Date(text)), h('span', { class: 'ago' }, ` ${relative(text)}`));
 }
 
 const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
@@ -144,6 +235,7 @@ export function day(text, absent) {
 
 /** @param {Date} date */
 export function clock(date) {
+  if (date.toDateString() !== new Date().toDateString()) return TIMES.format(date);
   return new Intl.DateTimeFormat(undefined, { timeStyle: 'short' }).format(date);
 }
 
@@ -162,13 +254,17 @@ export function duration(milliseconds) {
  * @param {[string, (row: T) => Child | Child[]][]} columns
  * @param {T[]} rows
  * @param {string} empty said in place of a table without rows
+ * @param {(heading: string) => {content: Child, sort?: string} | null} [head] what stands in place of a heading's text
  */
-export function table(caption, columns, rows, empty) {
+export function table(caption, columns, rows, empty, head) {
   if (!rows.length) return h('p', { class: 'empty' }, empty);
   const named = (/** @type {string} */ heading) => heading.startsWith('(') ? h('span', { class: 'hidden' }, heading.slice(1, -1)) : heading;
   return h('div', { class: 'table' }, h('table', null,
     h('caption', { class: 'hidden' }, caption),
-    h('thead', null, h('tr', null, columns.map(([heading]) => h('th', { scope: 'col' }, named(heading))))),
+    h('thead', null, h('tr', null, columns.map(([heading]) => {
+      const own = head?.(heading);
+      return h('th', { scope: 'col', 'aria-sort': own?.sort }, own ? own.content : named(heading));
+    }))),
     h('tbody', null, rows.map((row) => h('tr', null, columns.map(([heading, cell], index) => {
       const content = cell(row);
       const label = heading.startsWith('(') ? null : heading;
@@ -199,21 +295,22 @@ export function section(heading, ...children) {
  * A button that copies a text.
  * @param {string} text
  * @param {string} what it is
+ * @param {string} [name] what the button says
  */
-export function copyButton(text, what) {
+export function copyButton(text, what, name = 'Copy') {
   const button = h('button', {
     type: 'button', class: 'quiet', 'aria-label': `Copy ${what}`,
     onclick: async () => {
       try {
         await navigator.clipboard.writeText(text);
-        button.textContent = 'Copied';
+        button.textContent = name === 'Copy' ? 'Copied' : '✓';
         announce(`Copied ${what}.`);
       } catch {
         button.textContent = 'Select and copy it';
         announce(`The browser does not permit copying. Select ${what} and copy it.`);
       }
     },
-  }, 'Copy');
+  }, name);
   return button;
 }
 
@@ -227,24 +324,47 @@ export function secretBox(text, what) {
 }
 
 /**
- * Opens a dialog, which Escape closes. It is gone once it is closed.
+ * Opens a dialog, which Escape closes; where something was typed, the second Escape. It is gone once it is closed.
  * @param {string} heading
- * @param {(close: () => void) => Child[]} content
- * @param {boolean} [once] it shows what is not shown again, so Escape does not close it
+ * @param {(close: () => void, once: () => void) => Child[]} content `once` says that from now on it shows what is not shown
+ *   again, so that only its own button closes it
+ * @param {boolean} [shownOnce] the same from the beginning
  */
-export function openDialog(heading, content, once = false) {
+export function openDialog(heading, content, shownOnce = false) {
   const id = freshId();
   const close = () => dialog.close();
-  const dialog = h('dialog', { 'aria-labelledby': id, onclose: () => {
+  const opener = document.activeElement;
+  let once = shownOnce;
+  const warning = h('p', { class: 'note warn', role: 'status', hidden: true });
+  /** @type {HTMLDialogElement & {typed?: boolean}} */
+  const dialog = h('dialog', { 'aria-labelledby': id, closedby: 'none', onclose: () => {
     dialog.remove();
     // What opened it may be gone with what the dialog did.
-    const heading = document.querySelector('h1');
-    if (heading && (!document.activeElement || document.activeElement === document.body)) heading.focus({ preventScroll: true });
-  }, onkeydown: (/** @type {KeyboardEvent} */ event) => { if (once && event.key === 'Escape') event.preventDefault(); } }, h('h2', { id }, heading));
-  dialog.append(...nodes(content(close)));
+    if (opener instanceof HTMLElement && opener.isConnected) return;
+    const again = opener instanceof HTMLElement && opener.getAttribute('aria-label');
+    const same = again ? [...document.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === again) : null;
+    if (!document.activeElement || document.activeElement === document.body) (same ?? document.querySelector('h1'))?.focus({ preventScroll: true });
+  }, onkeydown: (/** @type {KeyboardEvent} */ event) => {
+    if (event.key !== 'Escape' || event.defaultPrevented) return;
+    event.preventDefault();
+    if (once) announce('This is shown once. Keep it, then use the button that closes it.');
+    else if (dialog.typed) {
+      dialog.typed = false;
+      warning.hidden = false;
+      warning.textContent = 'You have typed something here. Press Escape again to discard it.';
+    } else close();
+  } }, h('h2', { id }, heading), warning);
+  watchTyping(dialog);
+  dialog.addEventListener('input', () => { warning.hidden = true; });
+  dialog.append(...nodes(content(close, () => { once = true; })));
   (document.querySelector('ov-app') ?? document.body).append(dialog);
   dialog.showModal();
   return dialog;
+}
+
+/** The dialogs that are open. */
+export function openDialogs() {
+  return /** @type {(HTMLDialogElement & {typed?: boolean})[]} */ ([...document.querySelectorAll('dialog[open]')]);
 }
 
 /**
@@ -292,6 +412,8 @@ export async function paged(first, view, noun) {
       await show(path);
       announce(`Page ${before.length + 1}.`);
       scrollTo(0, 0);
+      // A button that leads nowhere any more gives the focus to the other.
+      if (document.activeElement === document.body || (document.activeElement instanceof HTMLButtonElement && document.activeElement.disabled)) (next.disabled ? previous : next).focus({ preventScroll: true });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       list.replaceChildren(problemNote(error));

@@ -1,11 +1,25 @@
-// The session: its token is in this module's memory and nowhere else, so closing or reloading the page ends it here.
+// The session. Its token is in this module's memory. While the page is reloaded, and only then, it lies in the tab's own
+// storage: the page that leaves puts it there, and the page that comes takes it out.
 
 /** @typedef {import('./api.js').OwnAccount} OwnAccount */
+/** @typedef {{token: string, endsAt: number}} Kept */
+
+/** The name under which a page that is reloaded leaves its session. */
+const PLACE = 'orgvault.reload';
+/** How long a reload may take, in milliseconds. What is older is of a tab that was closed. */
+const RELOAD = 60_000;
+
 /** @type {{token: string, endsAt: number, account: OwnAccount} | null} */
 let current = null;
 
-/** Dispatches `begun`, `extended`, and `ended` with the reason for people in `detail`. */
+/**
+ * Dispatches `begun`; `resumed`, if it is the account whose session ended before; `extended`; and `ended` with the reason
+ * for people in `detail`.
+ */
 export const events = new EventTarget();
+
+/** Whose session ended by itself, so that it can go on in place. @type {OwnAccount | null} */
+let interrupted = null;
 
 /**
  * @param {string} token
@@ -13,19 +27,53 @@ export const events = new EventTarget();
  * @param {OwnAccount} account
  */
 export function begin(token, seconds, account) {
-  const event = current ? 'extended' : 'begun';
+  const event = current ? 'extended' : interrupted?.id === account.id ? 'resumed' : 'begun';
   current = { token, endsAt: Date.now() + seconds * 1000, account };
+  interrupted = null;
   events.dispatchEvent(new Event(event));
 }
 
 /**
  * Forgets the token.
  * @param {string} reason
+ * @param {boolean} [byItself] it ended without being asked to
  */
-export function end(reason) {
-  if (!current) return;
+export function end(reason, byItself = false) {
+  if (!current && (byItself || !interrupted)) return;
+  interrupted = byItself ? current?.account ?? null : null;
   current = null;
   events.dispatchEvent(new CustomEvent('ended', { detail: reason }));
+}
+
+/** Whose session ended by itself. */
+export function wasInterrupted() {
+  return interrupted;
+}
+
+/** Leaves the session to the page that comes after this one in the same tab. */
+export function leave() {
+  if (!current) return;
+  try {
+    sessionStorage.setItem(PLACE, JSON.stringify({ token: current.token, endsAt: current.endsAt, left: Date.now() }));
+  } catch {
+    // The browser stores nothing for this page: a reload signs out.
+  }
+}
+
+/**
+ * Takes over what the page before left in this tab, if that was just now.
+ * @returns {Kept | null}
+ */
+export function takeOver() {
+  try {
+    const text = sessionStorage.getItem(PLACE);
+    sessionStorage.removeItem(PLACE);
+    const { token, endsAt, left } = JSON.parse(text ?? '{}');
+    const now = Date.now();
+    return typeof token === 'string' && endsAt > now && left <= now && now - left < RELOAD ? { token, endsAt } : null;
+  } catch {
+    return null;
+  }
 }
 
 /** The token, if somebody is signed in. */
@@ -43,23 +91,32 @@ export function endsAt() {
   return new Date(current?.endsAt ?? 0);
 }
 
-/** Whose session it is. */
+/** Whose session it is, or was until it ended by itself. */
 export function account() {
-  if (!current) throw new Error('nobody is signed in');
-  return current.account;
+  const account = current?.account ?? interrupted;
+  if (!account) throw new Error('nobody is signed in');
+  return account;
 }
 
 /** @param {OwnAccount} account */
 export function update(account) {
-  if (current) current.account = account;
+  if (!current) return;
+  current.account = account;
+  events.dispatchEvent(new Event('updated'));
 }
 
 /** Whether the account may save, change and delete credentials. */
 export function mayWrite() {
-  return current?.account.role === 'admin' || current?.account.role === 'editor';
+  const role = (current?.account ?? interrupted)?.role;
+  return role === 'admin' || role === 'editor';
 }
 
 /** Whether the account may manage the organization. */
 export function isAdmin() {
-  return current?.account.role === 'admin';
+  return (current?.account ?? interrupted)?.role === 'admin';
+}
+
+/** What the server is set up for. */
+export function server() {
+  return (current?.account ?? interrupted)?.server ?? { checks: true, verify: true };
 }

@@ -57,7 +57,6 @@ class SignIn extends Page {
         explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one.' : null,
       }),
       h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your enrolment code'), '.'),
-      h('p', { class: 'hint' }, 'Closing or reloading this page signs you out.'),
     ];
   }
 }
@@ -65,21 +64,50 @@ class SignIn extends Page {
 /** Asks for password and passcode again and goes on with a new session; the page stays as it is. */
 export function extendSession() {
   openDialog('Stay signed in', (close) => {
-    const proof = proofFields();
-    const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
-    return [form({
-      fields: () => [proof.password, proof.passcode, ttl],
-      content: [h('p', null, 'A session cannot be extended: this begins a new one and ends the old.'), proof.password.row, proof.passcode.row, ttl.row],
-      submit: 'Stay signed in', busy: 'Signing in…',
-      send: async () => {
-        const old = session.token();
-        await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());
-        call('POST', '/logout', { token: old }).catch(() => {}); // it ends by itself soon
-        announce('You stay signed in.');
+    const old = session.token();
+    return [again('Stay signed in', 'A session cannot be extended: this begins a new one and ends the old.', () => {
+      if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it ends by itself soon
+      announce('You stay signed in.');
+      close();
+    }, h('button', { type: 'button', onclick: close }, 'Cancel'))];
+  });
+}
+
+/**
+ * Asks whose session ended by itself to sign in again, above the page, which stays as it is but is not shown meanwhile.
+ * @param {string} reason
+ */
+export function signInAgain(reason) {
+  const { email } = session.account();
+  const dialog = openDialog('Sign in again', (close) => [
+    again('Sign in', `${reason} You are ${email}. The page comes back as you left it.`, close,
+      h('button', { type: 'button', onclick: () => {
         close();
-      },
-      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-    })];
+        session.end('You are signed out.');
+      } }, 'Sign in as somebody else'))], true);
+  dialog.classList.add('locked');
+}
+
+/**
+ * A form that proves who the owner of the session is.
+ * @param {string} submit
+ * @param {string} text
+ * @param {() => void} done
+ * @param {Node} other another button
+ */
+function again(submit, text, done, other) {
+  const proof = proofFields();
+  const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
+  return form({
+    fields: () => [proof.password, proof.passcode, ttl],
+    content: [h('p', null, text), proof.password.row, proof.passcode.row, ttl.row],
+    submit, busy: 'Signing in…',
+    send: async () => {
+      await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());
+      done();
+    },
+    explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one.' : null,
+    buttons: [other],
   });
 }
 

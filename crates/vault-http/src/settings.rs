@@ -25,6 +25,8 @@ pub struct ServerSettings {
     pub base_path: BasePath,
     /// What credentials may hold.
     pub data_policy: DataPolicy,
+    /// Where integrations reach the activation listener, for people who set up jobs; `None` where there is none.
+    pub activation_url: Option<String>,
     /// How often one network, an IPv4 /24 or an IPv6 /48, may send logins and enrolments; without limit if `None`.
     pub rate: Option<Rate>,
 }

@@ -4,7 +4,7 @@ use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArg
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
 use crate::failure::Failure;
-use crate::output::{Output, table};
+use crate::output::{Output, table, warn};
 use crate::text::{Moment, rfc3339};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -184,6 +184,7 @@ fn save(
     let (mut data, options) = data.read(|| Ok(kind))?;
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
     let expires_at = said.expires_at.map(moment);
+    warn_of_others(session, &of.namespace)?;
     let doing = || format!("save a credential in {}", of.namespace);
     let saved = sent(&mut data, doing, |data| {
         let request = SaveRequest {
@@ -196,6 +197,22 @@ fn save(
         session.save_with(&request, &options)
     })?;
     output.print(&saved, &format!("Saved credential {}.", saved.id))
+}
+
+/// Says before a save that the namespace has a credential already: a job that names none of them does not know which one
+/// is meant from now on.
+fn warn_of_others(session: &Session, namespace: &str) -> Result<(), Failure> {
+    let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
+    let first = told(|| format!("look for credentials in {namespace}"), session.list(filter).next().transpose())?;
+    if let Some(other) = first {
+        warn(&format!(
+            "{namespace} already has a credential ({}, {}). Jobs of this namespace that run `orgvault exec` or `orgvault \
+             activate` without --id, --type or --name are refused once there are several: tell their owners which to name. \
+             To give a job a new key, replace the data of the credential that it uses: orgvault credential replace {}",
+            other.id, other.kind, other.id
+        ));
+    }
+    Ok(())
 }
 
 fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {

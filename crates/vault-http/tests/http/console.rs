@@ -4,7 +4,7 @@ use crate::support::{CONSOLE_POLICY, World, WorldBuilder, assert_problem, assert
 use std::collections::BTreeSet;
 
 /// What the first page may take, in bytes.
-const FIRST_PAGE: usize = 100 * 1024;
+const FIRST_PAGE: usize = 120 * 1000;
 
 /// The addresses in double or single quotes after `mark` in `text`.
 fn quoted<'a>(text: &'a str, mark: &'a str) -> impl Iterator<Item = &'a str> {

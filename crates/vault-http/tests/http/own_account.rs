@@ -1,6 +1,6 @@
 //! `{base_url}/account`
 
-use crate::support::{PASSWORD, Response, World, assert_problem, assert_standard_headers};
+use crate::support::{PASSWORD, Response, World, WorldBuilder, assert_problem, assert_standard_headers};
 use serde_json::{Value, json};
 use vault_core::role::Role;
 
@@ -58,6 +58,7 @@ fn everybody_sees_the_own_account() {
                 "code": "recovery-code-used", "at": "2030-01-01T00:00:00Z",
                 "detail": shown["notices"][0]["detail"].as_str().expect("a text"),
             }],
+            "server": {"checks": false, "verify": false},
         })
     );
     for _ in 0..6 {
@@ -67,6 +68,20 @@ fn everybody_sees_the_own_account() {
     let low = notices.last().expect("a notice");
     let members: Vec<_> = low.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!((&low["code"], members), (&json!("recovery-codes-low"), vec!["code", "detail"]));
+}
+
+#[test]
+fn the_own_account_says_what_the_server_is_set_up_for() {
+    let world = WorldBuilder::default()
+        .settings(|settings| settings.activation_url = Some("unix:/run/orgvault/activation.sock".to_owned()))
+        .parts(|parts| parts.vault = parts.vault.clone().checks(true))
+        .start();
+    world.account("Acme", EMAIL, Role::Viewer);
+    let token = log_in(&world);
+    assert_eq!(
+        account(&world, &token)["server"],
+        json!({"checks": true, "verify": false, "activation_url": "unix:/run/orgvault/activation.sock"})
+    );
 }
 
 #[test]

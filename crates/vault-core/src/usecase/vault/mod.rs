@@ -100,6 +100,11 @@ impl Vault {
         Self { checks, ..self }
     }
 
+    /// Whether checks of saved credentials can be requested.
+    pub fn takes_checks(&self) -> bool {
+        self.checks
+    }
+
     /// Whether a save may ask for its credential to be checked against the storage first.
     pub fn verifies(&self) -> bool {
         self.probe.is_some()

@@ -7,7 +7,7 @@ use crate::problem_response::ProblemResponse;
 use crate::{answer, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_api::{AccountNotice, OwnAccount};
+use vault_api::{AccountNotice, OwnAccount, ServerAbilities};
 use vault_core::notice::{Notice, NoticeCode};
 
 pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
@@ -26,6 +26,11 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         passcode_enrolled_at: answer::time_text(account.passcode_enrolled_at),
         recovery_codes_left: account.recovery_codes_left,
         notices: account.notices.iter().map(notice).collect(),
+        server: ServerAbilities {
+            checks: api.parts.vault.takes_checks(),
+            verify: api.parts.vault.verifies(),
+            activation_url: api.activation_url.clone(),
+        },
     };
     answer::object(StatusCode::OK, &account)
 }

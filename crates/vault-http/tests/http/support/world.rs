@@ -125,6 +125,7 @@ impl WorldBuilder {
             listener: ListenerSettings::new(vec![SocketAddr::from(([127, 0, 0, 1], 0))]),
             base_path: Default::default(),
             data_policy: Default::default(),
+            activation_url: None,
             rate: None,
         };
         settings.listener.workers = std::num::NonZeroUsize::new(1);

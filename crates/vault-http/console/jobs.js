@@ -1,0 +1,133 @@
+// What the owner of a job pastes so that the job uses its credentials, filled in for each kind of surroundings.
+
+import { freshId, h } from './dom.js';
+import { field } from './forms.js';
+import { copyButton } from './parts.js';
+import * as session from './session.js';
+
+/** @typedef {{name: string, namespaces: string[]}} Job */
+
+/** Stands for the address that this server does not know. */
+const NO_ADDRESS = 'ACTIVATION_URL';
+
+/**
+ * What a shell takes as one word.
+ * @param {string} text
+ */
+const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+
+/** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean}} Filled */
+
+/** @type {[string, string, (filled: Filled) => string][]} */
+const SURROUNDINGS = [
+  ['shell', 'Shell, cron, systemd', ({ file, namespace, url }) => `# Once, as the job's user. Paste the token when asked.
+(umask 077; printf 'Token: '; IFS= read -rs token; echo; printf '%s\\n' "$token" > ${file})
+
+# See whether the credentials can be used, then run the job.
+orgvault activate --check --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)}
+orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`],
+  ['kubernetes', 'Kubernetes', ({ name, namespace, url, socket }) => `# Once: kubectl create secret generic ${name}-orgvault --from-file=token=/dev/stdin   (paste the token, then Ctrl-D)
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: ${name}
+spec:
+  schedule: "0 2 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          securityContext: {runAsUser: 10001, runAsGroup: 10001, fsGroup: 10001}
+          initContainers:
+            # A secret's files can be read by its group; orgvault wants a file that only its user can read.
+            - name: token
+              image: IMAGE_WITH_ORGVAULT
+              command: ["install", "-m", "0600", "/secret/token", "/orgvault/token"]
+              volumeMounts: [{name: secret, mountPath: /secret}, {name: token, mountPath: /orgvault}]
+          containers:
+            - name: job
+              image: IMAGE_WITH_ORGVAULT
+              command: ["orgvault", "exec", "--namespace", "${namespace}", "--", "COMMAND"]
+              env:
+                - {name: ORGVAULT_ACTIVATION_URL, value: "${url}"}
+                - {name: ORGVAULT_INTEGRATION_TOKEN_FILE, value: /orgvault/token}
+              volumeMounts: [{name: token, mountPath: /orgvault}]
+          volumes:
+            - {name: secret, secret: {secretName: ${name}-orgvault}}
+            - {name: token, emptyDir: {medium: Memory}}${socket ? '\n# The address is a socket of the server\'s machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS).' : ''}`],
+  ['github', 'GitHub Actions', ({ name, namespace, url }) => `# Once: gh secret set ORGVAULT_TOKEN   (paste the token). The runner must reach ${url}.
+name: ${name}
+on: {schedule: [{cron: "0 2 * * *"}]}
+jobs:
+  run:
+    runs-on: self-hosted
+    env:
+      ORGVAULT_ACTIVATION_URL: ${url}
+      ORGVAULT_INTEGRATION_TOKEN_FILE: \${{ runner.temp }}/orgvault-token
+    steps:
+      - run: (umask 077; printf '%s\\n' "$TOKEN" > "$ORGVAULT_INTEGRATION_TOKEN_FILE")
+        env: {TOKEN: "\${{ secrets.ORGVAULT_TOKEN }}"}
+      - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND
+      - if: always()
+        run: rm -f "$ORGVAULT_INTEGRATION_TOKEN_FILE"`],
+  ['gitlab', 'GitLab', ({ name, namespace, url }) => `# Once: a masked, protected CI/CD variable ORGVAULT_TOKEN of type Variable. The runner must reach ${url}.
+${name}:
+  variables:
+    ORGVAULT_ACTIVATION_URL: "${url}"
+  script:
+    - export ORGVAULT_INTEGRATION_TOKEN_FILE="$(mktemp)"   # mktemp makes it for this user alone
+    - printf '%s\\n' "$ORGVAULT_TOKEN" > "$ORGVAULT_INTEGRATION_TOKEN_FILE"; unset ORGVAULT_TOKEN
+    - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
+  after_script:
+    - rm -f /tmp/tmp.*`],
+  ['airflow', 'Airflow', ({ name, file, namespace, url }) => `# Once, on each worker, as its user: put the token into ~/${file} with mode 0600.
+from airflow.providers.standard.operators.bash import BashOperator
+
+BashOperator(
+    task_id="${name.replaceAll('-', '_')}",
+    bash_command="orgvault exec --token-file ~/${file} --namespace ${quoted(namespace)} -- COMMAND",
+    env={"ORGVAULT_ACTIVATION_URL": "${url}"},
+    append_env=True,
+)`],
+  ['python', 'Python', ({ file, namespace, url }) => `# Once, as the job's user: put the token into ${file} with mode 0600.
+# job.py reads the variables that its libraries read anyway (boto3: AWS_ACCESS_KEY_ID …).
+import subprocess
+
+subprocess.run(
+    ["orgvault", "exec", "--activation-url", "${url}",
+     "--token-file", "${file}", "--namespace", "${namespace}",
+     "--", "python3", "job.py"],
+    check=True,
+)`],
+];
+
+/**
+ * The lines for a job, with a choice of its surroundings and namespace.
+ * @param {Job} job
+ */
+export function jobLines({ name, namespaces }) {
+  const { activation_url: known } = session.server();
+  const slug = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '') || 'job';
+  const where = field({ label: 'Where the job runs', options: SURROUNDINGS.map(([key, text]) => [key, text]), value: 'shell' });
+  // A pattern stands for the namespaces below it: the job names one of them.
+  const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
+  const below = namespaces.find((pattern) => pattern.endsWith('*'));
+  const namespace = field({ label: 'Namespace', mono: true, value: exact[0] ?? '', required: true, hint: below ? `For example ${below.slice(0, -1)}nightly.` : undefined });
+  const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? 'As this server knows it.' : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
+  const text = h('code');
+  const id = freshId();
+  const box = h('pre', { class: 'lines', id, tabindex: '0', 'aria-label': 'Lines to paste' }, text);
+  const copy = h('div');
+  const show = () => {
+    const address = url.control.value.trim() || NO_ADDRESS;
+    const lines = SURROUNDINGS.find(([key]) => key === where.control.value)?.[2];
+    text.textContent = lines?.({ name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:') }) ?? '';
+    copy.replaceChildren(copyButton(text.textContent, 'the lines'));
+  };
+  for (const { control } of [where, namespace, url]) control.addEventListener('input', show);
+  show();
+  return h('div', { class: 'page-body' },
+    !known && h('p', { class: 'note warn' }, 'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen; if another process serves it, enter its address.'),
+    h('div', { class: 'pair' }, where.row, namespace.row), url.row, box, copy);
+}

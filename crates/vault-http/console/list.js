@@ -1,0 +1,227 @@
+// Lists that are loaded as a whole: sorted, turned over, chosen from and exported without asking the server again.
+
+import { Problem, call } from './api.js';
+import { announce, h } from './dom.js';
+import { count } from './forms.js';
+import { badge, openDialog, table } from './parts.js';
+
+/**
+ * @template T
+ * @typedef {object} Column
+ * @property {string} heading
+ * @property {(row: T) => import('./dom.js').Child | import('./dom.js').Child[]} cell
+ * @property {(row: T) => string | number | undefined} [value] what it is exported as and sorted by; what has none comes last
+ * @property {(row: T) => number} [order] what it is sorted by instead
+ */
+
+/**
+ * @template T
+ * @typedef {object} ListOptions
+ * @property {string} caption
+ * @property {string} noun of one row
+ * @property {string} empty
+ * @property {Column<T>[]} columns
+ * @property {T[]} rows
+ * @property {boolean} [partial] whether the server has more rows than these
+ * @property {string} [file] the name of the file that an export makes, without its ending; none: there is no export
+ * @property {(row: T) => string} [rowName] what a row is called; with it rows can be chosen
+ * @property {[string, (rows: T[]) => void][]} [several] what can be done with the chosen rows
+ */
+
+/** Rows that are shown at once. */
+const ROWS = 100;
+/** Rows of one answer of the server. */
+const ANSWER = 1000;
+
+/** How each list was left, by its address, so that who comes back finds it so. @type {Map<string, {sort: string, down: boolean, page: number}>} */
+const left = new Map();
+
+/**
+ * All rows behind `path`, up to `most`.
+ * @template T
+ * @param {string} path
+ * @param {number} [most]
+ * @returns {Promise<{rows: T[], partial: boolean}>}
+ */
+export async function loadAll(path, most = ANSWER) {
+  /** @type {T[]} */
+  const rows = [];
+  let next = /** @type {string | null} */ (`${path}${path.includes('?') ? '&' : '?'}limit=${ANSWER}`);
+  while (next && rows.length < most) {
+    const answer = await call('GET', next);
+    rows.push(...answer.body);
+    next = answer.next;
+  }
+  return { rows, partial: next !== null };
+}
+
+/**
+ * A list.
+ * @template T
+ * @param {ListOptions<T>} options
+ */
+export function list({ caption, noun, empty, columns, rows, partial = false, file, rowName, several = [] }) {
+  const place = `${location.hash} ${caption}`;
+  const state = left.get(place) ?? { sort: '', down: false, page: 0 };
+  /** @type {Set<T>} */
+  const chosen = new Set();
+  const box = h('div');
+  const status = h('p', { class: 'muted total' });
+  const bar = h('div', { class: 'chosen', role: 'group', 'aria-label': 'With the chosen rows', hidden: true });
+
+  const sorted = () => {
+    const column = columns.find(({ heading }) => heading === state.sort);
+    const value = column?.order ?? column?.value;
+    if (!value) return rows;
+    const sign = state.down ? -1 : 1;
+    return rows.toSorted((one, other) => {
+      const [a, b] = [value(one), value(other)];
+      if (a === undefined || b === undefined) return Number(a === undefined) - Number(b === undefined);
+      return sign * (typeof a === 'number' && typeof b === 'number' ? a - b : String(a).localeCompare(String(b), 'en', { numeric: true }));
+    });
+  };
+  const sortBy = (/** @type {string} */ heading) => {
+    state.down = state.sort === heading && !state.down;
+    state.sort = heading;
+    state.page = 0;
+    show();
+    announce(`Sorted by ${heading.toLowerCase()}, ${state.down ? 'descending' : 'ascending'}.`);
+    /** @type {HTMLElement | null} */ (box.querySelector(`[data-sort="${CSS.escape(heading)}"]`))?.focus();
+  };
+  const head = (/** @type {string} */ heading) => {
+    if (!columns.find((one) => one.heading === heading)?.value) return null;
+    const here = state.sort === heading;
+    return {
+      sort: here ? state.down ? 'descending' : 'ascending' : 'none',
+      content: h('button', { type: 'button', class: 'sort', 'data-sort': heading, onclick: () => sortBy(heading) }, heading, h('span', { 'aria-hidden': 'true' }, here ? state.down ? ' ↓' : ' ↑' : '')),
+    };
+  };
+  const shownRows = () => sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
+  const showChosen = () => {
+    bar.hidden = chosen.size === 0;
+    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} chosen`), ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
+      h('button', { type: 'button', class: 'quiet', onclick: () => { chosen.clear(); show(); } }, 'Choose none'));
+  };
+  /** @type {[string, (row: T) => any][]} */
+  const cells = columns.map(({ heading, cell }) => [heading, cell]);
+  if (rowName && several.length) {
+    const [first, ...rest] = cells;
+    const name = rowName;
+    // The box stands with the row's name, which stays the first cell.
+    if (first) {
+      cells.splice(0, cells.length, [first[0], (row) => {
+        const tick = h('input', { type: 'checkbox', class: 'choose', 'aria-label': `Choose ${name(row)}`, onchange: () => {
+          if (tick.checked) chosen.add(row);
+          else chosen.delete(row);
+          showChosen();
+        } });
+        tick.checked = chosen.has(row);
+        return [tick, first[1](row)].flat();
+      }], ...rest);
+    }
+  }
+  const show = () => {
+    left.set(place, state);
+    const pages = Math.max(1, Math.ceil(rows.length / ROWS));
+    state.page = Math.min(state.page, pages - 1);
+    const shown = shownRows();
+    const turn = (/** @type {number} */ to, /** @type {string} */ text) => h('button', { type: 'button', disabled: to < 0 || to >= pages, onclick: () => {
+      state.page = to;
+      show();
+      box.closest('.page-body')?.scrollIntoView();
+      announce(`Page ${to + 1} of ${pages}.`);
+      // The same button if it still leads somewhere, else the other.
+      const buttons = /** @type {HTMLButtonElement[]} */ ([...box.querySelectorAll('.pages button')]);
+      (buttons.find((button) => button.textContent === text && !button.disabled) ?? buttons.find((button) => !button.disabled))?.focus({ preventScroll: true });
+    } }, text);
+    status.textContent = rows.length === 0 ? '' : `${count(rows.length, noun)}${partial ? ', and more on the server: narrow the filters to see the others' : ''}`;
+    const choose = h('button', { type: 'button', class: 'quiet', onclick: () => {
+      const all = shown.every((row) => chosen.has(row));
+      for (const row of shown) if (all) chosen.delete(row); else chosen.add(row);
+      show();
+      announce(`${count(chosen.size, noun)} chosen.`);
+      /** @type {HTMLElement | null} */ (box.querySelector('.list-head button'))?.focus();
+    } }, pages > 1 ? 'Choose all of this page' : 'Choose all');
+    const sortable = columns.filter(({ value }) => value);
+    const narrowSort = h('select', { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => sortBy(narrowSort.value) },
+      h('option', { value: '' }, 'Sort by…'), sortable.map(({ heading }) => h('option', { value: heading, selected: heading === state.sort }, heading)));
+    box.replaceChildren(...[
+      rows.length > 0 && h('div', { class: 'list-head' }, status, h('div', { class: 'buttons' },
+        rowName && several.length > 0 && choose, narrowSort,
+        file && ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: () => save(file, kind, columns, sorted()) }, `↓ ${kind}`)))),
+      bar,
+      table(caption, cells, shown, empty, head),
+      pages > 1 && h('nav', { class: 'pages', 'aria-label': 'Pages' }, turn(state.page - 1, '← Previous'),
+        h('span', { class: 'muted' }, `Page ${state.page + 1} of ${pages}`), turn(state.page + 1, 'Next →')),
+    ].filter((part) => part instanceof Node));
+    showChosen();
+  };
+  show();
+  return box;
+}
+
+/**
+ * Has the browser save what is listed.
+ * @template T
+ * @param {string} name
+ * @param {string} kind
+ * @param {Column<T>[]} columns
+ * @param {T[]} rows
+ */
+function save(name, kind, columns, rows) {
+  const written = columns.filter(({ value }) => value);
+  const line = (/** @type {unknown[]} */ cells) => cells.map(cellOf).join(',');
+  const text = kind === 'JSON' ? `${JSON.stringify(rows, null, 2)}\n`
+    : [line(written.map(({ heading }) => heading)), ...rows.map((row) => line(written.map(({ value }) => value?.(row) ?? '')))].join('\r\n');
+  const url = URL.createObjectURL(new Blob([text], { type: kind === 'JSON' ? 'application/json' : 'text/csv' }));
+  h('a', { href: url, download: `${name}.${kind.toLowerCase()}` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  announce(`Exported ${rows.length} rows.`);
+}
+
+/**
+ * A cell of a CSV file. Spreadsheets run what begins like a formula: an apostrophe keeps it text.
+ * @param {unknown} value
+ */
+function cellOf(value) {
+  const text = String(value);
+  const safe = typeof value === 'string' && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
+/**
+ * Does the same with several rows, one after the other, and says what was done and what was refused, row by row.
+ * @template T
+ * @param {object} options
+ * @param {string} options.heading
+ * @param {T[]} options.rows
+ * @param {(row: T) => string} options.name
+ * @param {(row: T) => Promise<string>} options.act what was done, in words
+ * @param {() => void} options.done called when the answer was read
+ */
+export async function doSeveral({ heading, rows, name, act, done }) {
+  const results = h('ul', { class: 'checks' });
+  const progress = h('p', { class: 'muted', role: 'status' });
+  let stopped = false;
+  const dialog = openDialog(heading, (close) => [h('div', { class: 'page-body' }, progress, results,
+    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
+  dialog.addEventListener('close', () => {
+    stopped = true;
+    done();
+  });
+  let refused = 0;
+  for (const [number, row] of rows.entries()) {
+    if (stopped) return;
+    progress.textContent = `${number} of ${rows.length}…`;
+    let [text, kind] = ['', 'good'];
+    try {
+      text = await act(row);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      [text, kind] = [error.errors[0]?.detail ?? error.detail, 'bad'];
+      refused += 1;
+    }
+    results.append(h('li', null, badge(kind === 'good' ? 'done' : 'refused', kind), h('span', null, h('strong', null, name(row)), ` ${text}`)));
+  }
+  progress.textContent = `${rows.length - refused} done, ${refused} refused.`;
+}
