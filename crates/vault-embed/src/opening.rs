@@ -210,8 +210,14 @@ impl Opening {
         let keep_lock = server.is_some();
 
         let schema = opened.store.schema_state().await?;
-        if let SchemaState::Newer(version) = schema {
-            return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+        match schema {
+            SchemaState::Newer(version) => {
+                return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+            }
+            SchemaState::Unreleased(version) => {
+                return Err(OpeningError::UnreleasedSchema { database: database.to_string(), version });
+            }
+            SchemaState::Empty | SchemaState::Pending(_) | SchemaState::Current => {}
         }
         let instance = match schema {
             SchemaState::Empty => None,

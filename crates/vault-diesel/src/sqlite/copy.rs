@@ -158,8 +158,11 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     let rows = count_rows(&mut connection).map_err(failed)?;
     let read = async {
         let schema = compare(&schema_version::applied(&mut connection).await?);
-        // Without a schema there is nothing to read.
-        let instance = if schema == SchemaState::Empty { None } else { keys::read_instance(&mut connection).await? };
+        // Without a schema there is nothing to read, and of an unreleased one nothing is known.
+        let instance = match schema {
+            SchemaState::Empty | SchemaState::Unreleased(_) => None,
+            _ => keys::read_instance(&mut connection).await?,
+        };
         let keys = if instance.is_none() { Vec::new() } else { keys::read_instance_keys(&mut connection).await? };
         Ok(FileContent { rows, schema, instance, keys })
     };

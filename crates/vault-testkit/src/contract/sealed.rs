@@ -102,14 +102,3 @@ pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl Asyn
     assert!(intruder.list(place, &sealed).await.is_err());
     assert!(intruder.read(place, &said).await.is_err());
 }
-
-/// Data that was sealed since there are rules opens only for a row that has the code over its rule: taking the code away
-/// takes no rule away.
-pub async fn data_of_a_row_without_its_rule_opens_no_more<S: SealingSubject>(make: impl AsyncFn() -> S) {
-    let deployment = Deployment::new(&make).await;
-    let place: CredentialContext = deployment.place().await;
-    let sealed = deployment.seal(place).await;
-    let opener = &deployment.ports.opener;
-    assert!(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, true).await.is_ok());
-    assert!(is_damaged(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, false).await));
-}
