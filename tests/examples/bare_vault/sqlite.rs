@@ -24,7 +24,7 @@ const SETTINGS: &str = "PRAGMA busy_timeout = 5000; PRAGMA cipher_log = OFF;
     PRAGMA cipher_compatibility = 4; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
     PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; PRAGMA mmap_size = 0;
     PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 1000; PRAGMA cipher_memory_security = OFF;";
-const WRITER: &str = "PRAGMA cache_size = -16384;";
+const WRITER: &str = "PRAGMA cache_size = -65536;";
 const READER: &str = "PRAGMA cache_size = -4096; PRAGMA query_only = ON;";
 
 const CREDENTIAL: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, revision, \
