@@ -75,7 +75,8 @@ fn a_rule_lifted_by_sql_is_not_signed_by_the_next_change() {
     session.replace(&id, &request, false).problem("internal-error");
     session.describe(&id, &json!({"description": "x"})).problem("internal-error");
     stage.refused("mine/short").problem("internal-error");
-    let nullable = "SELECT is_nullable FROM information_schema.columns WHERE table_name = 'credentials' AND column_name = 'code'";
+    let nullable =
+        "SELECT is_nullable FROM information_schema.columns WHERE table_name = 'credentials' AND column_name = 'code'";
     assert_eq!(Sql::of(&stage.vault).value(nullable), "NO");
 }
 

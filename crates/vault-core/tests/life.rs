@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    CredentialState, CredentialType, Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck, Metadata, VersionLimits,
-    effective_expiry,
+    CredentialState, CredentialType, Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck,
+    Metadata, VersionLimits, effective_expiry,
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::json::{self, Limits, Node};

@@ -178,7 +178,8 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor, page_cache } = self;
+        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor, page_cache } =
+            self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
@@ -478,7 +479,8 @@ async fn open_sqlite(
     (create, page_cache): (bool, u32),
 ) -> Result<OpenStore, OpeningError> {
     let bytes = key.expose_bytes(); // handed to the database adapter
-    let settings = SqliteSettings { create, page_cache, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
+    let settings =
+        SqliteSettings { create, page_cache, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(settings)).await;
     let store = store.map_err(|_| OpeningError::Cancelled)??;
     Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })

@@ -2,9 +2,6 @@
 
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
-use crate::digest::{Digest, DigestPurpose};
-use crate::id::{CredentialId, OrganizationId};
-use crate::port::KeyedDigester;
 
 /// The form that an integration asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -30,12 +30,7 @@ pub struct CredentialState<'a> {
 
 impl CredentialState<'_> {
     /// The code over it, in the row of this credential.
-    pub fn code(
-        &self,
-        digester: &dyn KeyedDigester,
-        organization: OrganizationId,
-        credential: CredentialId,
-    ) -> Digest {
+    pub fn code(&self, digester: &dyn KeyedDigester, organization: OrganizationId, credential: CredentialId) -> Digest {
         // Versions and revisions are counted from 1.
         let numbers = [Some(self.version), self.staged, Some(self.revision), self.metadata_revision];
         let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());

@@ -268,11 +268,7 @@ impl World {
                 data: Blob::from_bytes(vec![2; 302]),
                 information: Blob::from_bytes(vec![3; 302]),
             },
-            description: StoredMetadata {
-                metadata: None,
-                labels: Vec::new(),
-                vend: VendRule::Any,
-            },
+            description: StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any },
             code: Digest::from_bytes([5; 32]),
             expires_at: None,
             idempotency: None,

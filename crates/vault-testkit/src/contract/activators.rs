@@ -321,7 +321,8 @@ impl<'a> Activators<'a> {
         description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
-        let act = ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
+        let act =
+            ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
         let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, act);
         self.suite.change_credential(command).await;
     }

@@ -1,9 +1,8 @@
 //! Cases of sealing that only something that encrypts passes.
 
 use super::crypto::SealingSubject;
-use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged, namespace};
-use vault_core::credential::CredentialType;
-use vault_core::port::{CredentialContext, SealedContent};
+use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged};
+use vault_core::port::SealedContent;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 
 /// The parts of a version that are sealed.

@@ -174,11 +174,7 @@ impl Vault {
             true => None,
             false => Some(self.sealer.seal_metadata(context, metadata).await?),
         };
-        Ok(StoredMetadata {
-            metadata: sealed,
-            labels: metadata.labels.digests(&*self.digester, organization),
-            vend,
-        })
+        Ok(StoredMetadata { metadata: sealed, labels: metadata.labels.digests(&*self.digester, organization), vend })
     }
 
     /// Reads a credential with its versions.

@@ -87,8 +87,8 @@ macro_rules! state_columns {
     }};
 }
 
-pub(super) use {columns, described, of_credential};
 pub(crate) use state_columns;
+pub(super) use {columns, described, of_credential};
 
 pub(super) use crate::new_row::{NEVER, Never, expiry_column};
 
