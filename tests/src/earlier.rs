@@ -51,16 +51,18 @@ pub struct Earlier {
 }
 
 impl Earlier {
-    /// Every one, the oldest first.
+    /// Every one, the oldest first. Before the first release there is none.
     pub fn all() -> Vec<Self> {
-        let mut folders: Vec<PathBuf> = fs::read_dir(folders()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let Ok(entries) = fs::read_dir(folders()) else { return Vec::new() };
+        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
         folders.sort();
-        assert!(!folders.is_empty());
-        let read = |folder: PathBuf| {
-            let known = fs::read(folder.join("vault.json")).unwrap();
-            Self { known: serde_json::from_slice(&known).unwrap(), folder }
-        };
-        folders.into_iter().map(read).collect()
+        folders.into_iter().map(Self::read).collect()
+    }
+
+    /// The one in `folder`.
+    pub fn read(folder: PathBuf) -> Self {
+        let known = fs::read(folder.join("vault.json")).unwrap();
+        Self { known: serde_json::from_slice(&known).unwrap(), folder }
     }
 
     /// The vault, as it was, on `database`.

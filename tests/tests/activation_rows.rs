@@ -1,6 +1,7 @@
 //! Whoever can write SQL, and holds a token for one namespace, gets nothing of another one by it.
 
-use vault_tests::samples::{direct_link, small};
+use serde_json::json;
+use vault_tests::samples::{direct_link, s3, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Answer, Client, Database, Door, Integration, Vault};
 
@@ -60,6 +61,39 @@ fn a_credential_moved_to_another_namespace_by_sql_is_not_activated() {
     stage.works();
     let rightful = Integration::make(&stage.vault, "rightful", &["secret"]);
     rightful.activate(&stage.client, "secret").expect(201);
+}
+
+#[test]
+fn a_rule_lifted_by_sql_is_not_signed_by_the_next_change() {
+    let stage = Stage::set();
+    let session = stage.vault.admin_session();
+    let mut request = s3().request;
+    request["namespace"] = json!("mine/short");
+    request["vend"] = json!("short");
+    let id = session.save(&request);
+    stage.sql(&format!("UPDATE credentials SET vend = 'any' WHERE id = '{id}'"));
+    session.replace(&id, &request, false).problem("internal-error");
+    session.describe(&id, &json!({"description": "x"})).problem("internal-error");
+    stage.refused("mine/short").problem("internal-error");
+    let nullable =
+        "SELECT is_nullable FROM information_schema.columns WHERE table_name = 'credentials' AND column_name = 'code'";
+    assert_eq!(Sql::of(&stage.vault).value(nullable), "NO");
+}
+
+#[test]
+fn a_replaced_secret_made_current_by_sql_is_not_activated() {
+    let stage = Stage::set();
+    let own = &stage.own;
+    let session = stage.vault.admin_session();
+    session.replace(own, &small("imports", 3), false).expect(201);
+    stage.works();
+    stage.sql(&format!(
+        "UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_versions o \
+         WHERE t.id = '{own}' AND o.id = t.id; \
+         UPDATE credentials t SET version = o.version, information = o.information, key_id = o.key_id \
+         FROM credential_versions o WHERE t.id = '{own}' AND o.id = t.id"
+    ));
+    stage.refused("imports").problem("internal-error");
 }
 
 #[test]

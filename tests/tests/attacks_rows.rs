@@ -182,6 +182,9 @@ fn a63_a_credential_moved_elsewhere_does_not_open() {
         hex::encode(sound)
     ));
     globex.show(&own).expect(200);
+    // Another type, under which it would be taken for something else.
+    sql.run(&format!("UPDATE credentials SET type = 'gcs' WHERE id = '{own}'"));
+    fails_closed(&vault, &globex, &own);
     // Another of the same organization, and an earlier version of itself.
     let sibling = acme.save(&small("a", 2));
     sql.run(&format!("UPDATE credentials o SET information = t.information FROM credentials t WHERE o.id = '{sibling}' AND t.id = '{theirs}'"));

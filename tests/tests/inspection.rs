@@ -132,6 +132,20 @@ fn rows_that_were_put_back_are_found() {
     finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
     sql.run("DELETE FROM frozen_namespaces; DROP TABLE frozen");
 
+    // The labels of a credential as they were, in a row that is otherwise as it is.
+    keep("credentials", &credential);
+    admin.describe(&credential, &json!({"description": "other"})).expect(200);
+    sql.run(&format!("CREATE TABLE now_kept AS SELECT * FROM credentials WHERE id = '{credential}'"));
+    let said = "metadata, metadata_key_id, metadata_revision";
+    let said_by = |rows: &str| {
+        sql.run(&format!("UPDATE credentials SET ({said}) = (SELECT {said} FROM {rows}) WHERE id = '{credential}'"));
+    };
+    said_by("kept");
+    finds(&vault, &credential, "does not fit its code");
+    said_by("now_kept");
+    sql.run("DROP TABLE kept; DROP TABLE now_kept");
+    assert_eq!(findings(&vault), [""; 0]);
+
     // A credential, with its labels as they were.
     keep("credentials", &credential);
     admin.describe(&credential, &json!({"description": "new"})).expect(200);
@@ -180,7 +194,26 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
         (of("credentials", &credential, &flip("information")), &credential, "information: not authentic"),
         (of("credentials", &credential, &flip("metadata")), &credential, "metadata: not authentic"),
         (of("credentials", &credential, "vend = 'short'"), &credential, "does not fit its code"),
-        (of("credentials", &credential, "namespace = 'exports'"), &credential, "does not open"),
+        (of("credentials", &credential, "namespace = 'exports'"), &credential, "does not fit its code"),
+        (of("credentials", &credential, "type = 'direct-link'"), &credential, "does not fit its code"),
+        (of("credentials", &credential, "staged_version = 2"), &credential, "does not fit its code"),
+        (of("credentials", &credential, "revision = revision + 1"), &credential, "does not fit its code"),
+        (
+            of("credentials", &credential, "metadata = NULL, metadata_key_id = NULL, metadata_revision = NULL"),
+            &credential,
+            "does not fit its code",
+        ),
+        (
+            // The version before is current again, whole, as a replaced secret that is put back.
+            format!(
+                "UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_versions o \
+                 WHERE t.id = '{credential}' AND o.id = t.id AND o.version = 2; \
+                 UPDATE credentials t SET version = 2, information = o.information, key_id = o.key_id \
+                 FROM credential_versions o WHERE t.id = '{credential}' AND o.id = t.id AND o.version = 2"
+            ),
+            &credential,
+            "does not fit its code",
+        ),
         (of("credential_secrets", &credential, &flip("data")), &credential, "data: not authentic"),
         (of("credential_secrets", &credential, &flip("data_key")), &credential, "data_key: not authentic"),
         (of("credential_versions", &credential, &flip("data")), &credential, "data: not authentic"),

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
@@ -15,6 +15,7 @@ use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Door, Integration, Session, Vault};
 
 vault_tests::on_both_databases!(
+    a_vault_of_a_build_before_the_first_release_is_refused,
     a_vault_of_an_earlier_version_works_as_before,
     an_upgrade_that_is_killed_anywhere_is_finished_by_the_next
 );
@@ -53,14 +54,50 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
+/// Those of earlier versions, and one of this version, made anew in `scratch`: so these tests tell whether a vault that is kept
+/// now can be brought back later.
+fn earlier(scratch: &Path) -> Vec<Earlier> {
+    Earlier::all().into_iter().chain([Earlier::read(make(scratch))]).collect()
+}
+
 fn a_vault_of_an_earlier_version_works_as_before(database: Database) {
-    for earlier in Earlier::all() {
+    let scratch = tempfile::tempdir().unwrap();
+    for earlier in earlier(scratch.path()) {
         is_whole(&earlier, earlier.restored(database).upgraded());
     }
 }
 
+fn a_vault_of_a_build_before_the_first_release_is_refused(database: Database) {
+    let vault = Vault::init(database);
+    const EARLIER: &str = "DELETE FROM schema_versions; \
+        INSERT INTO schema_versions (version, applied_at) VALUES ('0001_foundation', 1), ('0018_filters', 2)";
+    const VERSIONS: &str = "SELECT count(*) || ' ' || min(version) || ' ' || max(version) FROM schema_versions";
+    let file = vault.data_dir().join("orgvault.db");
+    let key = || database_key(&vault);
+    match database {
+        Database::Postgres => _ = Sql::of(&vault).run(EARLIER),
+        Database::Sqlite => keyed(&file, &key()).execute_batch(EARLIER).unwrap(),
+    }
+    let versions = || match database {
+        Database::Postgres => Sql::of(&vault).value(VERSIONS),
+        Database::Sqlite => fs::read(&file).map(hex::encode).unwrap(),
+    };
+    let files = || -> Vec<_> {
+        let name = |name: &str| vault.data_dir().join(name);
+        [DATABASE_KEY, ROOT_KEY].map(name).iter().map(|file| fs::read(file).ok()).collect()
+    };
+    let (rows, content) = (versions(), files());
+    for arguments in [&["account", "list"][..], &["migrate"], &["serve"], &["init"]] {
+        let refused = vault.run(arguments).refused();
+        let reason = "has schema version 0001_foundation, made by a build from before OrgVault 0.1.0";
+        assert!(refused.stderr.contains(reason), "{arguments:?}: {}", refused.stderr);
+    }
+    assert_eq!((versions(), files()), (rows, content), "nothing was written");
+}
+
 fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database) {
-    for earlier in Earlier::all() {
+    let scratch = tempfile::tempdir().unwrap();
+    for earlier in earlier(scratch.path()) {
         let restored = earlier.restored(database);
         for moment in 0..12 {
             let mut migrate = restored.migrate().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -100,31 +137,10 @@ fn replicas_go_on_when_a_newer_build_adds_to_the_schema() {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-/// A new build says before it migrates, and after, whether servers of the build before may go on.
-#[test]
-fn an_upgrade_says_whether_servers_may_go_on() {
-    let vault = Vault::init(Database::Postgres);
-    let owner = |arguments: &[&str]| Run::of(&mut vault.owner_command(arguments));
-    Sql::of(&vault).run(
-        "DROP INDEX audit_by_changed_row; ALTER TABLE audit DROP COLUMN changed_rows; \
-         DELETE FROM schema_versions WHERE version = '0016_recorded_states'",
-    );
-    let refused = owner(&["account", "list"]).refused();
-    assert!(refused.stderr.contains("Servers of the previous version may keep running"), "{}", refused.stderr);
-    let migrated = owner(&["migrate"]).done();
-    assert!(
-        migrated.stdout.contains("0016_recorded_states\nServers of the previous version may keep running"),
-        "{}",
-        migrated.stdout
-    );
-
-    let earlier = &Earlier::all()[0]; // from before the instance key could be replaced
-    let restored = earlier.restored(Database::Postgres);
-    let url = restored.postgres.clone().unwrap();
-    let refused = restored.vault.run(&["account", "list", "--database-url", &url]).refused();
-    assert!(refused.stderr.contains("Stop all servers of earlier versions first"), "{}", refused.stderr);
-    let migrated = Run::of(&mut restored.migrate()).done();
-    assert!(migrated.stdout.contains("Stop all servers of earlier versions"), "{}", migrated.stdout);
+/// The key of a vault's file, in hexadecimal digits.
+fn database_key(vault: &Vault) -> String {
+    let key = vault.json(&["database", "key", "--yes"]);
+    key["key"].as_str().unwrap().trim_start_matches("x'").trim_end_matches('\'').to_owned()
 }
 
 /// The list of credentials, without what a new version may add to an item.
@@ -174,6 +190,11 @@ fn dump(database: &Connection) -> String {
 #[test]
 #[ignore = "makes a pinned vault"]
 fn make_the_vault_of_this_version() {
+    make(&folders());
+}
+
+/// Makes a vault and keeps it in a folder of its own in `folders`.
+fn make(folders: &Path) -> PathBuf {
     let (mut vault, door) = Door::open(Database::Sqlite);
     let password = "a rather long passphrase";
     let create = |organization: &str, email: &str, role: &str| {
@@ -222,11 +243,10 @@ fn make_the_vault_of_this_version() {
     let listed = listed(&session);
     vault.stop();
 
-    let key = vault.json(&["database", "key", "--yes"])["key"].as_str().unwrap().to_owned();
-    let key = key.trim_start_matches("x'").trim_end_matches('\'').to_owned();
+    let key = database_key(&vault);
     let database = keyed(&vault.data_dir().join("orgvault.db"), &key);
     let newest: String = database.query_row("SELECT max(version) FROM schema_versions", [], |row| row.get(0)).unwrap();
-    let folder = folders().join(newest);
+    let folder = folders.join(newest);
     fs::create_dir_all(&folder).unwrap();
     let file = |name: &str| hex::encode(fs::read(vault.data_dir().join(name)).unwrap());
     let known = json!({
@@ -252,4 +272,5 @@ fn make_the_vault_of_this_version() {
     let sql: Vec<&str> =
         dumped.stdout.lines().filter(|line| !line.starts_with("SET ") && !line.starts_with('\\')).collect();
     pack(&folder.join("postgres.sql"), &sql.join("\n"));
+    folder
 }

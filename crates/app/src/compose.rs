@@ -44,13 +44,13 @@ pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
 /// How a server opens the vault that must exist.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command))
+    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command).page_cache(settings.server.page_cache))
 }
 
 /// How a server opens the vault, or makes it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command))
+    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command).page_cache(settings.server.page_cache))
 }
 
 /// The file in which a server keeps what it knows of the database from before.

@@ -15,7 +15,7 @@ pub use purpose::Purpose;
 pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking};
 pub use short::{AzureShort, GcsShort, S3Short, ShortData};
 pub use ttl::ActivationTtl;
-pub use vend::{SignedRule, VendMode, VendRule, VendedForm, allows_short};
+pub use vend::{VendMode, VendRule, VendedForm, allows_short};
 pub use vended::Vended;
 
 use crate::credential::{CredentialType, SecretBytes};

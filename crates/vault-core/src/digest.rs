@@ -32,8 +32,8 @@ pub enum DigestPurpose {
     Cursor,
     /// A label of a credential, for its store.
     Label,
-    /// What a credential's row says of the forms in which it may be handed out.
-    VendRule,
+    /// What a credential's row says: which version is handed out, as what and in which forms.
+    CredentialState,
     /// The state in which the audit records a row that grants. The row itself never accepts it.
     RecordedState,
 }
@@ -53,7 +53,7 @@ impl DigestPurpose {
         Self::IdempotentBody,
         Self::Cursor,
         Self::Label,
-        Self::VendRule,
+        Self::CredentialState,
         Self::RecordedState,
     ];
 
@@ -72,7 +72,7 @@ impl DigestPurpose {
             Self::IdempotentBody => "idempotent body",
             Self::Cursor => "cursor",
             Self::Label => "label",
-            Self::VendRule => "vend rule",
+            Self::CredentialState => "credential state",
             Self::RecordedState => "recorded state",
         }
     }

@@ -151,9 +151,6 @@ pub enum Refusal {
     /// The credential may be handed out only as something short-lived, and its data has no such form.
     #[error("the credential has `vend: short`, but no short-lived form can be made of this data: {0}")]
     NoShortForm(CheckReason),
-    /// The credential was saved before rules could be set.
-    #[error("this credential was saved before `vend` could be set: replace its data first, then set `vend`")]
-    ReplaceFirst,
     /// No part of this deployment checks credentials.
     #[error("this server does not check saved credentials")]
     ChecksUnavailable,
@@ -252,7 +249,6 @@ impl Refusal {
             | Self::NotVended { .. }
             | Self::Changed
             | Self::NoShortForm(_)
-            | Self::ReplaceFirst
             | Self::NoChecker
             | Self::CurrentVersion => ErrorKind::Conflict,
             Self::Contended | Self::TooManyConflicts(_) | Self::TooOften(_) => ErrorKind::Retry,

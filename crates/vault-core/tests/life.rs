@@ -6,14 +6,15 @@ use digester::Hashes;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{
-    Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck, Metadata, VersionLimits,
-    effective_expiry,
+    CredentialState, CredentialType, Description, Health, HealthState, LabelFilter, LabelPatch, Labels, LastCheck,
+    Metadata, VersionLimits, effective_expiry,
 };
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::json::{self, Limits, Node};
+use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 
 fn node(text: &str) -> Node {
@@ -187,18 +188,39 @@ proptest! {
         }
     }
 
-    /// Whoever writes the rule's column cannot sign it.
+    /// Whoever changes a column of a credential's row, or moves its code to another row, cannot sign it.
     #[test]
-    fn a_rule_holds_for_its_credential_alone(one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), short in any::<bool>()) {
-        let vend = if short { VendRule::Short } else { VendRule::Any };
+    fn a_code_holds_for_one_state_of_one_credential(
+        one in any::<[u8; 16]>(), two in any::<[u8; 16]>(), (version, staged, revision, said) in any::<(u8, bool, u8, bool)>(),
+    ) {
         let (organization, id) = (OrganizationId::from_bytes([1; 16]), CredentialId::from_bytes(one));
-        let signed = SignedRule::sign(&Hashes, organization, id, vend);
-        prop_assert!(signed.is_sound(&Hashes, organization, id));
-        let other = if short { VendRule::Any } else { VendRule::Short };
-        let (lifted, unsigned) = (SignedRule { vend: other, ..signed }, SignedRule { code: None, ..signed });
-        prop_assert!(!lifted.is_sound(&Hashes, organization, id));
-        prop_assert_eq!(signed.is_sound(&Hashes, organization, CredentialId::from_bytes(two)), one == two);
-        prop_assert_eq!(unsigned.is_sound(&Hashes, organization, id), !short);
+        let (here, there) = (Namespace::parse("imports", "").unwrap(), Namespace::parse("exports", "").unwrap());
+        let (version, revision) = (i64::from(version) + 1, i64::from(revision) + 1);
+        let state = CredentialState {
+            kind: CredentialType::S3,
+            namespace: &here,
+            vend: VendRule::Short,
+            version,
+            staged: staged.then_some(version + 1),
+            revision,
+            metadata_revision: said.then_some(revision),
+        };
+        let code = state.code(&Hashes, organization, id);
+        prop_assert_eq!(code, state.code(&Hashes, organization, id));
+        prop_assert_eq!(code == state.code(&Hashes, organization, CredentialId::from_bytes(two)), one == two);
+        prop_assert!(code != state.code(&Hashes, OrganizationId::from_bytes([2; 16]), id));
+        let others = [
+            CredentialState { kind: CredentialType::Gcs, ..state },
+            CredentialState { namespace: &there, ..state },
+            CredentialState { vend: VendRule::Any, ..state },
+            CredentialState { version: version + 1, ..state },
+            CredentialState { staged: if staged { None } else { Some(version + 1) }, ..state },
+            CredentialState { revision: revision + 1, ..state },
+            CredentialState { metadata_revision: if said { None } else { Some(revision) }, ..state },
+        ];
+        for other in others {
+            prop_assert!(code != other.code(&Hashes, organization, id), "{other:?}");
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, AuditRecord, Subject};
+use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId, SessionId};
@@ -28,13 +28,11 @@ use vault_core::sealed::{
 use vault_core::seats::Requester;
 use vault_core::session::SessionClaims;
 
-mod second;
-
 const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 7] = [
+const PURPOSES: [DigestPurpose; 9] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -42,6 +40,8 @@ const PURPOSES: [DigestPurpose; 7] = [
     DigestPurpose::RecoveryCode,
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
+    DigestPurpose::IntegrationToken,
+    DigestPurpose::IntegrationGrant,
 ];
 
 fn file() -> PathBuf {
@@ -78,6 +78,10 @@ fn record() -> AuditRecord {
         rows: Vec::new(),
         changes: Vec::new(),
     }
+}
+
+fn noted() -> AuditRecord {
+    AuditRecord { note: Some(AuditNote::of(namespace())), ..record() }
 }
 
 fn claims() -> SessionClaims {
@@ -204,6 +208,7 @@ async fn codes_stay_as_they_are() {
     }
     let sealed = keyring.audit_sealer().seal(record());
     assert_eq!((sealed.key, sealed.code), (vectors.key("audit-key.id"), vectors.digest("audit-code")));
+    assert_eq!(keyring.audit_sealer().seal(noted()).code, vectors.digest("audit-code-of-a-note"));
     let fingerprint = crypto.sealer.fingerprint(context().organization, &SecretBytes::from(DATA.to_vec())).await;
     assert_eq!(fingerprint.unwrap().to_string(), vectors.text("fingerprint"));
 }
@@ -218,6 +223,13 @@ async fn sealed_forms_open_for_ever() {
     let row = SealedInformation { context: context(), key, blob: &information };
     let listed = crypto.list_opener.open_information(context().organization, &[row]).await.unwrap();
     assert_eq!(listed[0].as_ref().unwrap().as_json(), INFORMATION);
+
+    let (data_key, data) = (vectors.blob("credential.data-key"), vectors.blob("credential.data"));
+    let sealed = SealedCredential { key, data_key, data, information };
+    let opened = crypto.opener.open(context(), &namespace(), CredentialType::DirectLink, &sealed).await.unwrap();
+    assert_eq!(opened.to_canonical_json().expose(), DATA);
+    let other = Namespace::parse("imports/daily", "").unwrap();
+    assert!(crypto.opener.open(context(), &other, CredentialType::DirectLink, &sealed).await.is_err());
 
     let pool = HashingPool::with_size(1, 1).unwrap();
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
@@ -270,6 +282,7 @@ async fn write() {
         vectors.put(&format!("digest.{}", purpose.label().replace(' ', "-")), digest.as_bytes());
     }
     vectors.put("audit-code", keyring.audit_sealer().seal(record()).code.as_bytes());
+    vectors.put("audit-code-of-a-note", keyring.audit_sealer().seal(noted()).code.as_bytes());
 
     let bench = Bench::new().await;
     let crypto = keyring.credentials(bench.keys.clone());
@@ -285,7 +298,8 @@ async fn write() {
     let information = Information::from_json(INFORMATION.to_owned()).unwrap();
     let key = bench.active_key(context().organization);
     let sealed = crypto.sealer.seal(key, context(), &namespace(), &data, &information).await.unwrap();
-    // The data is in the second file, because it contains its namespace.
+    vectors.put("credential.data-key", sealed.data_key.as_bytes());
+    vectors.put("credential.data", sealed.data.as_bytes());
     vectors.put("credential.information", sealed.information.as_bytes());
 
     let pool = HashingPool::with_size(1, 1).unwrap();

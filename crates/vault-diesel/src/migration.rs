@@ -21,29 +21,11 @@ macro_rules! migrations {
     };
 }
 
-migrations![
-    "0001_foundation",
-    "0002_accounts",
-    "0003_activation",
-    "0004_attempts",
-    "0005_upkeep",
-    "0006_handing_out",
-    "0007_decoy_accounts",
-    "0008_life",
-    "0009_reenrol",
-    "0010_checkpoints",
-    "0011_restore",
-    "0012_rotation",
-    "0013_instance_keys",
-    "0015_audit_delivery",
-    "0016_recorded_states",
-    "0017_estimates",
-    "0018_filters",
-];
+migrations!["0001_vault"];
 
 /// The newest migration after which servers of the build before must not run. Each later one only adds: tables, indexes, and
 /// columns that may be left out.
-const LAST_THAT_STOPS: &str = "0013_instance_keys";
+const LAST_THAT_STOPS: &str = "0001_vault";
 
 impl Migration {
     /// Whether servers of the build before may run while it is applied and afterwards, on PostgreSQL.
@@ -66,6 +48,8 @@ pub(crate) const CREATE_VERSIONS_TABLE: &str = "CREATE TABLE IF NOT EXISTS schem
 pub enum SchemaState {
     /// There is none yet.
     Empty,
+    /// A build from before the first release made it, with this version: no release reads it.
+    Unreleased(String),
     /// So many migrations are missing.
     Pending(usize),
     /// It is this build's.
@@ -81,6 +65,11 @@ pub enum MigrateError {
     /// A newer build made the schema.
     #[error("the database has schema version {0}, which this version of OrgVault does not know. Use the newer version")]
     Newer(String),
+    /// A build from before the first release made the schema.
+    #[error(
+        "the database has schema version {0}, made by a build from before OrgVault 0.1.0, which no release reads. Create a new vault"
+    )]
+    Unreleased(String),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -90,7 +79,12 @@ pub enum MigrateError {
 pub(crate) fn compare(applied: &[String]) -> SchemaState {
     let known = |version: &&String| MIGRATIONS.iter().any(|migration| migration.version == version.as_str());
     if let Some(unknown) = applied.iter().find(|version| !known(version)) {
-        return SchemaState::Newer(unknown.clone());
+        // Every release has the first migration; what came before the releases had others.
+        let first = |version: &String| MIGRATIONS.first().is_some_and(|first| first.version == version.as_str());
+        return match applied.iter().any(first) {
+            true => SchemaState::Newer(unknown.clone()),
+            false => SchemaState::Unreleased(unknown.clone()),
+        };
     }
     match pending(applied).len() {
         0 => SchemaState::Current,
@@ -130,6 +124,9 @@ mod tests {
         assert_eq!(compare(&applied(&all)), SchemaState::Current);
         let newer = [all.as_slice(), &["9999_later"]].concat();
         assert_eq!(compare(&applied(&newer)), SchemaState::Newer("9999_later".to_owned()));
+        for unreleased in [&["0001_foundation"][..], &["0001_foundation", "0002_accounts", "0018_filters"]] {
+            assert_eq!(compare(&applied(unreleased)), SchemaState::Unreleased("0001_foundation".to_owned()));
+        }
     }
 
     /// What servers of the build before can do without knowing it.
@@ -144,7 +141,7 @@ mod tests {
     #[test]
     fn migrations_beside_running_servers_only_add() {
         let rolling: Vec<&Migration> = MIGRATIONS.iter().filter(|migration| migration.is_rolling()).collect();
-        assert!(!rolling.is_empty() && rolling.len() < MIGRATIONS.len());
+        assert!(rolling.len() < MIGRATIONS.len(), "the first one makes the tables");
         for Migration { version, sql } in rolling {
             let sql = in_postgres_spelling(sql);
             let plain: String =
@@ -154,7 +151,7 @@ mod tests {
             }
         }
         assert!(!only_adds("ALTER TABLE audit ADD COLUMN x TEXT NOT NULL") && !only_adds("UPDATE audit SET x = 1"));
-        assert!(are_rolling(0) && are_rolling(1) && !are_rolling(MIGRATIONS.len()));
+        assert!(are_rolling(0) && !are_rolling(MIGRATIONS.len()));
     }
 
     #[test]

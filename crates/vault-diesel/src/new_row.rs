@@ -81,13 +81,14 @@ new_rows! {
         version: i64 as BigInt,
         created_at: i64 as BigInt,
         updated_at: i64 as BigInt,
+        version_created_at: i64 as BigInt,
         key_id: IdText as Text,
         information: &'a [u8] as Binary,
         revision: i64 as BigInt,
         highest_version: i64 as BigInt,
         expires_at: i64 as BigInt,
         vend: &'a str as Text,
-        vend_code: Option<&'a [u8]> as Nullable<Binary>,
+        code: &'a [u8] as Binary,
         metadata: Option<&'a [u8]> as Nullable<Binary>,
         metadata_key_id: Option<IdText> as Nullable<Text>,
         metadata_revision: Option<i64> as Nullable<BigInt>,
@@ -165,7 +166,7 @@ impl<DB: Backend> QueryFragment<DB> for Never {
     }
 }
 
-/// An expiry as its column holds it: NULL stands for one that nobody has read yet.
+/// An expiry as its column holds it.
 pub(crate) fn expiry_column(expires_at: Option<Timestamp>) -> i64 {
     expires_at.map_or(NEVER, Timestamp::as_millis)
 }
@@ -181,13 +182,14 @@ impl<'a> NewCredential<'a> {
             version: save.version,
             created_at: now.as_millis(),
             updated_at: now.as_millis(),
+            version_created_at: now.as_millis(),
             key_id: save.sealed.key.text(),
             information: save.sealed.information.as_bytes(),
             revision: 1,
             highest_version: save.version,
             expires_at: expiry_column(save.expires_at),
-            vend: save.description.rule.vend.as_str(),
-            vend_code: save.description.rule.code.as_ref().map(|code| code.as_bytes().as_slice()),
+            vend: save.description.vend.as_str(),
+            code: save.code.as_bytes().as_slice(),
             metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
             metadata_key_id: metadata.map(|metadata| metadata.key.text()),
             metadata_revision: metadata.map(|metadata| metadata.revision),

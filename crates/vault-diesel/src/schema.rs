@@ -9,7 +9,7 @@ diesel::table! {
         wrapped -> Binary,
         canary -> Binary,
         created_at -> BigInt,
-        restore_epoch -> Nullable<BigInt>,
+        restore_epoch -> BigInt,
     }
 }
 
@@ -84,8 +84,8 @@ diesel::table! {
         seed_id -> Text,
         seed -> Binary,
         created_at -> BigInt,
-        passcode_enrolled_at -> Nullable<BigInt>,
-        grant_key_id -> Nullable<Text>,
+        passcode_enrolled_at -> BigInt,
+        grant_key_id -> Text,
     }
 }
 
@@ -137,7 +137,7 @@ diesel::table! {
         grant_digest -> Binary,
         password -> Binary,
         seed -> Binary,
-        grant_key_id -> Nullable<Text>,
+        grant_key_id -> Text,
     }
 }
 
@@ -190,7 +190,7 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         state -> Nullable<Text>,
-        digest_key_id -> Nullable<Text>,
+        digest_key_id -> Text,
     }
 }
 
@@ -248,10 +248,10 @@ diesel::table! {
         revision -> BigInt,
         highest_version -> BigInt,
         staged_version -> Nullable<BigInt>,
-        version_created_at -> Nullable<BigInt>,
-        expires_at -> Nullable<BigInt>,
+        version_created_at -> BigInt,
+        expires_at -> BigInt,
         vend -> Text,
-        vend_code -> Nullable<Binary>,
+        code -> Binary,
         metadata -> Nullable<Binary>,
         metadata_key_id -> Nullable<Text>,
         metadata_revision -> Nullable<BigInt>,
@@ -330,7 +330,7 @@ diesel::table! {
 }
 
 diesel::table! {
-    credential_secrets (organization_id, id) {
+    credential_secrets (id, organization_id) {
         organization_id -> Text,
         id -> Text,
         data_key -> Binary,
@@ -366,7 +366,7 @@ diesel::table! {
         version -> BigInt,
         created_at -> BigInt,
         last_used_at -> Nullable<BigInt>,
-        digest_key_id -> Nullable<Text>,
+        digest_key_id -> Text,
     }
 }
 

@@ -175,15 +175,14 @@ impl BytesForm for Digest {
 #[derive(Clone, Debug, Queryable)]
 pub(crate) struct CodeColumns {
     code: Read<Digest>,
-    key: Option<Read<KeyId>>,
+    key: Read<KeyId>,
 }
 
 impl CodeColumns {
     /// The code.
     pub(crate) fn sound(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowCode, Failure> {
         let code = self.code.sound(table, id, flaw)?;
-        let missing = || Failure::damaged(table, id.to_string(), flaw);
-        Ok(RowCode { key: self.key.ok_or_else(missing)?.sound(table, id, flaw)?, code })
+        Ok(RowCode { key: self.key.sound(table, id, flaw)?, code })
     }
 }
 

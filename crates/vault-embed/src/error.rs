@@ -106,6 +106,17 @@ pub enum OpeningError {
         /// The unknown version.
         version: String,
     },
+    /// A build from before the first release made the schema.
+    #[error(
+        "the database {database} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. \
+         Create a new vault with another data directory or database"
+    )]
+    UnreleasedSchema {
+        /// The database.
+        database: String,
+        /// Its version.
+        version: String,
+    },
     /// The root key is refused.
     #[error(transparent)]
     RootKey(#[from] RootKeyError),

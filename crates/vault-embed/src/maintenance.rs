@@ -1,23 +1,21 @@
-//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded, the expiry of
-//! older credentials read, audit entries sealed.
+//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded, audit
+//! entries sealed.
 
 use crate::anchor::{Anchored, FollowError};
 use crate::vault::OpenVault;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 use vault_core::port::KeyedDigester;
-use vault_core::usecase::{Accounts, Operator, Vault};
+use vault_core::usecase::{Accounts, Operator};
 
 /// How often expired rows are deleted.
 const EXPIRED_EVERY: Duration = Duration::from_secs(60);
 /// How long a round of deleting may take: a tenth of the time, in milliseconds.
 const EXPIRED_MILLIS: i64 = 6_000;
-/// How long expiries are read at a time.
-const READ_FOR: Duration = Duration::from_secs(6);
 /// How often counted acts are recorded.
 const TALLY_EVERY: Duration = Duration::from_secs(5);
 /// How often new audit entries are put into a checkpoint, and the anchor follows.
@@ -38,7 +36,7 @@ impl Maintenance {
     pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
         let sealing = keep_sealed(vault.operator(), vault.anchored.clone(), vault.ports.digester.clone());
-        let rest = work(vault.operator(), vault.accounts(), vault.vault(), ends);
+        let rest = work(vault.operator(), vault.accounts(), ends);
         let task = tokio::spawn(async {
             // Beside each other: deleting expired rows may take seconds.
             tokio::select! {
@@ -90,8 +88,7 @@ pub(crate) async fn seal(operator: &Operator, anchored: Option<&Anchored>, milli
     }
 }
 
-async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: oneshot::Receiver<()>) {
-    let mut unread = true;
+async fn work(operator: Operator, accounts: Accounts, mut ends: oneshot::Receiver<()>) {
     let mut delete_expired = tokio::time::interval(EXPIRED_EVERY);
     let mut record = tokio::time::interval(TALLY_EVERY);
     loop {
@@ -109,9 +106,6 @@ async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: on
                     let error = error as &dyn Error;
                     tracing::warn!(error, "expired {} were not deleted; the next attempt is in a minute", expired.as_str());
                 }
-                if unread {
-                    unread = read_expiries(&vault).await;
-                }
             }
             _ = record.tick() => {
                 if let Err(error) = operator.record_counts(false).await {
@@ -123,22 +117,4 @@ async fn work(operator: Operator, accounts: Accounts, vault: Vault, mut ends: on
             }
         }
     }
-}
-
-/// Reads the expiry of credentials that were saved before expiries were stored, for as long as a round may take. Whether there
-/// may be more.
-async fn read_expiries(vault: &Vault) -> bool {
-    let began = Instant::now();
-    while began.elapsed() < READ_FOR {
-        match vault.read_expiries().await {
-            Ok(true) => {}
-            Ok(false) => return false,
-            Err(error) => {
-                let error = &error as &dyn Error;
-                tracing::warn!(error, "expiries of older credentials were not read; the next attempt is in a minute");
-                return true;
-            }
-        }
-    }
-    true
 }

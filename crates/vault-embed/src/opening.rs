@@ -60,6 +60,7 @@ pub struct Opening {
     progress: Option<Progress>,
     maintenance: bool,
     anchor: Option<AnchorSetting>,
+    page_cache: u32,
 }
 
 /// As [`Opening`]; returns the vault and, separately, the opener that decrypts the data of its credentials.
@@ -86,6 +87,7 @@ impl Opening {
             progress: None,
             maintenance: true,
             anchor: None,
+            page_cache: SqliteSettings::PAGE_CACHE,
         }
     }
 
@@ -116,6 +118,12 @@ impl Opening {
     /// refused, unless it is to be adopted as it is.
     pub fn anchor(self, path: impl Into<PathBuf>, adopt: bool) -> Self {
         Self { anchor: Some(AnchorSetting { path: path.into(), adopt }), ..self }
+    }
+
+    /// How many MiB of an embedded database's pages the writer keeps in memory, at least 1; by default 64. More makes deletions and
+    /// replacements in a large vault cheaper. The memory is taken as pages are read.
+    pub fn page_cache(self, mebibytes: u32) -> Self {
+        Self { page_cache: mebibytes, ..self }
     }
 
     /// Without the background maintenance, for short-lived processes.
@@ -170,7 +178,8 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor } = self;
+        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor, page_cache } =
+            self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
@@ -179,7 +188,7 @@ impl Opening {
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
-        let run = Run { surroundings, database: &database, first_run, creates: mode != Mode::Open };
+        let run = Run { surroundings, database: &database, first_run, creates: mode != Mode::Open, page_cache };
 
         let (opened, root, lock) = match &database.0 {
             Kind::Sqlite(path) => {
@@ -210,8 +219,14 @@ impl Opening {
         let keep_lock = server.is_some();
 
         let schema = opened.store.schema_state().await?;
-        if let SchemaState::Newer(version) = schema {
-            return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+        match schema {
+            SchemaState::Newer(version) => {
+                return Err(OpeningError::NewerSchema { database: database.to_string(), version });
+            }
+            SchemaState::Unreleased(version) => {
+                return Err(OpeningError::UnreleasedSchema { database: database.to_string(), version });
+            }
+            SchemaState::Empty | SchemaState::Pending(_) | SchemaState::Current => {}
         }
         let instance = match schema {
             SchemaState::Empty => None,
@@ -284,6 +299,7 @@ struct Run<'a> {
     database: &'a Database,
     first_run: FirstRun,
     creates: bool,
+    page_cache: u32,
 }
 
 type Proven = (Arc<dyn KeyWrapper>, Keyring, Vec<Migration>);
@@ -319,7 +335,7 @@ impl Run<'_> {
         if found.state == FileState::Present {
             let root = self.load(root_key)?;
             let key = key_file.load(&*root).await?;
-            return Ok((open_sqlite(path, key, false).await?, Root::Loaded(root)));
+            return Ok((open_sqlite(path, key, (false, self.page_cache)).await?, Root::Loaded(root)));
         }
         let interrupted = self.creates && self.first_run.was_interrupted()?;
         match found.state {
@@ -336,7 +352,7 @@ impl Run<'_> {
             true => key_file.load(&*root).await?,
             false => key_file.create(&*root, &**entropy).await?,
         };
-        Ok((open_sqlite(path, key, true).await?, Root::Loaded(root)))
+        Ok((open_sqlite(path, key, (true, self.page_cache)).await?, Root::Loaded(root)))
     }
 
     /// Proves the root key of a vault that exists, then applies migrations if asked to.
@@ -456,9 +472,15 @@ fn lost(database: &Path, state: &'static str) -> OpeningError {
     OpeningError::DatabaseLost { database: database.to_owned(), state }
 }
 
-async fn open_sqlite(path: &Path, key: DatabaseKey, create: bool) -> Result<OpenStore, OpeningError> {
+/// Opens the file: whether to make it, and how many MiB of pages the writer keeps.
+async fn open_sqlite(
+    path: &Path,
+    key: DatabaseKey,
+    (create, page_cache): (bool, u32),
+) -> Result<OpenStore, OpeningError> {
     let bytes = key.expose_bytes(); // handed to the database adapter
-    let settings = SqliteSettings { create, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
+    let settings =
+        SqliteSettings { create, page_cache, ..SqliteSettings::new(path.to_owned(), SqliteKey::from_bytes(bytes)) };
     let store = tokio::task::spawn_blocking(move || SqliteStore::open(settings)).await;
     let store = store.map_err(|_| OpeningError::Cancelled)??;
     Ok(OpenStore { store: Store::Sqlite(store), database_key: Some(Arc::new(key)) })

@@ -107,9 +107,7 @@ impl From<Refusal> for ProblemResponse {
             refusal @ Refusal::TypeDiffers(_) => {
                 Self::fields(vec![FieldError::new("/data", FieldCode::NotAllowed, refusal.to_string())])
             }
-            refusal @ (Refusal::NoShortForm(_) | Refusal::ReplaceFirst) => {
-                Self::new(Code::Conflict, capitalized(&refusal.to_string()))
-            }
+            refusal @ Refusal::NoShortForm(_) => Self::new(Code::Conflict, capitalized(&refusal.to_string())),
             Refusal::ChecksUnavailable => Self::malformed(
                 "This server does not check saved credentials: it runs without --recheck-every and --verify-on-save.",
             ),

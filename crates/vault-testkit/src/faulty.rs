@@ -196,9 +196,6 @@ ports! {
         match_credential(command: Command<MatchCredential>) -> StoredCredential;
         request_check(command: Command<RequestCheck>) -> ();
         list_uses(query: List<UsePosition, (OrganizationId, CredentialId)>) -> Option<Vec<CredentialUse>>;
-        unread_expiries(limit: usize) -> Vec<UnreadExpiry>;
-    } + {
-        note_expiry(read: &UnreadExpiry, expires_at: Option<Timestamp>) -> ();
     }
     FreezeRepository {
         freeze_namespace(command: Command<FreezeNamespace>) -> Option<Freezing>;

@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
-use vault_core::activation::{Activation, SignedRule};
+use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::hourly::HourlyLimit;
@@ -34,7 +34,7 @@ use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegrati
 use vault_core::invitation::Invitation;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{CheckRound, CredentialUse, StoreError};
+use vault_core::port::{CheckRound, CredentialUse, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential};
 use vault_core::time::Timestamp;
@@ -272,12 +272,12 @@ impl MemoryStore {
         true
     }
 
-    /// Changes what a credential's row says of its forms, as somebody who writes to the database might. `false`: no such
+    /// Changes what a credential's row says, as somebody who writes to the database might. `false`: no such
     /// credential.
-    pub fn tamper_with_rule(&self, id: CredentialId, change: impl FnOnce(&mut SignedRule)) -> bool {
+    pub fn tamper_with_row(&self, id: CredentialId, change: impl FnOnce(&mut StoredCredential)) -> bool {
         let state = &mut lock(&self.inner).state;
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
-        change(&mut row.stored.rule);
+        change(&mut row.stored);
         true
     }
 

@@ -72,12 +72,11 @@ impl Opener for Stale {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
-        ruled: bool,
     ) -> Result<CredentialData, SealError> {
         if self.is_unknown() {
             return Err(unknown(context));
         }
-        self.sealer.open(context, namespace, kind, sealed, ruled).await
+        self.sealer.open(context, namespace, kind, sealed).await
     }
 }
 

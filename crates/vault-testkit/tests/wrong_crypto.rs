@@ -213,11 +213,10 @@ impl Opener for Around<SealingPorts> {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
-        ruled: bool,
     ) -> Result<CredentialData, SealError> {
         let kind = if self.wrong == Wrong::AnyType { CredentialType::DirectLink } else { kind };
         let (context, namespace) = (self.place(context), self.namespace(namespace));
-        let opened = self.right.opener.open(context, &namespace, kind, sealed, ruled).await;
+        let opened = self.right.opener.open(context, &namespace, kind, sealed).await;
         match opened {
             Err(_) if self.wrong == Wrong::TellsWhatItRead => {
                 Err(SealError::Fault(String::from_utf8_lossy(sealed.data.as_bytes()).into()))
@@ -584,7 +583,6 @@ fakes_fail! {
         nothing_is_sealed_twice_alike
         no_plaintext_is_in_what_is_sealed
         another_deployment_opens_nothing
-        data_of_a_row_without_its_rule_opens_no_more
     }
     keyed {
         no_code_is_another_deployments

@@ -95,6 +95,7 @@ fn failure(error: MoveError, target: &str) -> Failure {
             | TransferError::OtherVault(_)
             | TransferError::OlderSchema(_)
             | TransferError::NewerSchema(_)
+            | TransferError::UnreleasedSchema(_)
             | TransferError::Tables(_),
         ) => format!("{UNCHANGED}. Create an empty database for this vault and run the command again with its URL"),
         MoveError::Transfer(TransferError::Differs { .. }) => format!(

@@ -187,6 +187,10 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = value::seconds(0_i64, TEN_YEARS))]
     pub(crate) inspect_every: i64,
 
+    /// How many MiB of the embedded database are kept in memory for writing; more makes deletions and replacements in a large vault cheaper
+    #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value::whole(1_u32, 65_536))]
+    pub(crate) page_cache: u32,
+
     /// How long audit entries are kept; those that --audit-sink has not accepted are kept longer [default: for ever]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
     pub(crate) keep_audit: Option<i64>,

@@ -2,9 +2,6 @@
 
 use crate::check::CheckReason;
 use crate::credential::CredentialData;
-use crate::digest::{Digest, DigestPurpose};
-use crate::id::{CredentialId, OrganizationId};
-use crate::port::KeyedDigester;
 
 /// The form that an integration asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -98,54 +95,6 @@ impl VendRule {
             Self::Short => VendMode::Short,
         }
     }
-}
-
-/// A credential's rule as its row says it, with a code: whoever can only write the database cannot lift it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SignedRule {
-    /// The rule.
-    pub vend: VendRule,
-    /// The code over organization, credential and rule. `None`: the row is older than rules, which only data that is
-    /// older than rules may be; the [`Opener`](crate::port::Opener) sees to that.
-    pub code: Option<Digest>,
-}
-
-impl SignedRule {
-    /// The rule of a row that is older than rules.
-    pub const UNSIGNED: Self = Self { vend: VendRule::Any, code: None };
-
-    /// The rule with its code.
-    pub fn sign(
-        digester: &dyn KeyedDigester,
-        organization: OrganizationId,
-        credential: CredentialId,
-        vend: VendRule,
-    ) -> Self {
-        Self { vend, code: Some(code(digester, organization, credential, vend)) }
-    }
-
-    /// Whether the row says what was signed.
-    pub fn is_sound(
-        &self,
-        digester: &dyn KeyedDigester,
-        organization: OrganizationId,
-        credential: CredentialId,
-    ) -> bool {
-        match self.code {
-            Some(signed) => signed == code(digester, organization, credential, self.vend),
-            None => self.vend == VendRule::Any,
-        }
-    }
-}
-
-fn code(
-    digester: &dyn KeyedDigester,
-    organization: OrganizationId,
-    credential: CredentialId,
-    vend: VendRule,
-) -> Digest {
-    let parts = [organization.as_bytes().as_slice(), credential.as_bytes(), vend.as_str().as_bytes()];
-    digester.digest(DigestPurpose::VendRule, &parts)
 }
 
 /// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.

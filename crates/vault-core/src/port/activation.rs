@@ -1,10 +1,10 @@
 //! Activations in the store.
 
-use super::{AuditLog, StoreError};
-use crate::activation::{Activation, HandOutRefusal, HandedOut, Purpose, SignedRule, VendMode};
+use super::{AuditLog, KeyedDigester, StoreError};
+use crate::activation::{Activation, HandOutRefusal, HandedOut, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::credential::{CredentialType, LastCheck};
+use crate::credential::{CredentialState, CredentialType, LastCheck};
 use crate::digest::Digest;
 use crate::id::{ActivationId, CredentialId, OrganizationId};
 use crate::integration::{IntegrationPrincipal, StoredIntegration};
@@ -48,14 +48,40 @@ pub struct TakenCredential {
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
-    /// Its version.
+    /// The version that was taken.
     pub version: i64,
     /// Its sealed parts.
     pub sealed: SealedCredential,
     /// In which forms it may be handed out.
-    pub rule: SignedRule,
+    pub vend: VendRule,
+    /// The current version.
+    pub current: i64,
+    /// The staged version, if there is one.
+    pub staged: Option<i64>,
+    /// How many changes clients have made to it, the save included.
+    pub revision: i64,
+    /// The revision that made its labels, description and declared expiries, if there are any.
+    pub metadata_revision: Option<i64>,
+    /// The [code](CredentialState::code) over the row.
+    pub code: Digest,
     /// When it was last activated, to the minute.
     pub last_activated_at: Option<Timestamp>,
+}
+
+impl TakenCredential {
+    /// Whether the row, in `namespace`, says what its code covers.
+    pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId, namespace: &Namespace) -> bool {
+        let state = CredentialState {
+            kind: self.kind,
+            namespace,
+            vend: self.vend,
+            version: self.current,
+            staged: self.staged,
+            revision: self.revision,
+            metadata_revision: self.metadata_revision,
+        };
+        self.code == state.code(digester, organization, self.id)
+    }
 }
 
 /// How long an activation side that took checks counts as there, in seconds.

@@ -1,9 +1,9 @@
 //! Credentials in the store.
 
-use super::{AuditLog, Find, KeyRepository, List, StoreError};
-use crate::activation::{Purpose, SignedRule, VendedForm};
+use super::{AuditLog, Find, KeyRepository, KeyedDigester, List, StoreError};
+use crate::activation::{Purpose, VendRule, VendedForm};
 use crate::command::Command;
-use crate::credential::{CredentialType, Health, HealthState, LastCheck, Superseded};
+use crate::credential::{CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded};
 use crate::digest::Digest;
 use crate::error::Refusal;
 use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
@@ -42,6 +42,8 @@ pub struct SaveCredential {
     pub sealed: SealedCredential,
     /// What is said of it.
     pub description: StoredMetadata,
+    /// The [code](CredentialState::code) over the row, whose revision is 1.
+    pub code: Digest,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
     /// The idempotency key, if one was given.
@@ -57,6 +59,26 @@ impl SaveCredential {
     }
 }
 
+impl StoredCredential {
+    /// What the row says.
+    pub fn state(&self) -> CredentialState<'_> {
+        CredentialState {
+            kind: self.kind,
+            namespace: &self.namespace,
+            vend: self.vend,
+            version: self.version,
+            staged: self.staged,
+            revision: self.revision,
+            metadata_revision: self.metadata.as_ref().map(|metadata| metadata.revision),
+        }
+    }
+
+    /// Whether the row says what its code covers.
+    pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
+        self.code == self.state().code(digester, organization, self.id)
+    }
+}
+
 /// What is said of a credential, and what a store finds it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMetadata {
@@ -65,7 +87,7 @@ pub struct StoredMetadata {
     /// A digest of each label, in any order.
     pub labels: Vec<Digest>,
     /// In which forms it may be handed out.
-    pub rule: SignedRule,
+    pub vend: VendRule,
 }
 
 /// How many rows a filtered list looks at, at most, for one page: so many that the index entries of several labels fit
@@ -153,7 +175,9 @@ pub struct StoredCredential {
     /// warn.
     pub expires_at: Option<Timestamp>,
     /// In which forms it may be handed out.
-    pub rule: SignedRule,
+    pub vend: VendRule,
+    /// The [code](CredentialState::code) over the row.
+    pub code: Digest,
     /// Labels, description and declared expiries, sealed.
     pub metadata: Option<SealedMetadata>,
     /// What the last check of the current version found.
@@ -209,6 +233,8 @@ pub struct ChangeCredential {
     pub change: CredentialChange,
     /// What is said of it from now on; `None`: what was said before.
     pub description: Option<StoredMetadata>,
+    /// The [code](CredentialState::code) over the row after the change.
+    pub code: Digest,
     /// When it expires after the change.
     pub expires_at: Option<Timestamp>,
 }
@@ -238,6 +264,19 @@ pub enum CredentialChange {
     Destroy(i64),
     /// No version changes.
     Describe,
+}
+
+impl CredentialChange {
+    /// The current and the staged version after the change, of those before it.
+    pub fn versions_after(&self, current: i64, staged: Option<i64>) -> (i64, Option<i64>) {
+        match self {
+            Self::Replace { version, .. } => (version.number, staged),
+            Self::Stage(version) => (current, Some(version.number)),
+            Self::Promote { number, .. } => (*number, staged.filter(|staged| staged != number)),
+            Self::Destroy(number) => (current, staged.filter(|staged| staged != number)),
+            Self::Describe => (current, staged),
+        }
+    }
 }
 
 /// Counts a comparison, and reads what to compare with.
@@ -287,15 +326,6 @@ pub struct UsePosition {
     pub at: Timestamp,
     /// The activation.
     pub activation: ActivationId,
-}
-
-/// A credential whose expiry nobody has read from its information yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadExpiry {
-    /// The organization.
-    pub organization: OrganizationId,
-    /// The credential.
-    pub credential: StoredCredential,
 }
 
 /// A version to store.
@@ -385,12 +415,6 @@ pub trait CredentialRepository: Send + Sync {
         &self,
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
-
-    /// Reads up to `limit` credentials of all organizations that were saved before expiries were stored.
-    async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError>;
-
-    /// Stores the expiry of one of them, if it still has the version that it was read from.
-    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError>;
 }
 
 /// What the vault's members need of a store.

@@ -1,7 +1,7 @@
 //! How ports fail, by whose fault it is.
 
 use crate::error::Refusal;
-use crate::id::KeyId;
+use crate::id::{CredentialId, KeyId};
 use crate::principal::Denial;
 use std::error::Error as StdError;
 
@@ -75,6 +75,14 @@ pub enum SealError {
     /// A fault of the adapter, the operating system's entropy included.
     #[error("sealing failed")]
     Fault(#[source] Cause),
+}
+
+impl SealError {
+    /// The code over a credential's row is wrong: the row was changed outside the service.
+    pub(crate) fn unsound_credential(id: CredentialId) -> Self {
+        let reason = "it does not fit the row, which was changed outside the service";
+        Self::Integrity { table: "credentials", column: "code", object: id.to_string(), reason }
+    }
 }
 
 /// A password could not be hashed or verified.

@@ -5,7 +5,6 @@ use crate::audit::SealedAuditRecord;
 use crate::command::Command;
 use crate::id::{CredentialId, OrganizationId};
 use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
-use crate::time::Timestamp;
 use async_trait::async_trait;
 
 mockall::mock! {
@@ -28,8 +27,6 @@ mockall::mock! {
             &self,
             query: List<UsePosition, (OrganizationId, CredentialId)>,
         ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
-        async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError>;
-        async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError>;
     }
 
     #[async_trait]

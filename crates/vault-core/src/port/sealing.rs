@@ -139,14 +139,12 @@ pub trait InformationOpener: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {
-    /// Decrypts the data of a credential of `namespace`. `ruled`: whether the row has a
-    /// [code over its rule](crate::activation::SignedRule), without which only data opens that is older than rules.
+    /// Decrypts the data of a credential of `namespace`.
     async fn open(
         &self,
         context: CredentialContext,
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
-        ruled: bool,
     ) -> Result<CredentialData, SealError>;
 }

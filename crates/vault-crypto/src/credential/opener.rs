@@ -32,7 +32,6 @@ impl Opener for CredentialOpener {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
-        ruled: bool,
     ) -> Result<CredentialData, SealError> {
         let instance = self.keys.instance();
         let data_context = Context::data(instance, context);
@@ -47,7 +46,7 @@ impl Opener for CredentialOpener {
         let data = AeadKey::new(data_key_id, &data_key)
             .open(&data_context, &sealed.data)
             .map_err(|error| does_not_open(&data_context, error))?;
-        let data = placed::split(&data, namespace, ruled).map_err(|reason| damaged(&data_context, reason))?;
+        let data = placed::split(&data, namespace).map_err(|reason| damaged(&data_context, reason))?;
         CredentialData::from_canonical_json(kind, data)
             .map_err(|_| damaged(&data_context, "not data of the type that its row names"))
     }

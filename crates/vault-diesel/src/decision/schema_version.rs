@@ -33,6 +33,7 @@ impl Store {
     ) -> Result<usize, MigrateError> {
         let pending = match self.schema_state().await? {
             SchemaState::Newer(version) => return Err(MigrateError::Newer(version)),
+            SchemaState::Unreleased(version) => return Err(MigrateError::Unreleased(version)),
             SchemaState::Current => return Ok(0),
             SchemaState::Empty | SchemaState::Pending(_) => {
                 self.prepare().await?;

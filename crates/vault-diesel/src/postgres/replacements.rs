@@ -43,6 +43,7 @@ pub(super) struct Replacements<'a> {
     times: Vec<i64>,
     destroy_at: Vec<i64>,
     expires_at: Vec<i64>,
+    codes: Vec<&'a [u8]>,
     keys: Vec<IdText>,
     information: Vec<&'a [u8]>,
     data_keys: Vec<&'a [u8]>,
@@ -62,6 +63,7 @@ impl<'a> Replacements<'a> {
             times: Vec::new(),
             destroy_at: Vec::new(),
             expires_at: Vec::new(),
+            codes: Vec::new(),
             keys: Vec::new(),
             information: Vec::new(),
             data_keys: Vec::new(),
@@ -80,6 +82,7 @@ impl<'a> Replacements<'a> {
         self.times.push(command.now.as_millis());
         self.destroy_at.push(destroy_at.as_millis());
         self.expires_at.push(expiry_column(command.act.expires_at));
+        self.codes.push(command.act.code.as_bytes().as_slice());
         self.keys.push(sealed.key.text());
         self.information.push(sealed.information.as_bytes());
         self.data_keys.push(sealed.data_key.as_bytes());
@@ -142,7 +145,7 @@ statements! {
         "INSERT INTO credential_versions (organization_id, id, version, created_at, superseded_at, destroy_at, key_id, \
          information, data_key, data, checked_at, check_since, check_failed) \
          SELECT credentials.organization_id, credentials.id, credentials.version, \
-         COALESCE(credentials.version_created_at, credentials.created_at), new.at, new.destroy_at, credentials.key_id, \
+         credentials.version_created_at, new.at, new.destroy_at, credentials.key_id, \
          credentials.information, credential_secrets.data_key, credential_secrets.data, credentials.checked_at, \
          credentials.check_since, credentials.check_failed FROM",
         ids: Text, times: BigInt, destroy_at: BigInt;
@@ -163,9 +166,9 @@ statements! {
     /// Makes the new versions current: not checked yet.
     MakeCurrent:
         "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
-         version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, key_id = new.key_id, \
+         version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
          information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, keys: Text, information: Binary;
-        ") AS new (id, version, at, expires_at, key_id, information) \
+        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
+        ") AS new (id, version, at, expires_at, code, key_id, information) \
          WHERE credentials.id = new.id AND credentials.organization_id = ";
 }

@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
 pub(crate) struct Source {
     pub(super) path: String,
     pub(super) key: SqliteKey,
+    /// How many MiB of pages the writer keeps.
+    pub(super) page_cache: u32,
 }
 
 /// The first version that is safe for a write-ahead log with several connections.
@@ -35,9 +37,9 @@ const READER_WAIT: &str = "5000";
 const CHECKPOINT_PAGES: &str = "0";
 
 /// A setting: its name, the value to give it and the value it must then have.
-type Setting = (&'static str, &'static str, &'static str);
+type Setting<'a> = (&'static str, &'a str, &'a str);
 
-const SETTINGS: [Setting; 12] = [
+const SETTINGS: [Setting<'static>; 12] = [
     ("journal_mode", "WAL", "wal"),
     ("synchronous", "FULL", "2"),
     ("foreign_keys", "ON", "1"),
@@ -51,22 +53,28 @@ const SETTINGS: [Setting; 12] = [
     ("journal_size_limit", "67108864", "67108864"),
     ("cipher_memory_security", "OFF", "0"),
 ];
-const WRITER_SETTINGS: [Setting; 3] =
-    [("busy_timeout", "0", "0"), ("cache_size", "-16384", "-16384"), ("query_only", "OFF", "0")];
-const READER_SETTINGS: [Setting; 3] =
+const WRITER_SETTINGS: [Setting<'static>; 2] = [("busy_timeout", "0", "0"), ("query_only", "OFF", "0")];
+const READER_SETTINGS: [Setting<'static>; 3] =
     [("busy_timeout", READER_WAIT, READER_WAIT), ("cache_size", "-4096", "-4096"), ("query_only", "ON", "1")];
 
 /// Opens a connection.
 pub(crate) fn open(source: &Source, purpose: Purpose) -> Result<SqliteConnection, OpenError> {
     let mut connection = establish(source)?;
-    let own = if purpose == Purpose::Writing { WRITER_SETTINGS } else { READER_SETTINGS };
-    for (name, value, _) in SETTINGS.iter().chain(&own) {
+    // A negative size is one in KiB.
+    let cache = (-i64::from(source.page_cache.max(1)) * 1024).to_string();
+    let cache = ("cache_size", cache.as_str(), cache.as_str());
+    let (own, cache) = match purpose {
+        Purpose::Writing => (&WRITER_SETTINGS[..], Some(&cache)),
+        Purpose::Reading => (&READER_SETTINGS[..], None),
+    };
+    let all = || SETTINGS.iter().chain(own).chain(cache);
+    for (name, value, _) in all() {
         run(&mut connection, &format!("PRAGMA {name} = {value}"))?;
     }
-    for (name, _, wanted) in SETTINGS.iter().chain(&own) {
+    for (name, _, wanted) in all() {
         let found = ask(&mut connection, &format!("PRAGMA {name}"))?;
         if found != *wanted {
-            return Err(OpenError::Setting { name, found, wanted });
+            return Err(OpenError::Setting { name, found, wanted: (*wanted).to_owned() });
         }
     }
     Ok(connection)

@@ -3,7 +3,7 @@
 use super::connection::{Purpose, Source, establish, open};
 use super::decision::organization::keys;
 use super::decision::schema_version;
-use super::settings::{OpenError, SqliteKey};
+use super::settings::{OpenError, SqliteKey, SqliteSettings};
 use super::severity::{is_full, judge};
 use super::store::SqliteStore;
 use crate::failure::Failure;
@@ -96,7 +96,7 @@ impl SqliteStore {
 /// # Errors
 /// As for [`SqliteStore::copy_to`], or the file does not open under `key`.
 pub fn copy_file(path: &Path, key: SqliteKey, target: &Path, new_key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
-    copy(establish(&Source { path: text(path)?, key })?, target, new_key)
+    copy(establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?, target, new_key)
 }
 
 fn copy(mut connection: SqliteConnection, target: &Path, key: &SqliteKey) -> Result<Vec<TableRows>, CopyError> {
@@ -144,7 +144,7 @@ pub(super) fn attach(
 /// # Errors
 /// The file does not open under the key, or [`CopyError::Damaged`].
 pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError> {
-    let mut connection = establish(&Source { path: text(path)?, key })?;
+    let mut connection = establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?;
     let failed = |error: SqlError| CopyError::Damaged { path: path.to_owned(), finding: error.to_string() };
     for (check, sound) in
         [("cipher_integrity_check", &[][..]), ("integrity_check", &["ok"]), ("foreign_key_check", &[])]
@@ -158,8 +158,11 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     let rows = count_rows(&mut connection).map_err(failed)?;
     let read = async {
         let schema = compare(&schema_version::applied(&mut connection).await?);
-        // Without a schema there is nothing to read.
-        let instance = if schema == SchemaState::Empty { None } else { keys::read_instance(&mut connection).await? };
+        // Without a schema there is nothing to read, and of an unreleased one nothing is known.
+        let instance = match schema {
+            SchemaState::Empty | SchemaState::Unreleased(_) => None,
+            _ => keys::read_instance(&mut connection).await?,
+        };
         let keys = if instance.is_none() { Vec::new() } else { keys::read_instance_keys(&mut connection).await? };
         Ok(FileContent { rows, schema, instance, keys })
     };

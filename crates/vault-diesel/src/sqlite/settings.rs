@@ -53,12 +53,17 @@ pub struct SqliteSettings {
     pub readers: u32,
     /// How many decisions may wait for the writer.
     pub queue: usize,
+    /// How many MiB of pages the writer keeps in memory, at least 1.
+    pub page_cache: u32,
 }
 
 impl SqliteSettings {
-    /// Settings for a file that is there: four readers, a queue of 4,096.
+    /// What the writer keeps of the file in memory unless told otherwise, in MiB.
+    pub const PAGE_CACHE: u32 = 64;
+
+    /// Settings for a file that is there: four readers, a queue of 4,096, a page cache of [`Self::PAGE_CACHE`].
     pub const fn new(path: PathBuf, key: SqliteKey) -> Self {
-        Self { path, key, create: false, readers: 4, queue: 4_096 }
+        Self { path, key, create: false, readers: 4, queue: 4_096, page_cache: Self::PAGE_CACHE }
     }
 }
 
@@ -96,7 +101,7 @@ pub enum OpenError {
         /// What it is.
         found: String,
         /// What it must be.
-        wanted: &'static str,
+        wanted: String,
     },
     /// The file cannot be reached.
     #[error("cannot access the database file")]

@@ -50,7 +50,7 @@ impl SqliteStore {
     /// The file is not there, lies where it may not, does not open under the key, or a setting does not take.
     pub fn open(settings: SqliteSettings) -> Result<Arc<Self>, OpenError> {
         let path = prepare(&settings.path, settings.create)?;
-        let source = Arc::new(Source { path, key: settings.key });
+        let source = Arc::new(Source { path, key: settings.key, page_cache: settings.page_cache });
         let connection = open(&source, Purpose::Writing)?;
         let (queue, waiting) = mpsc::channel(settings.queue.max(1));
         let (tell, failure) = watch::channel(false);

@@ -20,7 +20,11 @@ fn key() -> SqliteKey {
 }
 
 fn source(folder: &tempfile::TempDir) -> Source {
-    Source { path: folder.path().join("db").to_str().unwrap().to_owned(), key: key() }
+    Source {
+        path: folder.path().join("db").to_str().unwrap().to_owned(),
+        key: key(),
+        page_cache: SqliteSettings::PAGE_CACHE,
+    }
 }
 
 #[test]

@@ -94,6 +94,11 @@ pub enum TransferError {
     /// A newer build made the target's schema.
     #[error("the target database has schema version {0}, which this program does not know")]
     NewerSchema(String),
+    /// A build from before the first release made the target's schema.
+    #[error(
+        "the target database has schema version {0}, made by a build from before OrgVault 0.1.0, which no release reads"
+    )]
+    UnreleasedSchema(String),
     /// The target's tables are not those of the embedded database.
     #[error("table {0} is not the same in both databases")]
     Tables(String),

@@ -63,6 +63,7 @@ impl Transfer {
         };
         match migration::compare(&versions) {
             SchemaState::Newer(version) => return Err(TransferError::NewerSchema(version)),
+            SchemaState::Unreleased(version) => return Err(TransferError::UnreleasedSchema(version)),
             SchemaState::Pending(count) => return Err(TransferError::OlderSchema(count)),
             SchemaState::Current => {}
             SchemaState::Empty => {

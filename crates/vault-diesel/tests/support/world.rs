@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use vault_core::Command;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, RowCode};
@@ -269,11 +269,8 @@ impl World {
                 data: Blob::from_bytes(vec![2; 302]),
                 information: Blob::from_bytes(vec![3; 302]),
             },
-            description: StoredMetadata {
-                metadata: None,
-                labels: Vec::new(),
-                rule: SignedRule { vend: VendRule::Any, code: Some(Digest::from_bytes([5; 32])) },
-            },
+            description: StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any },
+            code: Digest::from_bytes([5; 32]),
             expires_at: None,
             idempotency: None,
             limit: 10_000_000,
@@ -288,7 +285,8 @@ impl World {
         let SaveCredential { organization, sealed, .. } = self.save().act;
         let version = NewVersion { number: revision + 1, sealed, idempotency: None, destroyed: Vec::new() };
         let change = CredentialChange::Replace { version, destroy_at: self.now().plus_seconds(3_600) };
-        let act = ChangeCredential { organization, id, revision, change, description: None, expires_at: None };
+        let code = Digest::from_bytes([6; 32]);
+        let act = ChangeCredential { organization, id, revision, change, description: None, code, expires_at: None };
         let actor = Actor::Account(self.account, self.session);
         let audit = self.audit(actor, AuditAction::CredentialReplaced, Subject::Credential(id));
         Command { principal: self.principal(), now: self.now(), audit, act }

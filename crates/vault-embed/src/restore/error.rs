@@ -45,6 +45,17 @@ pub enum RestoreError {
         /// The unknown version.
         version: String,
     },
+    /// A build from before the first release made the backup.
+    #[error(
+        "backup {} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. Use another \
+         backup", .backup.display()
+    )]
+    UnreleasedSchema {
+        /// The backup.
+        backup: PathBuf,
+        /// Its version.
+        version: String,
+    },
     /// The database in the backup is damaged.
     #[error("backup {} is damaged. Use another backup", .backup.display())]
     Damaged {

@@ -169,8 +169,13 @@ impl Run<'_> {
         let (file, key) = (unpacked.clone(), SqliteKey::from_bytes(self.key.expose_bytes())); // handed to the database
         let content = tokio::task::spawn_blocking(move || check_file(&file, key)).await;
         let content = content.map_err(|_| RestoreError::Cancelled)?.map_err(damaged)?;
-        if let SchemaState::Newer(version) = content.schema {
-            return Err(RestoreError::NewerSchema { backup: self.archive.path.clone(), version });
+        let backup = || self.archive.path.clone();
+        match content.schema {
+            SchemaState::Newer(version) => return Err(RestoreError::NewerSchema { backup: backup(), version }),
+            SchemaState::Unreleased(version) => {
+                return Err(RestoreError::UnreleasedSchema { backup: backup(), version });
+            }
+            SchemaState::Empty | SchemaState::Pending(_) | SchemaState::Current => {}
         }
         let no_instance = || CopyError::Damaged { path: unpacked.clone(), finding: "it has no vault".into() };
         let instance = content.instance.ok_or_else(|| damaged(no_instance()))?;

@@ -88,7 +88,12 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
             kind: command.kind,
             version: 1,
             sealed: command.sealed,
-            rule: command.description.rule,
+            vend: command.description.vend,
+            current: 1,
+            staged: None,
+            revision: 1,
+            metadata_revision: None,
+            code: command.code,
             last_activated_at: None,
         })
         .collect();

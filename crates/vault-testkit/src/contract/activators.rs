@@ -1,6 +1,7 @@
 //! A world's integrations, and what they ask for.
 
 use super::ActivationSubject;
+use super::idempotency::digest;
 use super::tools::namespace;
 use super::world::{NO_LIMIT, World};
 use crate::crypto::FakeDigester;
@@ -338,7 +339,8 @@ impl<'a> Activators<'a> {
         description: Option<StoredMetadata>,
     ) {
         let (organization, expires_at) = (self.organization, None);
-        let act = ChangeCredential { organization, id, revision, change, description, expires_at };
+        let act =
+            ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
         let command = self.command(&self.embedder(), AuditAction::CredentialReplaced, act);
         self.suite.change_credential(command).await;
     }

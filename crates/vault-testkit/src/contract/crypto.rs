@@ -124,7 +124,6 @@ macro_rules! sealing_contract {
                 nothing_is_sealed_twice_alike
                 no_plaintext_is_in_what_is_sealed
                 another_deployment_opens_nothing
-                data_of_a_row_without_its_rule_opens_no_more
             }
         }
     };

@@ -7,7 +7,7 @@ use super::idempotency::digest;
 use super::tools::{namespace, with};
 use super::world::undescribed;
 use std::sync::Arc;
-use vault_core::activation::{Activation, HandOutRefusal, SignedRule, VendRule, VendedForm};
+use vault_core::activation::{Activation, HandOutRefusal, VendRule, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap};
 use vault_core::organization::OrganizationState;
@@ -117,8 +117,7 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let principal = world.activator(&world.integration().await);
     let id = world.saved_in("contract").await.id;
     let (begun, _) = world.activate(&principal, "contract").await;
-    let rule = SignedRule { vend: VendRule::Short, code: Some(digest("short")) };
-    let ruled = StoredMetadata { rule, ..undescribed() };
+    let ruled = StoredMetadata { vend: VendRule::Short, ..undescribed() };
     world.change_credential(id, 1, CredentialChange::Describe, Some(ruled)).await;
     let raw = world.hand_out(&principal, "contract", begun, &[id]);
     assert_eq!(world.store.hand_out(raw).await.unwrap(), Some(HandOutRefusal::Changed));

@@ -5,7 +5,7 @@ use super::idempotency::digest;
 use super::tools::{Settled as _, blob, paged, race, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::audit::AuditAction;
 use vault_core::hourly::{HOUR_SECONDS, HourlyLimit};
 use vault_core::id::CredentialId;
@@ -47,6 +47,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
             revision: read.current.revision,
             change: CredentialChange::Describe,
             description: Some(description),
+            code: digest("described"),
             expires_at: Some(self.now()),
         };
         self.command(principal, AuditAction::CredentialDescribed, act)
@@ -83,7 +84,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     let description = StoredMetadata {
         metadata: Some(sealed.clone()),
         labels: vec![digest("b"), digest("c")],
-        rule: SignedRule { vend: VendRule::Short, code: Some(digest("short")) },
+        vend: VendRule::Short,
     };
     let expires_at = world.now();
     let change = || world.described(&principal, &read, description.clone());
@@ -91,7 +92,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     assert_eq!(world.store.change_credential(change()).await.decided(), Err(Refusal::Changed));
     let mut expected = read.current.clone();
     (expected.revision, expected.updated_at, expected.expires_at) = (2, expires_at, Some(expires_at));
-    (expected.metadata, expected.rule) = (Some(sealed), description.rule);
+    (expected.metadata, expected.vend, expected.code) = (Some(sealed), description.vend, digest("described"));
     assert_eq!(world.versions(&principal, id).await.current, expected);
     for (label, found) in [("a", vec![]), ("b", vec![id]), ("c", vec![id])] {
         assert_eq!(world.page(world.labelled(&principal, &[label])).await, found, "{label}");
@@ -99,7 +100,8 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     // A change of the versions alone leaves it as it is.
     let read = world.versions(&principal, id).await;
     let read = world.changed(&principal, &read, world.replacement(&read)).await;
-    assert_eq!((read.current.rule, read.current.metadata), (expected.rule, expected.metadata));
+    assert_eq!((read.current.vend, read.current.metadata), (expected.vend, expected.metadata));
+    assert_eq!(read.current.code, digest("changed"));
     assert_eq!(world.page(world.labelled(&principal, &["b", "c"])).await, [id]);
     assert_eq!(world.audited(AuditAction::CredentialDescribed).await, 1);
 }

@@ -433,6 +433,7 @@ impl<'a> Clients<'a> {
                     revision,
                     change: CredentialChange::Replace { version, destroy_at: world.destroy_at() },
                     description: None,
+                    code: digest("changed"),
                     expires_at: None,
                 };
                 let command = world.command(&user(1), AuditAction::CredentialReplaced, act);

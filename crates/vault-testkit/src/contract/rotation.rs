@@ -1,6 +1,7 @@
 //! Cases of [`KeyRotation`](vault_core::port::KeyRotation).
 
 use super::ContractStore;
+use super::idempotency::digest;
 use super::tools::{Settled as _, blob, paged, race, with};
 use super::world::{World, undescribed};
 use std::sync::Arc;
@@ -74,6 +75,7 @@ impl World<'_> {
             revision: read.current.revision,
             change,
             description,
+            code: digest("changed"),
             expires_at: None,
         };
         self.command(principal, AuditAction::CredentialReplaced, act)

@@ -1,9 +1,8 @@
 //! Cases of sealing that only something that encrypts passes.
 
 use super::crypto::SealingSubject;
-use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged, namespace};
-use vault_core::credential::CredentialType;
-use vault_core::port::{CredentialContext, SealedContent};
+use super::sealing::{Deployment, INFORMATION, LINK, METADATA, is_damaged};
+use vault_core::port::SealedContent;
 use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
 
 /// The parts of a version that are sealed.
@@ -101,15 +100,4 @@ pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl Asyn
     assert!(intruder.open(place, &sealed).await.is_err());
     assert!(intruder.list(place, &sealed).await.is_err());
     assert!(intruder.read(place, &said).await.is_err());
-}
-
-/// Data that was sealed since there are rules opens only for a row that has the code over its rule: taking the code away
-/// takes no rule away.
-pub async fn data_of_a_row_without_its_rule_opens_no_more<S: SealingSubject>(make: impl AsyncFn() -> S) {
-    let deployment = Deployment::new(&make).await;
-    let place: CredentialContext = deployment.place().await;
-    let sealed = deployment.seal(place).await;
-    let opener = &deployment.ports.opener;
-    assert!(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, true).await.is_ok());
-    assert!(is_damaged(opener.open(place, &namespace(), CredentialType::DirectLink, &sealed, false).await));
 }

@@ -125,7 +125,7 @@ impl SealingPorts {
         place: CredentialContext,
         sealed: &SealedCredential,
     ) -> Result<CredentialData, SealError> {
-        self.opener.open(place, &namespace(), CredentialType::DirectLink, sealed, true).await
+        self.opener.open(place, &namespace(), CredentialType::DirectLink, sealed).await
     }
 
     pub(super) async fn list(
@@ -171,7 +171,7 @@ pub async fn what_is_sealed_opens<S: SealingSubject>(make: impl AsyncFn() -> S) 
     assert_eq!(ports.open(place, &sealed).await.unwrap().to_canonical_json().expose(), LINK);
     assert_eq!(ports.list(place, &sealed).await.unwrap().as_json(), INFORMATION);
     assert_eq!(ports.read(place, &said).await.unwrap(), Metadata::from_json(METADATA).unwrap());
-    assert!(is_damaged(ports.opener.open(place, &namespace(), CredentialType::S3, &sealed, true).await));
+    assert!(is_damaged(ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await));
 }
 
 /// The key is the one that is named; another organization's, or nobody's, is refused.
@@ -213,7 +213,7 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
         assert!(is_damaged(ports.list(other, &renamed).await), "{other:?}");
     }
     for other in ["Imports", "imports/a", "import"].map(super::tools::namespace) {
-        let opened = ports.opener.open(place, &other, CredentialType::DirectLink, &sealed, true).await;
+        let opened = ports.opener.open(place, &other, CredentialType::DirectLink, &sealed).await;
         assert!(is_damaged(opened), "{other}");
     }
     // Parts of two versions of one credential do not mix.
@@ -378,7 +378,7 @@ pub async fn no_secret_is_in_an_error<S: SealingSubject>(make: impl AsyncFn() ->
     let sealed = deployment.seal(place).await;
     let elsewhere = deployment.beside(place);
     let ports = &deployment.ports;
-    let another_type = ports.opener.open(place, &namespace(), CredentialType::S3, &sealed, true).await;
+    let another_type = ports.opener.open(place, &namespace(), CredentialType::S3, &sealed).await;
     let truncated = vault_core::sealed::Blob::from_bytes(sealed.data.as_bytes()[..20].to_vec());
     let damaged = SealedCredential { data: truncated, ..sealed.clone() };
     let unknown = KeyId::from_uuid(deployment.world(place.organization).ids.random());

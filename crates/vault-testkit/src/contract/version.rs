@@ -49,7 +49,8 @@ impl<S: ?Sized> World<'_, S> {
         };
         let (organization, id, revision) = (self.organization, read.current.id, read.current.revision);
         let (description, expires_at) = (None, read.current.expires_at);
-        let act = ChangeCredential { organization, id, revision, change, description, expires_at };
+        let act =
+            ChangeCredential { organization, id, revision, change, description, code: digest("changed"), expires_at };
         self.command(principal, action, act)
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use vault_core::Command;
 use vault_core::account::{Account, AccountGrant, AccountState, SignedAccount};
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
 use vault_core::digest::{Digest, DigestPurpose};
@@ -474,6 +474,7 @@ impl<'a, S: ?Sized> World<'a, S> {
                 information: blob(&format!("information on {id}")),
             },
             description: undescribed(),
+            code: digest("saved"),
             expires_at: None,
             idempotency: None,
             limit: NO_LIMIT,
@@ -536,6 +537,5 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
 
 /// Nothing is said of a credential.
 pub(super) fn undescribed() -> StoredMetadata {
-    let rule = SignedRule { vend: VendRule::Any, code: Some(digest("rule")) };
-    StoredMetadata { metadata: None, labels: Vec::new(), rule }
+    StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any }
 }

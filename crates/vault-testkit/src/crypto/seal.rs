@@ -214,7 +214,6 @@ impl Opener for PlainSealer {
         namespace: &Namespace,
         kind: CredentialType,
         sealed: &SealedCredential,
-        _ruled: bool,
     ) -> Result<CredentialData, SealError> {
         if !self.known(context.organization).await?.contains(&sealed.key) {
             return Err(Column::DataKey.unknown(context, sealed.key));

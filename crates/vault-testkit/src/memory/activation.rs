@@ -127,7 +127,12 @@ fn take(
             kind: row.stored.kind,
             version: row.stored.version,
             sealed: row.sealed.clone(),
-            rule: row.stored.rule,
+            vend: row.stored.vend,
+            current: row.stored.version,
+            staged: row.stored.staged,
+            revision: row.stored.revision,
+            metadata_revision: row.stored.state().metadata_revision,
+            code: row.stored.code,
             last_activated_at: row.stored.last_activated_at,
         })
         .collect();
@@ -168,7 +173,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
     let current: Vec<_> = state
         .credentials_of(organization)
         .filter(|row| row.stored.namespace == namespace)
-        .map(|row| (row.stored.id, row.stored.version, row.stored.rule.vend))
+        .map(|row| (row.stored.id, row.stored.version, row.stored.vend))
         .collect();
     let facts = HandOutFacts {
         integration: state.judge_integration(&principal, now),
@@ -249,7 +254,12 @@ impl State {
             kind: row.stored.kind,
             version,
             sealed: sealed.clone(),
-            rule: row.stored.rule,
+            vend: row.stored.vend,
+            current: row.stored.version,
+            staged: row.stored.staged,
+            revision: row.stored.revision,
+            metadata_revision: row.stored.state().metadata_revision,
+            code: row.stored.code,
             last_activated_at: row.stored.last_activated_at,
         };
         Some(DueCheck { organization, namespace: row.stored.namespace.clone(), credential, before })

@@ -10,7 +10,7 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     CHECKER_SECONDS, ChangeCredential, CredentialChange, CredentialRepository, CredentialUse, DeleteCredential, Find,
     Idempotency, List, ListCredentials, ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError,
-    StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UnreadExpiry, UsePosition,
+    StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
 };
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
@@ -134,19 +134,6 @@ impl CredentialRepository for MemoryStore {
             Ok(Some(uses))
         })?
     }
-
-    async fn unread_expiries(&self, _limit: usize) -> Result<Vec<UnreadExpiry>, StoreError> {
-        self.decide(|_| Vec::new())
-    }
-
-    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError> {
-        self.decide(|state| {
-            let row = state.credentials.get_mut(&(read.organization, read.credential.id));
-            if let Some(row) = row.filter(|row| row.stored.version == read.credential.version) {
-                row.stored.expires_at = expires_at;
-            }
-        })
-    }
 }
 
 fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<Answer<CredentialId>> {
@@ -159,6 +146,7 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<A
         namespace,
         sealed,
         description,
+        code,
         expires_at,
         idempotency,
         limit,
@@ -188,7 +176,8 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<A
         revision: 1,
         staged: None,
         expires_at,
-        rule: description.rule,
+        vend: description.vend,
+        code,
         metadata: description.metadata,
         check: None,
         last_activated_at: None,
@@ -202,7 +191,7 @@ fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<A
 }
 
 fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decided<Answer<i64>> {
-    let ChangeCredential { organization, id, revision, change, description, expires_at } = command;
+    let ChangeCredential { organization, id, revision, change, description, code, expires_at } = command;
     let new = match &change {
         CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version.clone()),
         CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
@@ -256,9 +245,10 @@ fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decid
         }
         CredentialChange::Describe => row.stored.version,
     };
-    if let Some(StoredMetadata { metadata, labels, rule }) = description {
-        (row.stored.metadata, row.labels, row.stored.rule) = (metadata, labels, rule);
+    if let Some(StoredMetadata { metadata, labels, vend }) = description {
+        (row.stored.metadata, row.labels, row.stored.vend) = (metadata, labels, vend);
     }
+    row.stored.code = code;
     row.stored.expires_at = expires_at;
     row.stored.staged = row.others.iter().find(|(_, other)| other.superseded.is_none()).map(|(number, _)| *number);
     row.stored.revision += 1;

@@ -59,7 +59,12 @@ impl Inspection for MemoryStore {
                 kind: row.stored.kind,
                 version,
                 sealed: Clone::clone(sealed),
-                rule: row.stored.rule,
+                vend: row.stored.vend,
+                current: row.stored.version,
+                staged: row.stored.staged,
+                revision: row.stored.revision,
+                metadata_revision: row.stored.state().metadata_revision,
+                code: row.stored.code,
                 last_activated_at: row.stored.last_activated_at,
             };
             let others = row.others.iter().map(|(number, version)| taken(*number, &version.sealed));

@@ -170,7 +170,7 @@ async fn whoever_only_writes_the_database_lifts_no_rule() {
     let request = NewCredential { vend: VendRule::Short, ..NewCredential::new(namespace("imports"), s3(ROLE_S3)) };
     let id = setting.vault().save(&setting.member(), request).await.unwrap();
     let principal = setting.principal(&setting.integration("nightly", &["imports"]).await.token).await;
-    setting.store.tamper_with_rule(id, |rule| rule.vend = VendRule::Any);
+    setting.store.tamper_with_row(id, |row| row.vend = VendRule::Any);
     assert!(matches!(setting.activated(&principal, "imports", VendMode::Raw).await, Err(Error::Seal(_))));
     let refused = setting.vault().describe(&setting.member(), id.into(), vend(VendRule::Short)).await;
     assert!(matches!(refused, Err(Error::Refused(Refusal::Damaged { .. }))));

@@ -19,7 +19,7 @@ use vault_core::port::{
     AuditLog, ChangeCredential, CreateInstance, CredentialChange, CredentialRepository, CredentialUse,
     DeleteCredential, Find, Idempotency, KeyRepository, List, ListCredentials, ListedRows, MatchCredential,
     ReplaceOrganizationKey, ReplaceRootKey, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions,
-    TakeKeyUses, UnreadExpiry, UsePosition,
+    TakeKeyUses, UsePosition,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
@@ -282,7 +282,7 @@ impl Rows {
     }
 
     fn change(&self, act: &ChangeCredential, now: Timestamp) -> Result<i64, StoreError> {
-        let ChangeCredential { organization, id, revision, change, description, expires_at } = act;
+        let ChangeCredential { organization, id, revision, change, description, code, expires_at } = act;
         let new = match change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version),
             CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
@@ -332,6 +332,7 @@ impl Rows {
         if let Some(said) = description {
             row.describe(said);
         }
+        row.code = *code.as_bytes();
         row.expires_at = expires_at.map(Timestamp::as_millis);
         row.revision += 1;
         row.updated_at = now.as_millis();
@@ -490,14 +491,6 @@ impl CredentialRepository for RedbStore {
             Ok(rows.credential(organization, id)?.map(|_| Vec::new()))
         })
         .await
-    }
-
-    async fn unread_expiries(&self, _limit: usize) -> Result<Vec<UnreadExpiry>, StoreError> {
-        Ok(Vec::new()) // every credential was saved with its expiry
-    }
-
-    async fn note_expiry(&self, _read: &UnreadExpiry, _expires_at: Option<Timestamp>) -> Result<(), StoreError> {
-        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::credential::{CredentialType, Superseded};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
@@ -144,7 +144,7 @@ pub(crate) struct Credential {
     pub(crate) revision: i64,
     pub(crate) expires_at: Option<i64>,
     vend: String,
-    rule_code: Option<[u8; 32]>,
+    pub(crate) code: [u8; 32],
     metadata: Option<(Id, i64, Vec<u8>)>,
     labels: Vec<[u8; 32]>,
     pub(crate) current: i64,
@@ -191,7 +191,7 @@ impl Credential {
             revision: 1,
             expires_at: act.expires_at.map(Timestamp::as_millis),
             vend: String::new(),
-            rule_code: None,
+            code: *act.code.as_bytes(),
             metadata: None,
             labels: Vec::new(),
             current: act.version,
@@ -203,8 +203,7 @@ impl Credential {
     }
 
     pub(crate) fn describe(&mut self, said: &StoredMetadata) {
-        self.vend = said.rule.vend.as_str().to_owned();
-        self.rule_code = said.rule.code.map(|code| *code.as_bytes());
+        self.vend = said.vend.as_str().to_owned();
         self.metadata =
             said.metadata.as_ref().map(|said| (*said.key.as_bytes(), said.revision, said.blob.as_bytes().to_vec()));
         self.labels = said.labels.iter().map(|label| *label.as_bytes()).collect();
@@ -236,7 +235,8 @@ impl Credential {
             revision: self.revision,
             staged: self.others().find(|(_, version)| version.superseded.is_none()).map(|(number, _)| number),
             expires_at: self.expires_at.map(Timestamp::from_millis),
-            rule: SignedRule { vend: VendRule::parse(&self.vend)?, code: self.rule_code.map(Digest::from_bytes) },
+            vend: VendRule::parse(&self.vend)?,
+            code: Digest::from_bytes(self.code),
             metadata: self.metadata(),
             check: None, // there is no activation side
             last_activated_at: None,

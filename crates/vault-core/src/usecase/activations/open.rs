@@ -106,14 +106,13 @@ impl Activations {
         namespace: &Namespace,
         row: TakenCredential,
     ) -> Result<Opened, SealError> {
-        let TakenCredential { id, kind, version, sealed, rule, last_activated_at } = row;
-        if !rule.is_sound(&*self.digester, organization, id) {
-            let reason = "its rule does not fit its code";
-            return Err(SealError::Integrity { table: "credentials", column: "vend", object: id.to_string(), reason });
+        if !row.is_sound(&*self.digester, organization, namespace) {
+            return Err(SealError::unsound_credential(row.id));
         }
+        let TakenCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
         let context = CredentialContext { organization, credential: id, version };
-        let data = self.opener.open(context, namespace, kind, &sealed, rule.code.is_some()).await?;
-        Ok(Opened { id, version, data, vend: rule.vend, last_activated_at })
+        let data = self.opener.open(context, namespace, kind, &sealed).await?;
+        Ok(Opened { id, version, data, vend, last_activated_at })
     }
 
     /// Removes an activation in which the credential `failed`, and records it with `left`: the short-lived credentials

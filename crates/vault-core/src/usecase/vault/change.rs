@@ -2,9 +2,9 @@
 
 use super::Vault;
 use super::reading::Reading;
-use crate::activation::{SignedRule, VendRule};
+use crate::activation::VendRule;
 use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
-use crate::credential::{CredentialType, Information, Metadata, effective_expiry};
+use crate::credential::{CredentialState, CredentialType, Information, Metadata, effective_expiry};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{CredentialId, OrganizationId};
@@ -80,7 +80,7 @@ impl Vault {
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
             }
-            if !versions.current.rule.is_sound(&*self.digester, organization, id) {
+            if !versions.current.is_sound(&*self.digester, organization) {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
             let opened_and_judged = async {
@@ -96,11 +96,8 @@ impl Vault {
                 }
                 judged => judged?,
             };
-            let current = match &judged.change {
-                CredentialChange::Replace { version, .. } => version.number,
-                CredentialChange::Promote { number, .. } => *number,
-                _ => read.versions.current.version,
-            };
+            let before = read.versions.current.state();
+            let (current, staged) = judged.change.versions_after(before.version, before.staged);
             let expires_at = effective_expiry(judged.metadata.expires_at(current), judged.data_expires_at);
             let description = self.describing(organization, &read, &judged).await?;
             if description.is_none() && matches!(judged.change, CredentialChange::Describe) {
@@ -117,10 +114,23 @@ impl Vault {
             ];
             let (action, changes) = told(action, &read, &judged);
             let namespace = read.versions.current.namespace.clone();
-            let act =
-                ChangeCredential { organization, id, revision: seen, change: judged.change, description, expires_at };
-            let revision = seen.saturating_add(1);
-            let affected = Subject::Credential(id).left(RecordedRow::Credential, RowState::Revision(revision));
+            let said = match &description {
+                Some(description) => description.metadata.as_ref().map(|metadata| metadata.revision),
+                None => before.metadata_revision,
+            };
+            let after = CredentialState {
+                vend: judged.vend,
+                version: current,
+                staged,
+                revision: seen.saturating_add(1),
+                metadata_revision: said,
+                ..before
+            };
+            let code = after.code(&*self.digester, organization, id);
+            let change = judged.change;
+            let act = ChangeCredential { organization, id, revision: seen, change, description, code, expires_at };
+            let revision = RowState::Revision(seen.saturating_add(1));
+            let affected = Subject::Credential(id).left(RecordedRow::Credential, revision);
             let affected = affected.within(namespace).changing(changes);
             let command = self.environment.command(principal, Some(organization), action, affected, act);
             let changed = Event::recorded(&command.audit);
@@ -148,29 +158,20 @@ impl Vault {
         judged: &Judged,
     ) -> Result<Option<StoredMetadata>, Error> {
         let current = &read.versions.current;
-        let (id, rule) = (current.id, current.rule);
-        // Data that is older than rules stays unsigned until other data takes its place.
-        let newer = matches!(judged.change, CredentialChange::Replace { .. } | CredentialChange::Promote { .. });
-        let signs = rule.code.is_some() || newer;
+        let id = current.id;
         let same = judged.metadata == read.metadata;
-        if same && judged.vend == rule.vend && signs == rule.code.is_some() {
+        if same && judged.vend == current.vend {
             return Ok(None);
         }
         let place = (organization, id, current.revision.saturating_add(1));
-        let mut description = if same {
-            StoredMetadata {
+        Ok(Some(match same {
+            true => StoredMetadata {
                 metadata: current.metadata.clone(),
                 labels: read.metadata.labels.digests(&*self.digester, organization),
-                rule,
-            }
-        } else {
-            self.description(place, &judged.metadata, judged.vend).await?
-        };
-        description.rule = match signs {
-            true => SignedRule::sign(&*self.digester, organization, id, judged.vend),
-            false => rule,
-        };
-        Ok(Some(description))
+                vend: judged.vend,
+            },
+            false => self.description(place, &judged.metadata, judged.vend).await?,
+        }))
     }
 
     /// What is stored of labels, description and rule at a revision of a credential.
@@ -185,11 +186,7 @@ impl Vault {
             true => None,
             false => Some(self.sealer.seal_metadata(context, metadata).await?),
         };
-        Ok(StoredMetadata {
-            metadata: sealed,
-            labels: metadata.labels.digests(&*self.digester, organization),
-            rule: SignedRule::sign(&*self.digester, organization, credential, vend),
-        })
+        Ok(StoredMetadata { metadata: sealed, labels: metadata.labels.digests(&*self.digester, organization), vend })
     }
 
     /// Reads a credential with its versions.
@@ -276,13 +273,13 @@ fn told(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<
         CredentialChange::Destroy(gone) => changes.push(version(number(*gone), None)),
         CredentialChange::Describe => {
             let vend = |rule: &VendRule| Some(rule.as_str().to_owned());
-            if judged.vend != current.rule.vend {
+            if judged.vend != current.vend {
                 graver = Some(match judged.vend {
                     VendRule::Any => AuditAction::CredentialVendRelaxed,
                     VendRule::Short => AuditAction::CredentialVendRestricted,
                 });
             }
-            changes.extend(AuditChange::between(ChangedField::Vend, &current.rule.vend, &judged.vend, vend));
+            changes.extend(AuditChange::between(ChangedField::Vend, &current.vend, &judged.vend, vend));
             changes.extend((before.labels != after.labels).then(|| AuditChange::untold(ChangedField::Labels)));
             let described = before.description != after.description;
             changes.extend(described.then(|| AuditChange::untold(ChangedField::Description)));

@@ -5,7 +5,7 @@ use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
 use crate::credential::{Description, LabelPatch};
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::port::CredentialChange;
 use crate::principal::Principal;
 use crate::role::Action;
@@ -29,7 +29,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`],
-    /// [`Refusal::ReplaceFirst`], [`Refusal::Contended`]; [`Error::Invalid`]: too many labels, or the data has no
+    /// [`Refusal::Contended`]; [`Error::Invalid`]: too many labels, or the data has no
     /// short-lived form; [`Error::Denied`]: `short` is changed to `any` by somebody who is no admin.
     pub async fn describe(
         &self,
@@ -50,13 +50,10 @@ impl Vault {
             if let Some(expires_at) = request.expires_at {
                 metadata.set_expires_at(current.version, expires_at);
             }
-            let (before, vend) = (current.rule.vend, request.vend.unwrap_or(current.rule.vend));
+            let (before, vend) = (current.vend, request.vend.unwrap_or(current.vend));
             match (before, vend) {
                 (VendRule::Short, VendRule::Any) => _ = principal.member(Action::LiftVendRule)?,
                 (VendRule::Any, VendRule::Short) => {
-                    if current.rule.code.is_none() {
-                        return Err(Refusal::ReplaceFirst.into());
-                    }
                     let information = self.information(organization, current, read.reading).await?;
                     information.allows_short(current.kind).map_err(|reason| no_short_form(current.kind, reason))?;
                 }

@@ -123,24 +123,30 @@ impl Vault {
         let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
         let now = self.environment.now();
-        let listed = rows.into_iter().zip(opened).map(|(row, information)| ListedCredential {
-            id: row.id,
-            kind: row.kind,
-            namespace: row.namespace,
-            version: row.version,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            revision: row.revision,
-            staged: row.staged,
-            information: information.map_err(|error| self.environment.report(&error)).ok(),
-            metadata: match row.metadata {
-                Some(_) => said.next().and_then(|opened| opened.map_err(|error| self.environment.report(&error)).ok()),
-                None => Some(Metadata::default()),
-            },
-            vend: row.rule.vend,
-            expires_at: row.expires_at,
-            health: Health::at(now, row.expires_at, self.expiring_seconds, row.check),
-            last_activated_at: row.last_activated_at,
+        let listed = rows.into_iter().zip(opened).map(|(row, information)| {
+            let is_sound = row.is_sound(&*self.digester, organization);
+            let information = if is_sound { information } else { Err(SealError::unsound_credential(row.id)) };
+            ListedCredential {
+                id: row.id,
+                kind: row.kind,
+                namespace: row.namespace,
+                version: row.version,
+                created_at: row.created_at,
+                updated_at: row.updated_at,
+                revision: row.revision,
+                staged: row.staged,
+                information: information.map_err(|error| self.environment.report(&error)).ok(),
+                metadata: match row.metadata {
+                    Some(_) => {
+                        said.next().and_then(|opened| opened.map_err(|error| self.environment.report(&error)).ok())
+                    }
+                    None => Some(Metadata::default()),
+                },
+                vend: row.vend,
+                expires_at: row.expires_at,
+                health: Health::at(now, row.expires_at, self.expiring_seconds, row.check),
+                last_activated_at: row.last_activated_at,
+            }
         });
         Ok(listed.collect())
     }

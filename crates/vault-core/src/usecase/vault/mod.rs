@@ -4,7 +4,6 @@ mod change;
 mod counted_sealer;
 mod delete;
 mod describe;
-mod expiry;
 mod list;
 mod matches;
 mod promote;

@@ -20,7 +20,7 @@ impl Vault {
         let organization = principal.member(Action::Save)?;
         let judge = |read: Read| async move {
             let (versions, now) = (&read.versions, self.environment.now());
-            let vend = versions.current.rule.vend;
+            let vend = versions.current.vend;
             if versions.current.version == number {
                 let (change, metadata) = (CredentialChange::Describe, read.metadata.clone());
                 return Ok(Judged { change, metadata, vend, data_expires_at: None }); // which writes nothing
@@ -70,7 +70,7 @@ impl Vault {
             Ok(Judged {
                 change: CredentialChange::Destroy(number),
                 metadata,
-                vend: versions.current.rule.vend,
+                vend: versions.current.vend,
                 data_expires_at: self.data_expires_at(organization, &versions.current, read.reading).await?,
             })
         };

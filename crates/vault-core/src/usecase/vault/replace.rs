@@ -62,7 +62,7 @@ impl Vault {
             if current.kind != wanted.data.kind() {
                 return Err(Refusal::TypeDiffers(current.kind).into());
             }
-            let vend = current.rule.vend;
+            let vend = current.vend;
             if vend == VendRule::Short {
                 allows_short(&wanted.data).map_err(|reason| no_short_form(current.kind, reason))?;
             }

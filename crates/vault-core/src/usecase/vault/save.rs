@@ -4,7 +4,9 @@ use super::Vault;
 use super::change::no_short_form;
 use crate::activation::{VendRule, allows_short};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
-use crate::credential::{CredentialData, Description, Labels, Metadata, SecretBytes, effective_expiry};
+use crate::credential::{
+    CredentialData, CredentialState, Description, Labels, Metadata, SecretBytes, effective_expiry,
+};
 use crate::digest::DigestPurpose;
 use crate::error::{Error, Refusal};
 use crate::field::Invalid;
@@ -120,6 +122,16 @@ impl Vault {
             let sealed = self.sealer.seal(context, &request.namespace, &data, &information).await?;
             let description = self.description((organization, id, FIRST_REVISION), &metadata, request.vend).await?;
             let keys = [Some(sealed.key), description.metadata.as_ref().map(|metadata| metadata.key)];
+            let state = CredentialState {
+                kind: request.data.kind(),
+                namespace: &request.namespace,
+                vend: request.vend,
+                version: context.version,
+                staged: None,
+                revision: FIRST_REVISION,
+                metadata_revision: description.metadata.as_ref().map(|metadata| metadata.revision),
+            };
+            let code = state.code(&*self.digester, organization, id);
             let act = SaveCredential {
                 organization,
                 id,
@@ -128,6 +140,7 @@ impl Vault {
                 namespace: request.namespace.clone(),
                 sealed,
                 description,
+                code,
                 expires_at,
                 idempotency: idempotency.clone(),
                 limit: self.limit,

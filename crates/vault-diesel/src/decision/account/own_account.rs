@@ -48,10 +48,10 @@ async fn show(
 ) -> Result<OwnAccount, Failure> {
     judge_holder(connection, principal, now).await??;
     let SessionPrincipal { organization, account, .. } = principal;
-    type Row = (SignedRow, Read<OrganizationName>, i64, Option<i64>);
-    let (signed, name, created_at, passcode_enrolled_at): Row = row_of!(principal)
+    type Row = (SignedRow, Read<OrganizationName>, i64);
+    let (signed, name, passcode_enrolled_at): Row = row_of!(principal)
         .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
-        .select((signed_columns!(), organizations::name, accounts::created_at, accounts::passcode_enrolled_at))
+        .select((signed_columns!(), organizations::name, accounts::passcode_enrolled_at))
         .get_result(connection)
         .await?;
     let recovery_codes_left: i64 = recovery_codes::table
@@ -63,7 +63,7 @@ async fn show(
     Ok(OwnAccount {
         signed: signed.decode()?,
         organization: name.sound("organizations", organization, "name")?,
-        passcode_enrolled_at: Timestamp::from_millis(passcode_enrolled_at.unwrap_or(created_at)),
+        passcode_enrolled_at: Timestamp::from_millis(passcode_enrolled_at),
         recovery_codes_left: u32::try_from(recovery_codes_left).unwrap_or(u32::MAX),
         notices: notices::of(connection, *organization, *account).await?,
     })

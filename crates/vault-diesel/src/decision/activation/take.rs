@@ -1,7 +1,7 @@
 //! The first decision of an activation or a check: taking the credentials of a namespace, to open them.
 
 use super::super::backend::{Connection, RunQuery, load_page, narrow, together};
-use super::super::credential::row::{self, RuleColumns};
+use super::super::credential::row::{StateColumns, state_columns};
 use super::super::integration::freezes::frozen_since;
 use super::super::integration::row::row_of;
 use super::super::{Answer, Decided, Decision, Verdict, audit, execute_together};
@@ -47,13 +47,13 @@ macro_rules! oldest_first {
                     credential_secrets::data_key.nullable(),
                     credential_secrets::data.nullable(),
                 ),
-                (credentials::vend, credentials::vend_code),
+                state_columns!(),
                 credentials::last_activated_at,
             ))
     };
 }
 
-type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, RuleColumns, Option<i64>);
+type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, StateColumns, Option<i64>);
 type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Decision<IntegrationPrincipal> for TakeCredentials {
@@ -109,9 +109,10 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
     }
 }
 
-fn decode((id, kind, version, sealed, rule, last_activated_at): SealedRow) -> Result<TakenCredential, Failure> {
+fn decode((id, kind, version, sealed, state, last_activated_at): SealedRow) -> Result<TakenCredential, Failure> {
     const TABLE: &str = "credentials";
     let (key, information, data_key, data) = sealed;
+    let (vend, staged, revision, metadata_revision, code) = state;
     let id = id.sound(TABLE, &"unknown", "id")?;
     let missing = || Failure::damaged("credential_secrets", id.to_string(), "missing");
     Ok(TakenCredential {
@@ -124,7 +125,12 @@ fn decode((id, kind, version, sealed, rule, last_activated_at): SealedRow) -> Re
             data: Blob::from_bytes(data.ok_or_else(missing)?),
             information: Blob::from_bytes(information),
         },
-        rule: row::rule(rule, id)?,
+        vend: vend.sound(TABLE, &id, "vend")?,
+        current: version,
+        staged,
+        revision,
+        metadata_revision,
+        code: code.sound(TABLE, &id, "code")?,
         last_activated_at: last_activated_at.map(Timestamp::from_millis),
     })
 }

@@ -3,7 +3,7 @@
 use super::super::authorize::judge_and_hold;
 use super::super::backend::{Connection, RunQuery, for_update, load_page};
 use super::super::{Answer, Decided, Decision, Verdict, audit, hourly};
-use super::row::{self, CheckColumns, RuleColumns, of_credential};
+use super::row::{self, CheckColumns, StateColumns, of_credential, state_columns};
 use crate::failure::Failure;
 use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
@@ -224,7 +224,7 @@ async fn following(
 }
 
 type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
-type DueRow = (i64, Read<CredentialType>, Read<Namespace>, RuleColumns, Option<i64>, SealedColumns, CheckColumns);
+type DueRow = (i64, Read<CredentialType>, Read<Namespace>, StateColumns, Option<i64>, SealedColumns, CheckColumns);
 
 /// A version with its sealed data; `None`: it is there no more.
 pub(in super::super) async fn read(
@@ -244,7 +244,7 @@ pub(in super::super) async fn read(
             credentials::version,
             credentials::kind,
             credentials::namespace,
-            (credentials::vend, credentials::vend_code),
+            state_columns!(),
             credentials::last_activated_at,
             (
                 credentials::key_id,
@@ -257,7 +257,8 @@ pub(in super::super) async fn read(
         .get_result(connection)
         .await
         .optional()?;
-    let Some((current, kind, namespace, rule, last_activated_at, sealed, check)) = found else { return Ok(None) };
+    let Some((current, kind, namespace, state, last_activated_at, sealed, check)) = found else { return Ok(None) };
+    let (vend, staged, revision, metadata_revision, code) = state;
     let (sealed, check, table) = if current == version {
         (sealed, check, "credentials")
     } else {
@@ -293,7 +294,12 @@ pub(in super::super) async fn read(
                 data: Blob::from_bytes(data.ok_or_else(missing)?),
                 information: Blob::from_bytes(information),
             },
-            rule: row::rule(rule, id)?,
+            vend: vend.sound("credentials", &id, "vend")?,
+            current,
+            staged,
+            revision,
+            metadata_revision,
+            code: code.sound("credentials", &id, "code")?,
             last_activated_at: last_activated_at.map(Timestamp::from_millis),
         },
         before: row::check(check, table, id)?,

@@ -17,7 +17,7 @@ use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
     ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List, ListCredentials,
     ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions,
-    UnreadExpiry, UsePosition,
+    UsePosition,
 };
 use vault_core::sealed::SealedMetadata;
 use vault_core::time::Timestamp;
@@ -74,15 +74,6 @@ impl CredentialRepository for Store {
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
         self.read(query, |connection, query| Box::pin(uses::list(connection, query))).await
-    }
-
-    async fn unread_expiries(&self, limit: usize) -> Result<Vec<UnreadExpiry>, StoreError> {
-        self.read(limit, |connection, limit| Box::pin(row::unread_expiries(connection, *limit))).await
-    }
-
-    async fn note_expiry(&self, read: &UnreadExpiry, expires_at: Option<Timestamp>) -> Result<(), StoreError> {
-        let noted = (read.organization, read.credential.id, read.credential.version, expires_at);
-        self.write(noted, |connection, noted| Box::pin(row::note_expiry(connection, noted))).await
     }
 }
 

@@ -2,19 +2,16 @@
 
 use super::super::authorize::{self, facts_of, judged_facts, load_judged};
 use super::super::backend::{Connection, RunQuery, load_page, together};
-use super::super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::schema::credentials;
 use crate::stored::{Read, ToIdText as _};
-use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
 use vault_core::credential::{CredentialType, LastCheck};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
-use vault_core::port::{Find, StoredCredential, UnreadExpiry};
+use vault_core::port::{Find, StoredCredential};
 use vault_core::sealed::{Blob, SealedMetadata};
 use vault_core::time::Timestamp;
 
@@ -22,13 +19,14 @@ const TABLE: &str = "credentials";
 
 /// When, since when, and why it failed.
 pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Read<CheckReason>>);
-/// The rule and its code.
-pub(crate) type RuleColumns = (Read<VendRule>, Option<Read<Digest>>);
+/// What the code over a row covers and is not read anyway: the rule, the staged version, the revision, that of the metadata; and
+/// the code.
+pub(crate) type StateColumns = (Read<VendRule>, Option<i64>, i64, Option<i64>, Read<Digest>);
 
 pub(super) type CredentialRow = (
     (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, i64, Option<i64>, Read<KeyId>, Vec<u8>),
-    Option<i64>,
-    RuleColumns,
+    i64,
+    (Read<VendRule>, Read<Digest>),
     (Option<Vec<u8>>, Option<Read<KeyId>>, Option<i64>),
     CheckColumns,
     Option<i64>,
@@ -51,7 +49,7 @@ macro_rules! columns {
                 column::information,
             ),
             column::expires_at,
-            (column::vend, column::vend_code),
+            (column::vend, column::code),
             (column::metadata, column::metadata_key_id, column::metadata_revision),
             (column::checked_at, column::check_since, column::check_failed),
             column::last_activated_at,
@@ -73,8 +71,7 @@ macro_rules! described {
         use crate::schema::credentials as column;
         let metadata = $description.metadata.as_ref();
         (
-            column::vend.eq($description.rule.vend.as_str()),
-            column::vend_code.eq($description.rule.code.as_ref().map(|code| code.as_bytes().as_slice())),
+            column::vend.eq($description.vend.as_str()),
             column::metadata.eq(metadata.map(|metadata| metadata.blob.as_bytes())),
             column::metadata_key_id.eq(metadata.map(|metadata| metadata.key.text())),
             column::metadata_revision.eq(metadata.map(|metadata| metadata.revision)),
@@ -82,12 +79,21 @@ macro_rules! described {
     }};
 }
 
+/// The columns of [`StateColumns`].
+macro_rules! state_columns {
+    () => {{
+        use crate::schema::credentials as column;
+        (column::vend, column::staged_version, column::revision, column::metadata_revision, column::code)
+    }};
+}
+
+pub(crate) use state_columns;
 pub(super) use {columns, described, of_credential};
 
 pub(super) use crate::new_row::{NEVER, Never, expiry_column};
 
-fn expiry(column: Option<i64>) -> Option<Timestamp> {
-    column.filter(|millis| *millis != NEVER).map(Timestamp::from_millis)
+fn expiry(column: i64) -> Option<Timestamp> {
+    Some(column).filter(|millis| *millis != NEVER).map(Timestamp::from_millis)
 }
 
 pub(crate) fn check(
@@ -100,13 +106,8 @@ pub(crate) fn check(
     Ok(at.zip(since).map(|(at, since)| LastCheck { at: moment(at), since: moment(since), failed }))
 }
 
-pub(crate) fn rule((vend, code): RuleColumns, id: CredentialId) -> Result<SignedRule, Failure> {
-    let code = code.map(|code| code.sound(TABLE, &id, "vend_code")).transpose()?;
-    Ok(SignedRule { vend: vend.sound(TABLE, &id, "vend")?, code })
-}
-
 pub(super) fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
-    let (first, expires_at, rule_columns, metadata, check_columns, last_activated_at) = row;
+    let (first, expires_at, (vend, code), metadata, check_columns, last_activated_at) = row;
     let (id, kind, namespace, version, created_at, updated_at, revision, staged, key, information) = first;
     let id = id.sound(TABLE, &"unknown", "id")?;
     let metadata = match metadata {
@@ -128,7 +129,8 @@ pub(super) fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
         revision,
         staged,
         expires_at: expiry(expires_at),
-        rule: rule(rule_columns, id)?,
+        vend: vend.sound(TABLE, &id, "vend")?,
+        code: code.sound(TABLE, &id, "code")?,
         metadata,
         check: check(check_columns, TABLE, id)?,
         last_activated_at: last_activated_at.map(Timestamp::from_millis),
@@ -154,34 +156,4 @@ pub(super) async fn read(
     let row: Option<CredentialRow> =
         of_credential!(credentials, organization, id).select(columns!()).get_result(connection).await.optional()?;
     row.map(decode).transpose()
-}
-
-pub(super) async fn unread_expiries(connection: &mut Connection, limit: usize) -> Result<Vec<UnreadExpiry>, Failure> {
-    let unread =
-        credentials::table.filter(credentials::expires_at.is_null()).select((credentials::organization_id, columns!()));
-    let rows: Vec<(Read<OrganizationId>, CredentialRow)> = load_page!(unread, connection, limit).await?;
-    let decode = |(organization, row): (Read<OrganizationId>, CredentialRow)| {
-        let credential = decode(row)?;
-        let organization = organization.sound(TABLE, &credential.id, "organization_id")?;
-        Ok(UnreadExpiry { organization, credential })
-    };
-    rows.into_iter().map(decode).collect()
-}
-
-/// A credential, the version that an expiry was read from, and the expiry.
-type NotedExpiry = (OrganizationId, CredentialId, i64, Option<Timestamp>);
-
-pub(super) async fn note_expiry(
-    connection: &mut Connection,
-    (organization, id, version, expires_at): &NotedExpiry,
-) -> Decided<()> {
-    update(
-        of_credential!(credentials, organization, id)
-            .filter(credentials::version.eq(*version))
-            .filter(credentials::expires_at.is_null()),
-    )
-    .set(credentials::expires_at.eq(expiry_column(*expires_at)))
-    .execute(connection)
-    .await?;
-    Ok(Verdict::Recorded(()))
 }

@@ -13,7 +13,6 @@ use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{Read, ToIdText as _};
 use crate::update::update;
-use diesel::dsl::case_when;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
@@ -39,7 +38,7 @@ pub(in super::super) async fn versions(
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredVersions>, Failure> {
     type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
-    type Row = (CredentialRow, i64, Option<i64>, Option<Version>);
+    type Row = (CredentialRow, i64, i64, Option<Version>);
     let of_both = credential_versions::organization_id.eq(credentials::organization_id);
     let of_both = of_both.and(credential_versions::id.eq(credentials::id));
     let joined = credentials::table
@@ -86,7 +85,7 @@ pub(in super::super) async fn versions(
         })
     };
     Ok(Some(StoredVersions {
-        created_at: created_at.map_or(current.created_at, Timestamp::from_millis),
+        created_at: Timestamp::from_millis(created_at),
         current,
         highest,
         others: others.into_iter().map(version).collect::<Result<_, Failure>>()?,
@@ -171,8 +170,6 @@ async fn remember(
 /// Keeps the version that is current as a previous one, until `destroy_at`.
 macro_rules! kept {
     ($place:expr, $superseded:expr) => {{
-        let created_at =
-            case_when(credentials::version_created_at.is_not_null(), credentials::version_created_at.assume_not_null());
         let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
         let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
         credentials::table
@@ -183,7 +180,7 @@ macro_rules! kept {
                 credentials::organization_id,
                 credentials::id,
                 credentials::version,
-                created_at.otherwise(credentials::created_at),
+                credentials::version_created_at,
                 $superseded.at.as_millis().into_sql::<Nullable<BigInt>>(),
                 $superseded.destroy_at.as_millis().into_sql::<Nullable<BigInt>>(),
                 credentials::key_id,
@@ -233,7 +230,7 @@ pub(crate) struct Current {
     staged_version: Option<i64>,
     highest_version: i64,
     key_id: String,
-    expires_at: Option<i64>,
+    expires_at: i64,
     metadata_key_id: Option<String>,
 }
 
@@ -320,10 +317,11 @@ impl Place {
         // A column that keeps its value is left out: its indexes are then left as they are.
         let changed = (
             credentials::revision.eq(row.revision + 1),
+            credentials::code.eq(act.code.as_bytes().as_slice()),
             credentials::highest_version.eq(row.highest_version),
             credentials::staged_version.eq(row.staged_version),
             credentials::updated_at.eq(now.as_millis()),
-            (row.expires_at != Some(expires_at)).then(|| credentials::expires_at.eq(expires_at)),
+            (row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),
             act.description.as_ref().map(|description| row::described!(description)),
         );
         let credential = of_credential!(credentials, self.organization, self.id);

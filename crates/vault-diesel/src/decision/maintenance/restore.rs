@@ -26,9 +26,8 @@ impl RestoreRepository for Store {
 }
 
 async fn epoch(connection: &mut Connection) -> Result<u64, Failure> {
-    let epoch: Option<Option<i64>> =
-        instance::table.select(instance::restore_epoch).get_result(connection).await.optional()?;
-    decode(epoch.flatten())
+    let epoch: Option<i64> = instance::table.select(instance::restore_epoch).get_result(connection).await.optional()?;
+    decode(epoch)
 }
 
 fn decode(epoch: Option<i64>) -> Result<u64, Failure> {
@@ -44,9 +43,9 @@ impl Decision for SettleRestore {
         if command.principal != Principal::Operator {
             return Err(Denial::InsufficientRole.into());
         }
-        let epoch: Option<Option<i64>> =
+        let epoch: Option<i64> =
             for_update!(instance::table.select(instance::restore_epoch)).get_result(connection).await.optional()?;
-        decode(epoch.flatten())
+        decode(epoch)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, before: u64) -> Decided<Option<Settled>> {

@@ -52,7 +52,7 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
     diesel::delete(
         credential_secrets::table
             .filter(credential_secrets::organization_id.eq(organization))
-            .filter(credential_secrets::id.le(last)),
+            .filter(credential_secrets::id.eq_any(&slice)),
     )
     .execute(connection)
     .await?;

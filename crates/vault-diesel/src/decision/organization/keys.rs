@@ -93,6 +93,7 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
             instance::wrapped.eq(record.wrapped.as_bytes()),
             instance::canary.eq(record.canary.as_bytes()),
             instance::created_at.eq(record.created_at.as_millis()),
+            instance::restore_epoch.eq(0),
         ))
         .on_conflict_do_nothing()
         .execute(connection)

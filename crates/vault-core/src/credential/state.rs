@@ -1,0 +1,51 @@
+//! What a credential's row says, under a code.
+
+use super::CredentialType;
+use crate::activation::VendRule;
+use crate::digest::{Digest, DigestPurpose};
+use crate::id::{CredentialId, OrganizationId};
+use crate::namespace::Namespace;
+use crate::port::KeyedDigester;
+
+/// What the code over a credential's row covers: whoever can only write the database can neither make another version current,
+/// nor lift a rule, nor bring back earlier labels. A whole row that is put back still fits its code; an inspection finds it by
+/// its revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CredentialState<'a> {
+    /// Its type.
+    pub kind: CredentialType,
+    /// Its namespace.
+    pub namespace: &'a Namespace,
+    /// In which forms it may be handed out.
+    pub vend: VendRule,
+    /// The current version.
+    pub version: i64,
+    /// The staged version, if there is one.
+    pub staged: Option<i64>,
+    /// How many changes clients have made to it, the save included.
+    pub revision: i64,
+    /// The revision that made its labels, description and declared expiries, if there are any.
+    pub metadata_revision: Option<i64>,
+}
+
+impl CredentialState<'_> {
+    /// The code over it, in the row of this credential.
+    pub fn code(&self, digester: &dyn KeyedDigester, organization: OrganizationId, credential: CredentialId) -> Digest {
+        // Versions and revisions are counted from 1.
+        let numbers = [Some(self.version), self.staged, Some(self.revision), self.metadata_revision];
+        let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());
+        let [version, staged, revision, metadata_revision] = numbers.each_ref();
+        let parts: [&[u8]; 9] = [
+            organization.as_bytes(),
+            credential.as_bytes(),
+            self.kind.as_str().as_bytes(),
+            self.namespace.as_str().as_bytes(),
+            self.vend.as_str().as_bytes(),
+            version,
+            staged,
+            revision,
+            metadata_revision,
+        ];
+        digester.digest(DigestPurpose::CredentialState, &parts)
+    }
+}

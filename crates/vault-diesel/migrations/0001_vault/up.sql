@@ -1,0 +1,548 @@
+-- Ids are UUIDs as text, times milliseconds since 1970. Every key of a tenant's table has the organization in it, so that rows
+-- lie together by organization and can be spread by it. What must be found before the organization is known lies in tables with
+-- keys of their own.
+
+-- The instance and its keys.
+
+CREATE TABLE instance (
+    singleton BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
+    id TEXT NOT NULL,
+    root_key_id TEXT NOT NULL,
+    instance_key_id TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    canary BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    -- Raised by each restore, so that access tokens from before it no longer work.
+    restore_epoch BIGINT NOT NULL
+) WITHOUT ROWID;
+
+-- Instance keys that were replaced: they open what is left under them. The active one is named in `instance`.
+CREATE TABLE retiring_instance_keys (
+    id TEXT NOT NULL PRIMARY KEY,
+    root_key_id TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    retired_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE instance_keys (
+    id TEXT NOT NULL PRIMARY KEY,
+    purpose TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    created_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+-- Organizations.
+
+CREATE TABLE organizations (
+    id TEXT NOT NULL PRIMARY KEY,
+    name TEXT NOT NULL,
+    name_key TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    fingerprint_key_id TEXT NOT NULL,
+    fingerprint_wrapped BLOB NOT NULL,
+    created_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE organization_keys (
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    wrapped BLOB NOT NULL,
+    uses BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, id)
+) WITHOUT ROWID;
+
+-- How many credentials an organization has: a row of its own, so that counting disturbs no other row.
+CREATE TABLE credential_counts (
+    organization_id TEXT NOT NULL PRIMARY KEY REFERENCES organizations (id),
+    credentials BIGINT NOT NULL
+) WITHOUT ROWID;
+
+-- What may be done only so often within an hour, and how often it was since its first time.
+CREATE TABLE hourly_counts (
+    organization_id TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    since BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, subject)
+) WITHOUT ROWID;
+
+CREATE INDEX hourly_counts_by_age ON hourly_counts (since);
+
+-- Deleted organizations whose credentials, unreadable since then, are still being removed.
+CREATE TABLE erasures (
+    organization_id TEXT NOT NULL PRIMARY KEY
+) WITHOUT ROWID;
+
+-- Accounts.
+
+-- Where an address is found before its organization is known.
+CREATE TABLE directory (
+    address BLOB NOT NULL PRIMARY KEY,
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE accounts (
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    id TEXT NOT NULL,
+    address BLOB NOT NULL,
+    email TEXT NOT NULL,
+    role TEXT NOT NULL,
+    state TEXT NOT NULL,
+    -- The code over what the row grants, and the instance key that made it.
+    grant_digest BLOB NOT NULL,
+    grant_key_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    password BLOB NOT NULL,
+    password_version BIGINT NOT NULL,
+    seed_id TEXT NOT NULL,
+    seed BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    -- Since when the passcode seed is in use.
+    passcode_enrolled_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, id)
+) WITHOUT ROWID;
+
+-- What every login changes of an account: a row of its own, so that a login waits for no save. `wrong_at`: when the latest wrong
+-- passcode was counted; `refused_at`: when the latest attempt was refused.
+CREATE TABLE account_logins (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    last_step BIGINT NOT NULL,
+    wrong_passcodes BIGINT NOT NULL,
+    last_login_at BIGINT,
+    wrong_at BIGINT,
+    refused_at BIGINT,
+    PRIMARY KEY (organization_id, account_id),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+-- Attempts in a row, per class. The class of all networks that are not known has the empty network.
+CREATE TABLE attempt_classes (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    network BLOB NOT NULL,
+    attempts BIGINT NOT NULL,
+    latest BIGINT,
+    last_login_at BIGINT,
+    PRIMARY KEY (organization_id, account_id, network),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX attempt_classes_age ON attempt_classes (last_login_at);
+
+-- Networks from which any account logged in. They are asked for before an account is looked up.
+CREATE TABLE known_networks (
+    network BLOB NOT NULL PRIMARY KEY,
+    last_login_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX known_networks_by_login ON known_networks (last_login_at);
+
+CREATE TABLE recovery_codes (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    code BLOB NOT NULL,
+    PRIMARY KEY (organization_id, account_id, code),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE TABLE sessions (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    network TEXT NOT NULL,
+    client TEXT,
+    last_used_at BIGINT,
+    PRIMARY KEY (organization_id, id),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX sessions_of_account ON sessions (organization_id, account_id);
+CREATE INDEX sessions_expiry ON sessions (expires_at);
+
+CREATE TABLE account_notices (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    code TEXT NOT NULL,
+    PRIMARY KEY (organization_id, account_id, at, code),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX account_notices_age ON account_notices (at);
+
+-- New seeds that wait to be confirmed by their owners.
+CREATE TABLE pending_seeds (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    seed_id TEXT NOT NULL,
+    seed BLOB NOT NULL,
+    expires_at BIGINT NOT NULL,
+    tried BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, account_id),
+    FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX pending_seeds_expiry ON pending_seeds (expires_at);
+
+-- Accounts to be, and accounts whose owners enrol again, by an invitation that bears the account's id. They lie apart from
+-- accounts, so that nothing that logs in can meet one. `state`: what the account is until the invitation is taken up; absent:
+-- there is no account yet.
+CREATE TABLE invitations (
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    account_id TEXT NOT NULL,
+    address BLOB NOT NULL,
+    email TEXT NOT NULL,
+    role TEXT NOT NULL,
+    state TEXT,
+    code BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    digest_key_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, account_id)
+) WITHOUT ROWID;
+
+CREATE INDEX invitations_expiry ON invitations (expires_at);
+
+-- Where invitations are found by their address. Those of one address may belong to several organizations, one to each;
+-- the directory leads to accounts alone.
+CREATE TABLE invited_addresses (
+    address BLOB NOT NULL,
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    PRIMARY KEY (address, organization_id)
+) WITHOUT ROWID;
+
+-- Where an enrolment code is found before its organization is known.
+CREATE TABLE enrolment_codes (
+    code BLOB NOT NULL PRIMARY KEY,
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- What an invited person has chosen and was given. The digests of the recovery codes stand one after the other.
+CREATE TABLE enrolment_drafts (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    password BLOB NOT NULL,
+    seed_id TEXT NOT NULL,
+    seed BLOB NOT NULL,
+    recovery_codes BLOB NOT NULL,
+    PRIMARY KEY (organization_id, account_id),
+    FOREIGN KEY (organization_id, account_id) REFERENCES invitations (organization_id, account_id)
+) WITHOUT ROWID;
+
+-- Rows that take the writes of login attempts that decide nothing. Part 0 stands for a class, 1 for an account's logins, 2 for
+-- an audit entry, which takes as many bytes as the entry of a refusal, and 3 for an organization that is held. All are made here:
+-- whoever attempts finds them, so that no attempt costs more than another.
+CREATE TABLE decoys (
+    part BIGINT NOT NULL,
+    decoy BIGINT NOT NULL,
+    writes BIGINT NOT NULL,
+    latest BIGINT,
+    content BLOB,
+    PRIMARY KEY (part, decoy)
+) WITHOUT ROWID;
+
+INSERT INTO decoys (part, decoy, writes)
+WITH RECURSIVE numbers (number) AS (SELECT 0 UNION ALL SELECT number + 1 FROM numbers WHERE number < 16383)
+SELECT number / 4096, number % 4096, 0 FROM numbers;
+
+-- What an attempt at an address that nobody has reads in place of an account: rows as long as those of accounts, in a
+-- table that nothing else reads. None of them can log in: password and seed are placeholders and never opened.
+CREATE TABLE decoy_accounts (
+    decoy BIGINT NOT NULL PRIMARY KEY,
+    organization_state TEXT NOT NULL,
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    email TEXT NOT NULL,
+    role TEXT NOT NULL,
+    state TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    password_version BIGINT NOT NULL,
+    seed_id TEXT NOT NULL,
+    grant_digest BLOB NOT NULL,
+    grant_key_id TEXT NOT NULL,
+    password BLOB NOT NULL,
+    seed BLOB NOT NULL
+) WITHOUT ROWID;
+
+INSERT INTO decoy_accounts (decoy, organization_state, organization_id, id, email, role, state, version,
+    password_version, seed_id, grant_digest, grant_key_id, password, seed)
+SELECT decoy, 'active', '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000',
+    'nobody@decoy.invalid', 'viewer', 'active', 1, 1, '00000000-0000-0000-0000-000000000000',
+    CAST('................................' AS BLOB), '00000000-0000-0000-0000-000000000000',
+    CAST('...............................................................................................................................................' AS BLOB),
+    CAST('..................................................................' AS BLOB)
+FROM decoys WHERE part = 3;
+
+-- Credentials.
+
+-- What a list shows, of the current version. The sealed data lies apart, so that a page of a list is one short range of this table.
+CREATE TABLE credentials (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    highest_version BIGINT NOT NULL,
+    staged_version BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    version_created_at BIGINT NOT NULL,
+    -- 9223372036854775807: it does not expire, as far as is known.
+    expires_at BIGINT NOT NULL,
+    vend TEXT NOT NULL,
+    -- The code over type, namespace, rule, current and staged version, revision, and revision of the metadata.
+    code BLOB NOT NULL,
+    key_id TEXT NOT NULL,
+    information BLOB NOT NULL,
+    -- Labels, description and declared expiries, sealed; none of the three where there are none.
+    metadata BLOB,
+    metadata_key_id TEXT,
+    metadata_revision BIGINT,
+    -- The last check of the current version: when, since when checks find the same, why it failed.
+    checked_at BIGINT,
+    check_since BIGINT,
+    check_failed TEXT,
+    last_activated_at BIGINT,
+    PRIMARY KEY (organization_id, id),
+    CHECK ((metadata IS NULL) = (metadata_key_id IS NULL) AND (metadata IS NULL) = (metadata_revision IS NULL)),
+    CHECK ((checked_at IS NULL) = (check_since IS NULL))
+) WITHOUT ROWID;
+
+CREATE INDEX credentials_of_namespace ON credentials (organization_id, namespace, id, type);
+CREATE INDEX credentials_of_type ON credentials (organization_id, type, id);
+CREATE INDEX credentials_by_expiry ON credentials (organization_id, expires_at, id) WHERE expires_at < 9223372036854775807;
+-- What a key seals is found by its key: a rotation reads it in slices, and a key is destroyed only when nothing is left.
+CREATE INDEX credentials_by_key ON credentials (organization_id, key_id, id);
+CREATE INDEX credentials_by_metadata_key ON credentials (organization_id, metadata_key_id, id) WHERE metadata_key_id IS NOT NULL;
+
+-- The data of the current version. It is never listed; ids rise with time, so that new rows of all organizations lie together.
+CREATE TABLE credential_secrets (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    data_key BLOB NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY (id, organization_id)
+) WITHOUT ROWID;
+
+-- The staged and the previous versions. Those without superseded_at and destroy_at are staged.
+CREATE TABLE credential_versions (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    superseded_at BIGINT,
+    destroy_at BIGINT,
+    key_id TEXT NOT NULL,
+    information BLOB NOT NULL,
+    data_key BLOB NOT NULL,
+    data BLOB NOT NULL,
+    checked_at BIGINT,
+    check_since BIGINT,
+    check_failed TEXT,
+    PRIMARY KEY (organization_id, id, version),
+    CHECK ((superseded_at IS NULL) = (destroy_at IS NULL)),
+    CHECK ((checked_at IS NULL) = (check_since IS NULL))
+) WITHOUT ROWID;
+
+CREATE INDEX credential_versions_by_end ON credential_versions (destroy_at, organization_id, id, version);
+CREATE INDEX credential_versions_by_key ON credential_versions (organization_id, key_id, id, version);
+
+-- A keyed digest of each label.
+CREATE TABLE credential_labels (
+    organization_id TEXT NOT NULL,
+    label BLOB NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (organization_id, label, id)
+) WITHOUT ROWID;
+
+CREATE INDEX labels_of_credential ON credential_labels (organization_id, id);
+
+CREATE TABLE credential_uses (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    activation_id TEXT NOT NULL,
+    integration_id TEXT NOT NULL,
+    form TEXT NOT NULL,
+    purpose TEXT,
+    PRIMARY KEY (organization_id, id, at, activation_id)
+) WITHOUT ROWID;
+
+CREATE INDEX credential_uses_by_age ON credential_uses (at);
+
+-- Checks that members requested and no activation side has made yet.
+CREATE TABLE check_requests (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    requested_at BIGINT NOT NULL,
+    taken_at BIGINT,
+    PRIMARY KEY (organization_id, id)
+) WITHOUT ROWID;
+
+-- One row: when an activation side last took checks, and how far the round over all credentials has come.
+CREATE TABLE check_rounds (
+    singleton BIGINT NOT NULL PRIMARY KEY,
+    seen_at BIGINT NOT NULL,
+    began_at BIGINT,
+    organization_id TEXT,
+    credential_id TEXT
+) WITHOUT ROWID;
+
+-- Requests that may be repeated, and the version that each made.
+CREATE TABLE idempotency_keys (
+    organization_id TEXT NOT NULL,
+    account_id TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    credential_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, account_id, key)
+) WITHOUT ROWID;
+
+CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
+
+-- Integrations, what they activate, and what nobody activates for now.
+
+CREATE TABLE integrations (
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    name_key TEXT NOT NULL,
+    patterns TEXT NOT NULL,
+    expires_at BIGINT,
+    state TEXT NOT NULL,
+    token BLOB NOT NULL,
+    previous_token BLOB,
+    previous_until BIGINT,
+    digest BLOB NOT NULL,
+    digest_key_id TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    -- When the current token was last used.
+    last_used_at BIGINT,
+    PRIMARY KEY (organization_id, id),
+    UNIQUE (organization_id, name_key)
+) WITHOUT ROWID;
+
+-- Where a token, or the one before it, is found before its organization is known.
+CREATE TABLE integration_tokens (
+    token BLOB NOT NULL PRIMARY KEY,
+    organization_id TEXT NOT NULL,
+    integration_id TEXT NOT NULL
+) WITHOUT ROWID;
+
+CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integration_id);
+
+CREATE TABLE frozen_namespaces (
+    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    namespace TEXT NOT NULL,
+    frozen_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, namespace)
+) WITHOUT ROWID;
+
+-- That something was activated, never what that opened. As many as of credentials, so without references too.
+CREATE TABLE activations (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    integration_id TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    vend TEXT NOT NULL,
+    credentials BIGINT NOT NULL,
+    begun_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX activations_of_integration ON activations (organization_id, integration_id, expires_at);
+CREATE INDEX activations_expiry ON activations (expires_at);
+
+-- The audit.
+
+-- `purpose`: what an integration said that an activation was for. `changed_rows`: what an act left of the rows that it changed, a
+-- line for each; the newest entry about a row tells whether it was put back. `checkpoint`: the one that holds the entry.
+CREATE TABLE audit (
+    id TEXT NOT NULL PRIMARY KEY,
+    at BIGINT NOT NULL,
+    organization_id TEXT,
+    actor TEXT NOT NULL,
+    account_id TEXT,
+    session_id TEXT,
+    integration_id TEXT,
+    action TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    namespace TEXT,
+    purpose TEXT,
+    network TEXT,
+    request_id TEXT,
+    credentials TEXT,
+    changed_rows TEXT,
+    changes TEXT,
+    key_id TEXT NOT NULL,
+    code BLOB NOT NULL,
+    checkpoint BIGINT
+) WITHOUT ROWID;
+
+-- What is written adds to the first index alone, which holds the entries of the last second. The sealer moves them to the
+-- second one, by which an organization's entries are listed.
+CREATE INDEX audit_unsealed ON audit (id) WHERE checkpoint IS NULL;
+CREATE INDEX audit_by_organization ON audit (organization_id, id) WHERE checkpoint IS NOT NULL;
+CREATE INDEX audit_by_changed_row ON audit (subject, id) WHERE changed_rows IS NOT NULL;
+
+-- Which entries there are, each checkpoint chained to the one before it.
+CREATE TABLE audit_checkpoints (
+    number BIGINT NOT NULL PRIMARY KEY,
+    at BIGINT NOT NULL,
+    entries BLOB NOT NULL,
+    hash BLOB NOT NULL,
+    key_id TEXT NOT NULL,
+    code BLOB NOT NULL
+) WITHOUT ROWID;
+
+-- How far the audit was delivered outside, and which process may deliver it.
+CREATE TABLE audit_delivery (
+    singleton BIGINT NOT NULL PRIMARY KEY,
+    checkpoint BIGINT NOT NULL,
+    key_id TEXT NOT NULL,
+    code BLOB NOT NULL,
+    holder TEXT,
+    until BIGINT
+) WITHOUT ROWID;
+
+-- Statements on these tables name an organization and more, and several indexes of each begin with the organization. PostgreSQL is told that
+-- an organization may be the whole table. Else it takes one that its statistics do not have yet, or one among thousands of small ones,
+-- to have hardly any rows, and reads all of them through whichever of the indexes is the smallest.
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE credential_secrets ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE credential_uses ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE check_requests ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE idempotency_keys ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE activations ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE accounts ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE sessions ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL: ALTER TABLE integrations ALTER COLUMN organization_id SET (n_distinct = 1);
+-- PostgreSQL plans before values are known. A value that a statement filters by may be a rare one beside one that nearly all rows have:
+-- PostgreSQL is told that few rows have any one value, so that it uses the index of the column, which also has the order asked for.
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN namespace SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN type SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credentials ALTER COLUMN metadata_key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN key_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN label SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE activations ALTER COLUMN integration_id SET (n_distinct = -0.1);
+-- PostgreSQL: ALTER TABLE sessions ALTER COLUMN account_id SET (n_distinct = -0.1);

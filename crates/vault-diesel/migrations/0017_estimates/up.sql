@@ -1,8 +1,0 @@
--- Statements on these tables name an organization and more, and several indexes of each begin with the organization. PostgreSQL is told that
--- an organization may be the whole table. Else it takes one that its statistics do not have yet, or one among thousands of small ones,
--- to have hardly any rows, and reads all of them through whichever of the indexes is the smallest.
--- PostgreSQL: ALTER TABLE credentials ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE credential_versions ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE credential_labels ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE activations ALTER COLUMN organization_id SET (n_distinct = 1);
--- PostgreSQL: ALTER TABLE sessions ALTER COLUMN organization_id SET (n_distinct = 1);
