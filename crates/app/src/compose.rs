@@ -194,7 +194,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              file, or find out who removed it",
             anchor.display()
         ),
-        OpeningError::OlderDatabase { anchor, .. } | OpeningError::OtherHistory { anchor, .. } => format!(
+        OpeningError::OlderDatabase { anchor, .. }
+        | OpeningError::OtherHistory { anchor, .. }
+        | OpeningError::OlderKeyring { anchor, .. } => format!(
             "{error}. If you set it back on purpose, run `orgvault audit verify`, remove {}, then run `orgvault serve \
              --adopt-anchor`",
             anchor.display()
