@@ -81,7 +81,7 @@ fn a62_a_flipped_byte_opens_nothing() {
         }
         sql.run(&format!("UPDATE {table} SET {column} = '\\x{}'", hex::encode(&sound)));
     }
-    for column in ["wrapped", "canary"] {
+    for column in ["wrapped", "keyring"] {
         let sound = sql.bytes(&format!("SELECT {column} FROM instance"));
         for at in [0, 1, 2, 18, 30, sound.len() - 1] {
             let mut flipped = sound.clone();

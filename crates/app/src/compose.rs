@@ -198,7 +198,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
              Otherwise restore the file, or find out who removed it",
             anchor.display()
         ),
-        OpeningError::OlderDatabase { .. } | OpeningError::OtherHistory { .. } => format!("{error}. {AFTER_RECOVERY}"),
+        OpeningError::OlderDatabase { .. } | OpeningError::OtherHistory { .. } | OpeningError::OlderKeyring { .. } => {
+            format!("{error}. {AFTER_RECOVERY}")
+        }
         OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
         OpeningError::Anchor(_) => {
             format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")

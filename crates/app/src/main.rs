@@ -157,7 +157,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
-        Command::Key(command) => command::key::run(settings, vault, command, output).await,
+        Command::Key(command) => command::key::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
         // Done before, or without a vault.
         _ => Ok(()),

@@ -54,6 +54,7 @@ pub mod integration;
 pub mod invitation;
 pub mod json;
 pub mod key_use;
+pub mod keyring;
 pub mod lockout;
 pub mod namespace;
 pub mod network;

@@ -82,8 +82,9 @@ pub struct InstanceRecord {
     pub instance_key: KeyId,
     /// The instance key, wrapped by the root key.
     pub wrapped: Blob,
-    /// A known text sealed under the instance key: proves that the right key was unwrapped.
-    pub canary: Blob,
+    /// The [document](crate::keyring::KeyringDocument) that names the deployment's keys, sealed under the instance key: no other
+    /// key is valid, and that it opens proves the instance key.
+    pub keyring: Blob,
     /// When the deployment was made.
     pub created_at: Timestamp,
 }

@@ -15,6 +15,7 @@ mod integrations;
 mod json_document;
 mod json_object;
 mod key_use;
+mod keyring;
 mod life;
 mod passwords;
 mod proofs;

@@ -1,22 +1,26 @@
 //! The anchor: a small file outside the database that knows the newest checkpoint of the audit, so that a database that
 //! was set back to an earlier state is recognised.
 
+use crate::derive::Label;
 use crate::durable;
-use crate::instance_keys::{InstanceKeyring, InstanceKeys};
+use crate::instance_keys::InstanceKeyring;
+use crate::key::SymmetricKey;
+use crate::mac::MacKey;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use vault_core::audit::CheckpointMark;
 use vault_core::digest::Digest;
-use vault_core::id::{InstanceId, KeyId};
+use vault_core::id::InstanceId;
+use vault_core::keyring::KeyringMark;
 
 /// The first bytes: what it is, and version 1.
 const HEAD: [u8; 5] = *b"OVAN\x01";
-/// Head, instance, restore epoch, number, hash, code.
-const LENGTH: usize = 5 + 16 + 8 + 8 + 32 + 32;
+/// Head, instance, restore epoch, number and hash of the checkpoint and of the keyring document, code.
+const LENGTH: usize = 5 + 16 + 8 + 8 + 32 + 8 + 32 + 32;
 
 /// What an anchor knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,20 +29,22 @@ pub struct Anchor {
     pub epoch: u64,
     /// The newest checkpoint.
     pub checkpoint: CheckpointMark,
+    /// The newest keyring document.
+    pub keyring: KeyringMark,
 }
 
 /// Reads and writes the anchors of one deployment.
 #[derive(Clone)]
 pub struct Anchors {
     keys: Arc<InstanceKeyring>,
+    /// The keys of codes, which stay when the instance key is replaced: the newest, then those that still verify.
+    codes: Arc<[MacKey]>,
 }
 
 /// The anchor's file, and the key of its code.
 pub struct AnchorFile {
     path: PathBuf,
     anchors: Anchors,
-    /// The instance key of the code that was read or written last.
-    key: Mutex<Option<KeyId>>,
 }
 
 /// Why an anchor is refused.
@@ -75,13 +81,23 @@ impl AnchorError {
 }
 
 impl Anchors {
-    pub(crate) fn new(keys: Arc<InstanceKeyring>) -> Self {
-        Self { keys }
+    pub(crate) fn new<'a>(keys: Arc<InstanceKeyring>, audit: impl IntoIterator<Item = &'a SymmetricKey>) -> Self {
+        Self { keys, codes: audit.into_iter().map(|key| Label::Anchor.mac_key(key)).collect() }
+    }
+
+    /// The keyring document that the database holds, as it was read last.
+    pub fn keyring(&self) -> KeyringMark {
+        self.keys.document().mark()
+    }
+
+    /// Whether the keyring document that was read last is the one of `known`, or a later one: else the database was set back.
+    pub fn keyring_follows(&self, known: KeyringMark) -> bool {
+        self.keys.document().is_at_or_after(known)
     }
 
     /// The anchor in the file at `path`.
     pub fn at(&self, path: impl Into<PathBuf>) -> AnchorFile {
-        AnchorFile { path: path.into(), anchors: self.clone(), key: Mutex::default() }
+        AnchorFile { path: path.into(), anchors: self.clone() }
     }
 }
 
@@ -91,10 +107,9 @@ impl AnchorFile {
         &self.path
     }
 
-    /// Whether what was read or written last has a code under the instance key that is active. Another one opens as long as
-    /// its key is not destroyed: store it again.
-    pub fn is_under_active_key(&self) -> bool {
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) == Some(self.anchors.keys.active().id())
+    /// The anchors of its deployment.
+    pub const fn anchors(&self) -> &Anchors {
+        &self.anchors
     }
 
     /// Reads it. `None`: there is none.
@@ -124,20 +139,22 @@ impl AnchorFile {
         let rest = body.strip_prefix(&HEAD).ok_or(AnchorFlaw::Malformed)?;
         let (instance, rest) = rest.split_first_chunk::<16>().ok_or(AnchorFlaw::Malformed)?;
         let (epoch, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
-        let (number, hash) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
-        let hash = hash.try_into().map_err(|_| AnchorFlaw::Malformed)?;
+        let (number, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
+        let (hash, rest) = rest.split_first_chunk::<32>().ok_or(AnchorFlaw::Malformed)?;
+        let (document, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
+        let document_hash = rest.try_into().map_err(|_| AnchorFlaw::Malformed)?;
         let instance = InstanceId::from_bytes(*instance);
         if instance != self.anchors.keys.instance() {
             return Err(AnchorFlaw::OtherInstance(instance));
         }
-        // It names no key: of the active one, or of one that retires.
-        let keys = self.anchors.keys.all();
-        let fits =
-            |keys: &&Arc<InstanceKeys>| Digest::from_bytes(keys.anchor.code([body])) == Digest::from_bytes(*code);
-        let key = keys.iter().find(fits).ok_or(AnchorFlaw::Changed)?.id();
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
-        let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(hash) };
-        Ok(Some(Anchor { epoch: u64::from_be_bytes(*epoch), checkpoint }))
+        // It names no key.
+        let fits = |key: &MacKey| Digest::from_bytes(key.code([body])) == Digest::from_bytes(*code);
+        if !self.anchors.codes.iter().any(fits) {
+            return Err(AnchorFlaw::Changed);
+        }
+        let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
+        let keyring = KeyringMark { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
+        Ok(Some(Anchor { epoch: u64::from_be_bytes(*epoch), checkpoint, keyring }))
     }
 
     fn write(&self, anchor: Anchor) -> io::Result<()> {
@@ -147,8 +164,10 @@ impl AnchorFile {
         bytes.extend_from_slice(&anchor.epoch.to_be_bytes());
         bytes.extend_from_slice(&anchor.checkpoint.number.to_be_bytes());
         bytes.extend_from_slice(anchor.checkpoint.hash.as_bytes());
-        let active = self.anchors.keys.active();
-        let code = active.anchor.code([bytes.as_slice()]);
+        bytes.extend_from_slice(&anchor.keyring.number.to_be_bytes());
+        bytes.extend_from_slice(anchor.keyring.hash.as_bytes());
+        let newest = self.anchors.codes.first().ok_or_else(|| io::Error::other("the vault has no audit key"))?;
+        let code = newest.code([bytes.as_slice()]);
         bytes.extend_from_slice(&code);
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -158,9 +177,7 @@ impl AnchorFile {
         // Replicas may share the directory, and would take each other's unfinished file. Held until it is closed; where a
         // file system has no such locks, the code shows what went wrong.
         let _ = flock(&directory, FlockOperation::LockExclusive);
-        durable::replace(&self.path, &bytes)?;
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(active.id());
-        Ok(())
+        durable::replace(&self.path, &bytes)
     }
 
     fn error(&self, flaw: AnchorFlaw) -> AnchorError {

@@ -47,7 +47,7 @@ enum Column {
     FingerprintKey,
     PurposeKey(InstanceKeyPurpose),
     InstanceKey,
-    Canary,
+    Keyring,
     DatabaseKey,
     Password,
     Seed,
@@ -60,7 +60,7 @@ impl Column {
             Self::Data => "data",
             Self::Information => "information",
             Self::Metadata => "metadata",
-            Self::Canary => "canary",
+            Self::Keyring => "keyring",
             Self::Password => "password",
             Self::Seed => "seed",
             Self::DataKey
@@ -85,7 +85,7 @@ impl Column {
             Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
             Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
             Self::InstanceKey => "instance.wrapped",
-            Self::Canary => "instance.canary",
+            Self::Keyring => "instance.keyring",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password => "account.password",
             Self::Seed => "account.seed",
@@ -100,7 +100,7 @@ impl Column {
             Self::OrganizationKey => "organization_keys",
             Self::FingerprintKey => "organizations",
             Self::PurposeKey(_) => "instance_keys",
-            Self::InstanceKey | Self::Canary => "instance",
+            Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
         }
@@ -173,9 +173,9 @@ impl Context {
         }
     }
 
-    /// The canary, under the instance key.
-    pub(crate) fn canary(instance: InstanceId) -> Self {
-        Self::of_instance(Column::Canary, instance, *instance.as_uuid())
+    /// The keyring document, under the instance key.
+    pub(crate) fn keyring(instance: InstanceId) -> Self {
+        Self::of_instance(Column::Keyring, instance, *instance.as_uuid())
     }
 
     /// A password verifier, under the instance key.
@@ -268,7 +268,7 @@ mod tests {
             (Context::fingerprint_key(instance, organization, key), "organizations", 2),
             (Context::purpose_key(instance, InstanceKeyPurpose::Audit, key), "instance_keys", 5),
             (Context::instance_key(instance, key), "instance", 1),
-            (Context::canary(instance), "instance", 1),
+            (Context::keyring(instance), "instance", 1),
             (Context::password(instance, account), "accounts", 3),
             (Context::seed(instance, account, SeedId::from_uuid(id(6))), "accounts", 3),
         ];

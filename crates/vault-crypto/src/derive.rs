@@ -17,8 +17,8 @@ pub(crate) enum Label {
     RootWrap,
     /// From the instance key: wraps every key directly below it.
     InstanceWrap,
-    /// From the instance key: the known text that proves the key.
-    Canary,
+    /// From the instance key: seals the keyring document.
+    Keyring,
     /// From the instance key: seals password verifiers.
     Password,
     /// From the instance key: seals passcode seeds.
@@ -31,7 +31,7 @@ pub(crate) enum Label {
     AuditRecord,
     /// From an audit key: codes over checkpoints of the audit.
     AuditCheckpoint,
-    /// From the instance key: the code over the anchor.
+    /// From an audit key: the code over the anchor.
     Anchor,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
@@ -50,7 +50,7 @@ impl Label {
             Self::RootKeyId => ["root key id", ""],
             Self::RootWrap => ["root wrap", ""],
             Self::InstanceWrap => ["instance wrap", ""],
-            Self::Canary => ["canary", ""],
+            Self::Keyring => ["keyring", ""],
             Self::Password => ["password sealing", ""],
             Self::Seed => ["passcode seed sealing", ""],
             Self::Digest(purpose) => ["digest/", purpose.label()],

@@ -6,6 +6,15 @@ use crate::wrapper::KeyWrapper;
 use std::sync::Arc;
 use vault_core::port::Entropy;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
+use vault_core::time::Timestamp;
+
+/// An instance key under another root key.
+pub struct RewrappedInstance {
+    /// The deployment, with its instance key wrapped by that root key.
+    pub record: InstanceRecord,
+    /// When the instance key took the place of another one, if it did.
+    pub replaced_at: Option<Timestamp>,
+}
 
 /// Wraps the instance key of `record` under `next` instead of `current`. The result has been opened with `next`, `keys`
 /// with it. Nothing below the instance key changes.
@@ -18,7 +27,7 @@ pub async fn rewrap_instance_key(
     current: &dyn KeyWrapper,
     next: &dyn KeyWrapper,
     entropy: Arc<dyn Entropy>,
-) -> Result<InstanceRecord, KeyringError> {
+) -> Result<RewrappedInstance, KeyringError> {
     if record.root_key != current.id() {
         return Err(KeyringError::WrongRoot { expected: record.root_key, given: current.id() });
     }
@@ -26,9 +35,9 @@ pub async fn rewrap_instance_key(
     let unwrapped = current.unwrap(&context, &record.wrapped).await;
     let unwrapped = unwrapped.map_err(|cause| KeyringError::InstanceKey { key, cause })?;
     let wrapped = next.wrap(&context, &unwrapped).await?;
-    let rewrapped = InstanceRecord { root_key: next.id(), wrapped, ..record.clone() };
-    Keyring::open(next, entropy, &rewrapped, &[], keys).await?;
-    Ok(rewrapped)
+    let record = InstanceRecord { root_key: next.id(), wrapped, ..record.clone() };
+    let replaced_at = Keyring::open(next, entropy, &record, &[], keys).await?.instance_key_replaced_at();
+    Ok(RewrappedInstance { record, replaced_at })
 }
 
 #[cfg(test)]
@@ -37,7 +46,6 @@ mod tests {
     use crate::OsEntropy;
     use crate::testing::{entropy, id, root};
     use vault_core::id::InstanceId;
-    use vault_core::time::Timestamp;
 
     #[tokio::test]
     async fn the_same_keys_open_under_the_other_root_key_only() {
@@ -46,18 +54,19 @@ mod tests {
         let second = crate::RootKeyFile::generate(&directory.path().join("root.key"), Arc::new(OsEntropy)).unwrap();
         let instance = InstanceId::from_uuid(id(1));
         let made = Keyring::create(&first, entropy(), instance, Timestamp::from_millis(0)).await.unwrap();
-        let moved =
-            rewrap_instance_key(&made.instance, &made.keys, &first, &second, Arc::new(OsEntropy)).await.unwrap();
+        let rewrapped = rewrap_instance_key(&made.instance, &made.keys, &first, &second, Arc::new(OsEntropy)).await;
+        let RewrappedInstance { record: moved, replaced_at } = rewrapped.unwrap();
+        assert_eq!(replaced_at, None, "it is the first");
         assert_eq!((moved.root_key, moved.instance_key), (second.id(), made.instance.instance_key));
-        assert_eq!((&moved.canary, moved.id), (&made.instance.canary, made.instance.id));
+        assert_eq!((&moved.keyring, moved.id), (&made.instance.keyring, made.instance.id));
         Keyring::open(&second, entropy(), &moved, &[], &made.keys).await.unwrap();
         let refused = Keyring::open(&first, entropy(), &moved, &[], &made.keys).await.unwrap_err();
         assert!(matches!(refused, KeyringError::WrongRoot { .. }));
         // By id and by content: a row that only says another root key opens with neither.
         let renamed = InstanceRecord { root_key: first.id(), ..moved.clone() };
         assert!(rewrap_instance_key(&renamed, &made.keys, &first, &second, entropy()).await.is_err());
-        let refused = rewrap_instance_key(&moved, &made.keys, &first, &second, entropy()).await.unwrap_err();
-        assert!(matches!(refused, KeyringError::WrongRoot { .. }));
+        let refused = rewrap_instance_key(&moved, &made.keys, &first, &second, entropy()).await;
+        assert!(matches!(refused, Err(KeyringError::WrongRoot { .. })));
         let no_keys = rewrap_instance_key(&made.instance, &[], &first, &second, Arc::new(OsEntropy)).await;
         assert!(matches!(no_keys, Err(KeyringError::NoKey(_))), "what the new wrap opens is proven first");
     }

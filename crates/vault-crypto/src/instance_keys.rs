@@ -1,7 +1,7 @@
 //! The instance keys of one deployment: the active one and those that retire. All adapters share them, and read them again
 //! when the active one was replaced.
 
-use crate::aead::AeadKey;
+use crate::aead::{AeadKey, SealingError};
 use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::derive::Label;
@@ -10,15 +10,17 @@ use crate::key::SymmetricKey;
 use crate::keyring::KeyringError;
 use crate::mac::MacKey;
 use crate::wrapper::{KeyWrapper, WrapError};
+use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Mutex;
-use vault_core::digest::DigestPurpose;
+use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{InstanceId, KeyId};
-use vault_core::port::{KeyRepository, SealError, StoreError};
-use vault_core::sealed::{Blob, InstanceRecord, RetiringInstanceKey};
+use vault_core::keyring::{KeyTerm, KeyringDocument, KeyringMark, TermPurpose};
+use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
+use vault_core::sealed::{Blob, InstanceRecord, KeyState, RetiringInstanceKey};
 
-/// The plaintext of the canary.
-pub(crate) const CANARY: &[u8] = b"OrgVault: the right key";
+/// Before the document, where it is hashed.
+const DOCUMENT_PREFIX: &[u8] = b"orgvault/1/keyring";
 /// How often keys are read before one that was destroyed is forgotten: what was read under it before is still opened. A
 /// server reads them once a second.
 const LINGERS: u32 = 60;
@@ -28,14 +30,12 @@ pub(crate) struct InstanceKeys {
     id: KeyId,
     /// Wraps the keys below it.
     pub(crate) wrap: AeadKey,
-    /// Seals the known text.
-    pub(crate) canary: AeadKey,
+    /// Seals the keyring document.
+    keyring: AeadKey,
     /// Seals password verifiers.
     pub(crate) password: AeadKey,
     /// Seals passcode seeds.
     pub(crate) seed: AeadKey,
-    /// The code over the anchor.
-    pub(crate) anchor: MacKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
     integration_grant: MacKey,
@@ -49,10 +49,9 @@ impl InstanceKeys {
         Self {
             id,
             wrap: Label::InstanceWrap.sealing_key(key, id),
-            canary: Label::Canary.sealing_key(key, id),
+            keyring: Label::Keyring.sealing_key(key, id),
             password: Label::Password.sealing_key(key, id),
             seed: Label::Seed.sealing_key(key, id),
-            anchor: Label::Anchor.mac_key(key),
             account_grant: code(DigestPurpose::AccountGrant),
             invitation_grant: code(DigestPurpose::InvitationGrant),
             integration_grant: code(DigestPurpose::IntegrationGrant),
@@ -63,6 +62,29 @@ impl InstanceKeys {
     /// The instance key's id.
     pub(crate) const fn id(&self) -> KeyId {
         self.id
+    }
+
+    /// Seals a document that names the keys of `instance`.
+    pub(crate) fn seal_document(
+        &self,
+        entropy: &dyn Entropy,
+        instance: InstanceId,
+        document: &KeyringDocument,
+    ) -> Result<Blob, SealingError> {
+        self.keyring.seal(entropy, &Context::keyring(instance), &document.to_bytes())
+    }
+
+    /// Opens the document that names the keys of `instance`. It names this key as the active one.
+    ///
+    /// # Errors
+    /// It does not open, or names another key.
+    pub(crate) fn open_document(&self, instance: InstanceId, sealed: &Blob) -> Result<Document, OpenError> {
+        let bytes = self.keyring.open(&Context::keyring(instance), sealed)?;
+        let content = KeyringDocument::from_bytes(&bytes).ok_or(OpenError::Malformed)?;
+        match content.active(TermPurpose::Instance) {
+            Some(term) if term.id == self.id => Ok(Document::new(content)),
+            _ => Err(OpenError::OtherKey),
+        }
     }
 
     /// The key of codes of this purpose; `None`: it does not follow from the instance key.
@@ -77,6 +99,46 @@ impl InstanceKeys {
     }
 }
 
+/// A document that names a deployment's keys, and its hash.
+#[derive(Clone)]
+pub(crate) struct Document {
+    pub(crate) content: KeyringDocument,
+    pub(crate) hash: Digest,
+}
+
+impl Document {
+    pub(crate) fn new(content: KeyringDocument) -> Self {
+        let hash = Sha256::new().chain_update(DOCUMENT_PREFIX).chain_update(content.to_bytes()).finalize();
+        Self { content, hash: Digest::from_bytes(hash.into()) }
+    }
+
+    /// Its number and hash.
+    pub(crate) const fn mark(&self) -> KeyringMark {
+        KeyringMark { number: self.content.number(), hash: self.hash }
+    }
+
+    /// Whether it is the one of `mark` or a later one.
+    pub(crate) fn is_at_or_after(&self, mark: KeyringMark) -> bool {
+        self.content.is_at_or_after(self.hash, mark)
+    }
+
+    fn is_retiring(&self, id: KeyId) -> bool {
+        let term = |term: &KeyTerm| term.purpose == TermPurpose::Instance && term.id == id;
+        self.content.terms().iter().any(|of| term(of) && of.state == KeyState::Retiring)
+    }
+}
+
+/// The keyring document is one from before a document that was read already.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the keyring document {found} does not follow document {known}, which this process has read: the database was set back \
+     to an earlier state. Restore it with `orgvault restore`, or put back the newer database"
+)]
+struct PutBack {
+    found: i64,
+    known: i64,
+}
+
 /// The instance keys of one deployment, as they were read last.
 pub(crate) struct InstanceKeyring {
     instance: InstanceId,
@@ -85,6 +147,7 @@ pub(crate) struct InstanceKeyring {
 }
 
 struct Held {
+    document: Document,
     active: Arc<InstanceKeys>,
     others: Vec<Other>,
 }
@@ -114,9 +177,9 @@ impl Held {
 }
 
 impl InstanceKeyring {
-    /// The keys of a deployment that has this one alone.
-    pub(crate) fn of(instance: InstanceId, active: InstanceKeys) -> Self {
-        let held = Held { active: Arc::new(active), others: Vec::new() };
+    /// The keys of a deployment that has this instance key alone.
+    pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document) -> Self {
+        let held = Held { document, active: Arc::new(active), others: Vec::new() };
         Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new() }
     }
 
@@ -126,12 +189,12 @@ impl InstanceKeyring {
         record: &InstanceRecord,
         retiring: &[RetiringInstanceKey],
     ) -> Result<Self, KeyringError> {
-        let active = open_active(wrapper, record).await?;
+        let (active, document) = open_active(wrapper, record).await?;
         let mut others = Vec::new();
-        for row in retiring.iter().filter(|row| row.id != record.instance_key) {
+        for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
             others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row).await?), lingers: None });
         }
-        let held = Held { active: Arc::new(active), others };
+        let held = Held { document, active: Arc::new(active), others };
         Ok(Self { instance: record.id, held: RwLock::new(Arc::new(held)), source: OnceLock::new() })
     }
 
@@ -155,14 +218,14 @@ impl InstanceKeyring {
         Arc::clone(&self.held().active)
     }
 
+    /// The document that names the keys.
+    pub(crate) fn document(&self) -> Document {
+        self.held().document.clone()
+    }
+
     /// The key with this id.
     pub(crate) fn find(&self, id: KeyId) -> Option<Arc<InstanceKeys>> {
         self.held().find(id).cloned()
-    }
-
-    /// All keys, the active one first.
-    pub(crate) fn all(&self) -> Vec<Arc<InstanceKeys>> {
-        self.held().all().cloned().collect()
     }
 
     /// The key that a blob names.
@@ -210,27 +273,39 @@ impl InstanceKeyring {
         let retiring = source.repository.retiring_instance_keys().await?;
         let held = self.held();
         let wrapper = &*source.wrapper;
-        let active = match held.find(record.instance_key) {
-            Some(keys) => Arc::clone(keys),
-            None => Arc::new(open_active(wrapper, &record).await.map_err(not_renewed)?),
+        let (active, document) = match held.find(record.instance_key) {
+            Some(keys) => {
+                let opened = keys.open_document(record.id, &record.keyring);
+                let document = opened.map_err(|error| does_not_open(&Context::keyring(record.id), error))?;
+                (Arc::clone(keys), document)
+            }
+            None => {
+                let (keys, document) = open_active(wrapper, &record).await.map_err(not_renewed)?;
+                (Arc::new(keys), document)
+            }
         };
+        let known = held.document.mark();
+        if !document.is_at_or_after(known) {
+            return Err(fault(PutBack { found: document.content.number(), known: known.number }));
+        }
         let mut others = Vec::new();
-        for row in retiring.iter().filter(|row| row.id != active.id) {
+        for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
             let keys = match held.find(row.id) {
                 Some(keys) => Arc::clone(keys),
                 None => Arc::new(open_retiring(wrapper, record.id, row).await.map_err(not_renewed)?),
             };
             others.push(Other { keys, lingers: None });
         }
-        let is_stored = |id| id == active.id || retiring.iter().any(|row| row.id == id);
+        let is_stored = |id| id == active.id || others.iter().any(|other: &Other| other.keys.id == id);
         let before = std::iter::once((&held.active, None)).chain(held.others.iter().map(|o| (&o.keys, o.lingers)));
-        for (keys, lingers) in before.filter(|(keys, _)| !is_stored(keys.id)) {
+        let before: Vec<_> = before.filter(|(keys, _)| !is_stored(keys.id)).collect();
+        for (keys, lingers) in before {
             let left = lingers.unwrap_or(LINGERS).saturating_sub(1);
             if left > 0 {
                 others.push(Other { keys: Arc::clone(keys), lingers: Some(left) });
             }
         }
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Held { active, others });
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Held { document, active, others });
         Ok(())
     }
 }
@@ -245,13 +320,14 @@ fn not_renewed(error: KeyringError) -> SealError {
     }
 }
 
-async fn open_active(wrapper: &dyn KeyWrapper, record: &InstanceRecord) -> Result<InstanceKeys, KeyringError> {
+async fn open_active(
+    wrapper: &dyn KeyWrapper,
+    record: &InstanceRecord,
+) -> Result<(InstanceKeys, Document), KeyringError> {
     let keys = open(wrapper, record.id, record.instance_key, record.root_key, &record.wrapped).await?;
-    let said = keys.canary.open(&Context::canary(record.id), &record.canary);
-    if said.ok().is_none_or(|said| *said != CANARY) {
-        return Err(KeyringError::Canary(record.instance_key));
-    }
-    Ok(keys)
+    let opened = keys.open_document(record.id, &record.keyring);
+    let document = opened.map_err(|cause| KeyringError::Document { key: record.instance_key, cause })?;
+    Ok((keys, document))
 }
 
 async fn open_retiring(

@@ -1,15 +1,17 @@
 //! Making instance keys, and making again under the active one what another one has wrapped and sealed.
 
-use crate::aead::{AeadKey, SealingError};
+use crate::aead::AeadKey;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, no_entropy, not_sealed};
-use crate::instance_keys::{CANARY, InstanceKeyring, InstanceKeys};
+use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
 use vault_core::id::{AccountId, KeyId, OrganizationId};
+use vault_core::keyring::TermPurpose;
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
 use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use vault_core::time::Timestamp;
 
 /// Moves what lies under one instance key to the active one. Opens no credential.
 pub struct InstanceKeyRewrapper {
@@ -20,6 +22,15 @@ pub struct InstanceKeyRewrapper {
 impl InstanceKeyRewrapper {
     pub(crate) fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
         Self { keys, entropy }
+    }
+
+    /// The active key of `current`, and the document that it opens.
+    fn document(&self, current: &InstanceRecord) -> Result<(Arc<InstanceKeys>, Document), SealError> {
+        let active = self.keys.find(current.instance_key);
+        let active = active.ok_or_else(|| fault("the active instance key is not known"))?;
+        let opened = active.open_document(current.id, &current.keyring);
+        let document = opened.map_err(|error| does_not_open(&Context::keyring(current.id), error))?;
+        Ok((active, document))
     }
 
     fn wrap_again(&self, context: &Context, wrapped: &Blob) -> Result<Blob, SealError> {
@@ -96,24 +107,33 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         &self,
         current: &InstanceRecord,
         keys: &[InstanceKeyRecord],
+        now: Timestamp,
     ) -> Result<NextInstanceKey, SealError> {
         let instance = current.id;
-        let from = self.keys.find(current.instance_key);
-        let from = from.ok_or_else(|| fault("the active instance key is not known"))?;
+        let (from, document) = self.document(current)?;
         let id = random_key_id(&*self.entropy).map_err(no_entropy)?;
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
         let to = InstanceKeys::derive(id, &key);
         let wrapped = self.keys.wrap_under_root(&Context::instance_key(instance, id), &key, current.root_key).await?;
-        let sealed: Result<Blob, SealingError> = to.canary.seal(&*self.entropy, &Context::canary(instance), CANARY);
-        let canary = sealed.map_err(not_sealed)?;
+        let document = document.content.with_term(document.hash, TermPurpose::Instance, id, now).map_err(fault)?;
+        let keyring = to.seal_document(&*self.entropy, instance, &document).map_err(not_sealed)?;
         let mut rewrapped = Vec::with_capacity(keys.len());
         for row in keys {
             let context = Context::purpose_key(instance, row.purpose, row.id);
             let wrapped = self.rewrap(&context, &from, &to, &row.wrapped)?;
             rewrapped.push(InstanceKeyRecord { wrapped, ..row.clone() });
         }
-        let instance = InstanceRecord { instance_key: id, wrapped, canary, ..current.clone() };
+        let instance = InstanceRecord { instance_key: id, wrapped, keyring, ..current.clone() };
         Ok(NextInstanceKey { instance, keys: rewrapped })
+    }
+
+    fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError> {
+        let (active, document) = self.document(current)?;
+        if !document.content.has(TermPurpose::Instance, key) {
+            return Ok(current.keyring.clone());
+        }
+        let document = document.content.without_term(document.hash, key).map_err(fault)?;
+        active.seal_document(&*self.entropy, current.id, &document).map_err(not_sealed)
     }
 
     fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError> {

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
-use crate::instance_keys::{CANARY, InstanceKeyring, InstanceKeys};
+use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::instance_rewrapper::InstanceKeyRewrapper;
 use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
@@ -19,6 +19,7 @@ use crate::wrapper::{KeyWrapper, WrapError};
 use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
+use vault_core::keyring::{KeyringDocument, TermPurpose};
 use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, PasswordHasher, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
@@ -71,9 +72,15 @@ pub enum KeyringError {
         #[source]
         cause: WrapError,
     },
-    /// The instance key unwraps but does not open the canary.
-    #[error("instance key {0} is not the key of this vault: it does not decrypt the vault's test value")]
-    Canary(KeyId),
+    /// The instance key unwraps but does not open the keyring document.
+    #[error("cannot decrypt the vault's keyring with instance key {key}: {cause}")]
+    Document {
+        /// The instance key.
+        key: KeyId,
+        /// Why.
+        #[source]
+        cause: OpenError,
+    },
     /// An instance-wide key does not unwrap.
     #[error("cannot decrypt {} key {key}: {cause}", .purpose.as_str())]
     PurposeKey {
@@ -113,14 +120,6 @@ impl Keyring {
         let (instance_key_id, instance_key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
         let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key).await?;
         let made = InstanceKeys::derive(instance_key_id, &instance_key);
-        let record = InstanceRecord {
-            id: instance,
-            root_key: wrapper.id(),
-            instance_key: instance_key_id,
-            wrapped,
-            canary: made.canary.seal(&*entropy, &Context::canary(instance), CANARY)?,
-            created_at: now,
-        };
         let mut keys = Vec::new();
         let mut make = |purpose| -> Result<PurposeKeys, KeyringError> {
             let (id, key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
@@ -131,11 +130,23 @@ impl Keyring {
         let look_up = make(InstanceKeyPurpose::LookUp)?;
         let audit = make(InstanceKeyPurpose::Audit)?;
         let token = make(InstanceKeyPurpose::Token)?;
-        let keyring = Self { keys: Arc::new(InstanceKeyring::of(instance, made)), look_up, audit, token, entropy };
+        let ids = [&look_up, &audit, &token].map(|keys| keys.newest.0);
+        let document = KeyringDocument::first(instance_key_id, ids[0], ids[1], ids[2], now);
+        let record = InstanceRecord {
+            id: instance,
+            root_key: wrapper.id(),
+            instance_key: instance_key_id,
+            wrapped,
+            keyring: made.seal_document(&*entropy, instance, &document)?,
+            created_at: now,
+        };
+        let keys_of_instance = Arc::new(InstanceKeyring::of(instance, made, Document::new(document)));
+        let keyring = Self { keys: keys_of_instance, look_up, audit, token, entropy };
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
-    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the canary.
+    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the keyring document.
+    /// Rows of keys that the document does not name are left out.
     /// Writes nothing and uses the root key once, and once for each of `retiring`. `keys` are ordered oldest first.
     ///
     /// # Errors
@@ -149,18 +160,23 @@ impl Keyring {
     ) -> Result<Self, KeyringError> {
         let instance = record.id;
         let instance_keys = InstanceKeyring::open(wrapper, record, retiring).await?;
+        let document = instance_keys.document().content;
         let open = |purpose| -> Result<PurposeKeys, KeyringError> {
-            let mut opened = Vec::new();
-            for row in keys.iter().filter(|row| row.purpose == purpose) {
+            let (mut newest, mut older) = (None, Vec::new());
+            let active = document.active(purpose.into()).map(|term| term.id);
+            for row in keys.iter().filter(|row| row.purpose == purpose && document.has(purpose.into(), row.id)) {
                 let above = blob::sealing_key(&row.wrapped).and_then(|id| instance_keys.find(id));
                 let key = above
                     .ok_or(OpenError::OtherKey)
                     .and_then(|above| above.wrap.unwrap(&Context::purpose_key(instance, purpose, row.id), &row.wrapped))
                     .map_err(|cause| KeyringError::PurposeKey { purpose, key: row.id, cause })?;
-                opened.push((row.id, key));
+                if Some(row.id) == active {
+                    newest = Some((row.id, key));
+                } else {
+                    older.push((row.id, key));
+                }
             }
-            let newest = opened.pop().ok_or(KeyringError::NoKey(purpose))?;
-            Ok(PurposeKeys { newest, older: opened })
+            Ok(PurposeKeys { newest: newest.ok_or(KeyringError::NoKey(purpose))?, older })
         };
         let look_up = open(InstanceKeyPurpose::LookUp)?;
         let audit = open(InstanceKeyPurpose::Audit)?;
@@ -171,6 +187,12 @@ impl Keyring {
     /// The deployment.
     pub fn instance(&self) -> InstanceId {
         self.keys.instance()
+    }
+
+    /// When the active instance key took the place of another one. `None`: it is the first.
+    pub fn instance_key_replaced_at(&self) -> Option<Timestamp> {
+        let document = self.keys.document().content;
+        document.active(TermPurpose::Instance).filter(|_| document.number() > 1).map(|term| term.since)
     }
 
     /// Has its adapters read the instance keys again from `repository` when they meet one that they do not know, and unwrap
@@ -191,7 +213,8 @@ impl Keyring {
 
     /// The anchors of this deployment.
     pub fn anchors(&self) -> Anchors {
-        Anchors::new(Arc::clone(&self.keys))
+        let keys = std::iter::once(self.audit.newest()).chain(self.audit.older()).map(|(_, key)| key);
+        Anchors::new(Arc::clone(&self.keys), keys)
     }
 
     /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so

@@ -93,7 +93,7 @@ pub use credential::CredentialCrypto;
 pub use database_key::{DatabaseKey, DatabaseKeyError, DatabaseKeyFile};
 pub use digest::HmacDigester;
 pub use entropy::OsEntropy;
-pub use instance_key::rewrap_instance_key;
+pub use instance_key::{RewrappedInstance, rewrap_instance_key};
 pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};

@@ -153,7 +153,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
         root_key: vectors.key("root-key.id"),
         instance_key: vectors.key("instance-key.id"),
         wrapped: vectors.blob("instance-key.wrapped"),
-        canary: vectors.blob("canary"),
+        keyring: vectors.blob("keyring"),
         created_at: NOW,
     };
     let purposes = [InstanceKeyPurpose::LookUp, InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token];
@@ -271,7 +271,7 @@ async fn write() {
     let made = Keyring::create(&root, entropy, InstanceId::from_uuid(id(1)), NOW).await.unwrap();
     vectors.put("instance-key.id", made.instance.instance_key.as_bytes());
     vectors.put("instance-key.wrapped", made.instance.wrapped.as_bytes());
-    vectors.put("canary", made.instance.canary.as_bytes());
+    vectors.put("keyring", made.instance.keyring.as_bytes());
     for row in &made.keys {
         vectors.put(&format!("{}-key.id", row.purpose.as_str()), row.id.as_bytes());
         vectors.put(&format!("{}-key.wrapped", row.purpose.as_str()), row.wrapped.as_bytes());

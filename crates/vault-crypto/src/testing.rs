@@ -1,6 +1,6 @@
 //! Fakes for this crate's tests.
 
-use crate::instance_keys::{InstanceKeyring, InstanceKeys};
+use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::key::SymmetricKey;
 use crate::keyring::{Keyring, NewInstance};
 use crate::root_key::RootKeyFile;
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
+use vault_core::keyring::KeyringDocument;
 use vault_core::port::{
     CreateInstance, Entropy, KeyRepository, NoEntropy, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
 };
@@ -60,8 +61,14 @@ pub(crate) fn key_id(number: u128) -> KeyId {
 
 /// The instance keys of deployment 1, which has this one alone.
 pub(crate) fn instance_keys(number: u8) -> Arc<InstanceKeyring> {
-    let keys = InstanceKeys::derive(key_id(number.into()), &key(number));
-    Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(1)), keys))
+    Arc::new(instance_keyring(InstanceId::from_uuid(id(1)), number))
+}
+
+/// The instance keys of `instance`, which has this one alone.
+pub(crate) fn instance_keyring(instance: InstanceId, number: u8) -> InstanceKeyring {
+    let own = key_id(number.into());
+    let document = KeyringDocument::first(own, key_id(1_001), key_id(1_002), key_id(1_003), NOW);
+    InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document))
 }
 
 /// 2026-11-20T12:00:00Z

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, RowState, Subject};
-use vault_core::digest::Digest;
+use vault_core::audit::{Actor, AuditAction, CheckpointMark, RowState, Subject};
+use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
 use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId};
@@ -18,9 +18,10 @@ use vault_core::port::{
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
+use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
-use vault_crypto::{Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
+use vault_crypto::{Anchor, Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::memory::MemoryStore;
 
@@ -82,12 +83,16 @@ impl Deployment {
         }
     }
 
-    async fn start(&self) -> Process {
+    async fn open(&self) -> (Keyring, InstanceRecord) {
         let store = &self.store;
         let record = store.instance().await.unwrap().unwrap();
         let (retiring, keys) = (store.retiring_instance_keys().await.unwrap(), store.instance_keys().await.unwrap());
-        let entropy = Arc::new(OsEntropy);
-        let keyring = Keyring::open(&*self.root, entropy.clone(), &record, &retiring, &keys).await.unwrap();
+        (Keyring::open(&*self.root, Arc::new(OsEntropy), &record, &retiring, &keys).await.unwrap(), record)
+    }
+
+    async fn start(&self) -> Process {
+        let (store, entropy) = (&self.store, Arc::new(OsEntropy));
+        let (keyring, record) = self.open().await;
         keyring.renewing(self.root.clone(), store.clone());
         let (environment, digester) = (self.environment(&keyring), Arc::new(keyring.digester()));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
@@ -379,6 +384,54 @@ async fn a_planted_row_is_not_signed_anew() {
     let integration = IntegrationRef::Id(planted);
     process.integrations.delete(&Principal::Operator, organization, &integration).await.unwrap();
     assert_eq!(deployment.rotate().await.destroyed, [before]);
+}
+
+/// Whoever writes rows can bring back neither a key that was destroyed, by its row, nor the set of keys that named it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_destroyed_key_does_not_come_back() {
+    let deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    let id = process.integration(organization, "nightly").await;
+    let store = &deployment.store;
+    let signed_before = process.digester.sign(DigestPurpose::AccountGrant, &[b"admin"]);
+    let directory = tempfile::tempdir().unwrap();
+    let anchor = |keyring: &Keyring| keyring.anchors().at(directory.path().join("orgvault.anchor"));
+
+    let rotation = process.keys.rotate_instance().await.unwrap();
+    while rotation.step().await.unwrap().is_some() {}
+    let (while_retiring, retiring) =
+        (store.instance().await.unwrap().unwrap(), store.retiring_instance_keys().await.unwrap());
+    let is_valid =
+        |process: &Process| process.digester.is_signed(DigestPurpose::AccountGrant, &[b"admin"], &signed_before);
+    assert!(is_valid(&deployment.start().await), "it retires");
+    assert!(rotation.finish().await.unwrap().is_some());
+    let after = store.instance().await.unwrap().unwrap();
+    let (keyring, _) = deployment.open().await;
+    let checkpoint = CheckpointMark { number: 0, hash: Digest::from_bytes([0; 32]) };
+    let known = Anchor { epoch: 0, checkpoint, keyring: keyring.anchors().keyring() };
+    anchor(&keyring).store(known).unwrap();
+    let running = deployment.start().await;
+    assert!(!is_valid(&running));
+
+    // The row of the key: no process uses it, and the next rotation removes it.
+    store.tamper_with_instance(after.clone(), retiring.clone());
+    running.digester.renew().await.unwrap();
+    for process in [&running, &deployment.start().await] {
+        assert!(!is_valid(process));
+        process.edit(organization, id, IntegrationState::Active).await.unwrap();
+    }
+    assert_eq!(deployment.rotate().await.destroyed, [retiring[0].id]);
+    assert_eq!(store.instance().await.unwrap().unwrap(), after, "nothing else changed");
+
+    // The set of keys that named it, too: a process that has read the newer one refuses it, and so does one with an anchor.
+    store.tamper_with_instance(while_retiring, retiring);
+    let refused = running.digester.renew().await.unwrap_err();
+    assert!(format!("{refused:?}").contains("PutBack"), "{refused:?}");
+    assert!(!is_valid(&running));
+    let (put_back, _) = deployment.open().await;
+    let known = anchor(&put_back).load().unwrap().unwrap();
+    assert!(!put_back.anchors().keyring_follows(known.keyring));
+    assert!(keyring.anchors().keyring_follows(known.keyring));
 }
 
 /// What happens to a deployment beside its rotations.

@@ -7,7 +7,7 @@ diesel::table! {
         root_key_id -> Text,
         instance_key_id -> Text,
         wrapped -> Binary,
-        canary -> Binary,
+        keyring -> Binary,
         created_at -> BigInt,
         restore_epoch -> BigInt,
     }

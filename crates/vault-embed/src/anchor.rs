@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use vault_core::audit::CheckpointMark;
 use vault_core::error::Error;
+use vault_core::keyring::KeyringMark;
 use vault_core::usecase::Operator;
 use vault_crypto::{Anchor, AnchorError, AnchorFile, AnchorFlaw};
 
@@ -23,7 +24,7 @@ pub(crate) struct AnchorSetting {
 pub(crate) struct Anchored {
     file: Arc<AnchorFile>,
     epoch: u64,
-    known: Mutex<CheckpointMark>,
+    known: Mutex<(CheckpointMark, KeyringMark)>,
     set_back: watch::Sender<bool>,
 }
 
@@ -69,7 +70,13 @@ impl Anchored {
             let anchored = anchor.checkpoint.number;
             return Err(OpeningError::AnchorOvertaken { anchor: path, database, anchored, start });
         }
-        let known = match found.filter(|anchor| anchor.epoch != epoch || anchor.checkpoint.number >= start) {
+        let keyring = file.anchors().keyring();
+        let set_back = found.as_ref().filter(|anchor| anchor.epoch == epoch).map(|anchor| anchor.keyring);
+        if let Some(known) = set_back.filter(|known| !file.anchors().keyring_follows(*known)) {
+            let (anchored, found) = (known.number, keyring.number);
+            return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found });
+        }
+        let known = match found.as_ref().filter(|anchor| anchor.epoch != epoch || anchor.checkpoint.number >= start) {
             Some(anchor) => {
                 let CheckpointMark { number, .. } = anchor.checkpoint;
                 if newest.number < number {
@@ -91,31 +98,33 @@ impl Anchored {
                     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
                     made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
                 }
-                file.store(Anchor { epoch, checkpoint: newest })?;
+                file.store(Anchor { epoch, checkpoint: newest, keyring })?;
                 newest
             }
         };
         let (set_back, _) = watch::channel(false);
+        // Written in the next turn if the anchor knew an earlier keyring document.
+        let known = found.map_or((known, keyring), |found| (known, found.keyring));
         Ok(Self { file: Arc::new(file), epoch, known: Mutex::new(known), set_back })
     }
 
     /// Has the anchor know the newest checkpoint. What it knew must still be there.
     pub(crate) async fn follow(&self, operator: &Operator) -> Result<(), FollowError> {
-        let known = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = operator.newest_checkpoint().await?;
-        if newest == known && self.file.is_under_active_key() {
+        let (known, known_keyring) = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (newest, keyring) = (operator.newest_checkpoint().await?, self.file.anchors().keyring());
+        if (newest, keyring) == (known, known_keyring) {
             return Ok(());
         }
         if newest.number < known.number || !operator.has_checkpoint(known).await? {
             self.set_back.send_replace(true);
             return Err(FollowError::SetBack(known.number));
         }
-        let (file, anchor) = (Arc::clone(&self.file), Anchor { epoch: self.epoch, checkpoint: newest });
+        let (file, anchor) = (Arc::clone(&self.file), Anchor { epoch: self.epoch, checkpoint: newest, keyring });
         match tokio::task::spawn_blocking(move || file.store(anchor)).await {
             Ok(stored) => stored?,
             Err(_) => return Ok(()), // the runtime ends
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = (newest, keyring);
         Ok(())
     }
 

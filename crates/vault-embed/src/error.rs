@@ -199,6 +199,21 @@ pub enum OpeningError {
         /// The checkpoint that the anchor knows.
         checkpoint: i64,
     },
+    /// The database holds an earlier set of keys than the anchor knows.
+    #[error(
+        "the database {database} is older than the anchor {}: it holds keyring document {found}, which does not follow \
+         document {anchored}", .anchor.display()
+    )]
+    OlderKeyring {
+        /// The anchor.
+        anchor: PathBuf,
+        /// The database.
+        database: String,
+        /// The document that the anchor knows.
+        anchored: i64,
+        /// The document of the database.
+        found: i64,
+    },
     /// The anchor is refused.
     #[error(transparent)]
     Anchor(#[from] AnchorError),

@@ -5,6 +5,7 @@
 //! any time, whatever is interrupted.
 
 use crate::database::{Database, FileState, FoundFile, Kind};
+use crate::environment::SystemClock;
 use crate::error::OpeningError;
 use crate::opening::open;
 use crate::restore::exchange::is_pending;
@@ -12,8 +13,9 @@ use crate::root_key::RootKey;
 use crate::vault::OpenVault;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use vault_core::id::KeyId;
-use vault_core::port::{Entropy, StoreError};
+use vault_core::port::{Clock as _, Entropy, StoreError};
 use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, rewrap_instance_key};
 use vault_diesel::{LockError, ServerLock};
 
@@ -21,6 +23,9 @@ use vault_diesel::{LockError, ServerLock};
 const COMMAND: &str = "key rotate --root";
 /// Holders of that lock that exchange or move the database.
 const EXCHANGES: [&str; 3] = ["restore", "end of a restore", "migrate"];
+/// How long after an instance key was replaced its root key may be, in milliseconds: servers read the instance keys once a
+/// second, and one that does not know the new key yet could not unwrap it under another root key. Clocks may differ by 2 s.
+const LEARNT_AFTER: i64 = 5_000;
 /// How often the decision is tried again because the row was changed meanwhile.
 const ATTEMPTS: usize = 16;
 
@@ -224,7 +229,12 @@ impl RootRotation {
                 }
                 rewrapped => rewrapped?,
             };
-            if self.vault.keys().replace_root(record, next, rewrapped.wrapped).await? {
+            if let Some(replaced_at) = rewrapped.replaced_at {
+                let elapsed = SystemClock.now().as_millis().saturating_sub(replaced_at.as_millis());
+                let left = u64::try_from(LEARNT_AFTER.saturating_sub(elapsed)).unwrap_or_default();
+                tokio::time::sleep(Duration::from_millis(left.min(LEARNT_AFTER.unsigned_abs()))).await;
+            }
+            if self.vault.keys().replace_root(record, next, rewrapped.record.wrapped).await? {
                 return Ok(());
             }
         }

@@ -163,19 +163,7 @@ impl OpenVault {
             let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
         }
-        Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint })?)
-    }
-
-    /// Makes the code of the anchor in the file `path` again, if its instance key was replaced: before that key is destroyed.
-    ///
-    /// # Errors
-    /// It is damaged, of another vault, or cannot be read or written.
-    pub fn renew_anchor(&self, path: &Path) -> Result<(), AnchorError> {
-        let file = self.anchors.at(path);
-        match file.load()? {
-            Some(anchor) if !file.is_under_active_key() => file.store(anchor),
-            _ => Ok(()),
-        }
+        Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint, keyring: self.anchors.keyring() })?)
     }
 
     /// What the anchor in the file `path` knows. `None`: there is no such file.

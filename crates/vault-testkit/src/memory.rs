@@ -250,6 +250,12 @@ impl MemoryStore {
         row.map(|row| change(&mut row.integration)).is_some()
     }
 
+    /// Puts the deployment's row and its retiring instance keys as they are to be, as somebody who writes to the database might.
+    pub fn tamper_with_instance(&self, instance: InstanceRecord, retiring: Vec<RetiringInstanceKey>) {
+        let state = &mut lock(&self.inner).state;
+        (state.instance, state.retiring_instance_keys) = (Some(instance), retiring);
+    }
+
     /// Puts another version in the place of a credential's, as replacing its data would. `false`: no such credential.
     pub fn replace_credential(&self, id: CredentialId, version: i64, sealed: SealedCredential) -> bool {
         let state = &mut lock(&self.inner).state;

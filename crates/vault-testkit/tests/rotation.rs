@@ -18,6 +18,7 @@ use vault_core::port::{
 use vault_core::principal::{EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed};
+use vault_core::time::Timestamp;
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
@@ -38,10 +39,15 @@ impl InstanceRewrapper for NoInstanceKeys {
         &self,
         _: &InstanceRecord,
         _: &[InstanceKeyRecord],
+        _: Timestamp,
     ) -> Result<NextInstanceKey, SealError> {
         if let Some((store, command)) = &self.0 {
             assert!(store.replace_instance_key(command.clone()).await.unwrap());
         }
+        none()
+    }
+
+    fn keyring_without(&self, _: &InstanceRecord, _: KeyId) -> Result<Blob, SealError> {
         none()
     }
 
@@ -120,7 +126,7 @@ impl Setting {
             root_key: KeyId::from_bytes([2; 16]),
             instance_key: KeyId::from_bytes([3; 16]),
             wrapped: Blob::from_bytes(vec![0]),
-            canary: Blob::from_bytes(vec![0]),
+            keyring: Blob::from_bytes(vec![0]),
             created_at: self.environment.now(),
         };
         let audit = self.audit(AuditAction::InstanceCreated);

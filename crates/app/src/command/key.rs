@@ -5,16 +5,13 @@ mod root;
 pub(crate) use root::rotate as rotate_root;
 
 use crate::cli::{KeyCommand, RotateArgs};
-use crate::compose;
 use crate::failure::{Doing, Failure, NO_ORGANIZATION, refused};
 use crate::output::{Output, table};
 use crate::progress;
-use crate::settings::Settings;
 use crate::text::rfc3339;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::num::NonZero;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -96,15 +93,10 @@ struct Kept {
 }
 
 /// Carries the command out.
-pub(crate) async fn run(
-    settings: &Settings,
-    vault: &OpenVault,
-    command: KeyCommand,
-    output: Output,
-) -> Result<(), Failure> {
+pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
     match command {
         KeyCommand::Status => status(vault, output).await,
-        KeyCommand::Rotate(args) if args.instance => rotate_instance(settings, vault, &args, output).await,
+        KeyCommand::Rotate(args) if args.instance => rotate_instance(vault, &args, output).await,
         KeyCommand::Rotate(args) => rotate(vault, args, output).await,
     }
 }
@@ -194,7 +186,7 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
         let begun = begin(vault, organization).await;
         let subject = Subject::from(organization);
         let rotated_one = match begun {
-            Ok(rotation) => carry_out(rotation, subject, workers, None).await,
+            Ok(rotation) => carry_out(rotation, subject, workers).await,
             Err(stopped) => Err(stopped),
         };
         match rotated_one {
@@ -240,19 +232,11 @@ impl From<vault_core::Error> for Stopped {
     }
 }
 
-async fn rotate_instance(
-    settings: &Settings,
-    vault: &OpenVault,
-    args: &RotateArgs,
-    output: Output,
-) -> Result<(), Failure> {
+async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -> Result<(), Failure> {
     let workers = args.workers.map_or_else(processors, NonZero::get);
     let subject = Subject::Instance { instance: vault.instance().to_string() };
     let rotated = match vault.keys().rotate_instance().await {
-        Ok(rotation) => {
-            let anchor = compose::anchor(settings);
-            carry_out(Rotation::Instance(Box::new(rotation)), subject, workers, Some((vault, &anchor))).await
-        }
+        Ok(rotation) => carry_out(Rotation::Instance(Box::new(rotation)), subject, workers).await,
         Err(error) => Err(error.into()),
     };
     let rotated = match rotated {
@@ -333,14 +317,8 @@ async fn begin(vault: &OpenVault, organization: &Organization) -> Result<Rotatio
     Ok(Rotation::Organization(Box::new(vault.keys().rotate_organization(organization.id).await?)))
 }
 
-/// Moves rows until none is left, and destroys the old keys. `anchored`: the vault and its anchor, whose code is made again
-/// before the key of the one before is destroyed.
-async fn carry_out(
-    rotation: Rotation,
-    subject: Subject,
-    workers: usize,
-    anchored: Option<(&OpenVault, &Path)>,
-) -> Result<Rotated, Stopped> {
+/// Moves rows until none is left, and destroys the old keys.
+async fn carry_out(rotation: Rotation, subject: Subject, workers: usize) -> Result<Rotated, Stopped> {
     let rotation = Arc::new(rotation);
     let progress = Arc::new(Progress::new(subject.name(), &rotation)?);
     let RotationEnd { destroyed, kept } = loop {
@@ -350,9 +328,6 @@ async fn carry_out(
         }
         while let Some(worked) = running.join_next().await {
             worked.map_err(|error| Stopped::Failed(error.into()))??;
-        }
-        if let Some((vault, anchor)) = anchored {
-            vault.renew_anchor(anchor).map_err(|error| Stopped::Failed(error.into()))?;
         }
         // Rows that changed place meanwhile may be left.
         if let Some(end) = rotation.finish().await? {

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// The rows that have something under the instance key. Those of the instance-wide keys, and the canary, are moved when the
+/// The rows that have something under the instance key. Those of the instance-wide keys, and the keyring, are moved when the
 /// key is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstancePart {
@@ -206,6 +206,10 @@ pub struct MoveToInstanceKey {
 pub struct DestroyInstanceKey {
     /// The key.
     pub key: KeyId,
+    /// The keyring document as it was read; it must still be stored.
+    pub current: Blob,
+    /// The keyring document without the key.
+    pub keyring: Blob,
     /// The record of it.
     pub audit: SealedAuditRecord,
 }
@@ -229,15 +233,18 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// left as it is. Versions and times stay. `None`: the key is not active, nothing was changed.
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
 
-    /// Destroys a key, unless a row has something under it. Counted in one statement after the key's row was locked, so
-    /// nothing can come between.
+    /// Destroys a key, unless a row has something under it, and stores the keyring document without it. Counted in one statement
+    /// after the key's row was locked, so nothing can come between.
+    ///
+    /// # Errors
+    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): another keyring document is stored by now.
     async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError>;
 }
 
 /// A new instance key, and what is below it already.
 #[derive(Clone, Debug)]
 pub struct NextInstanceKey {
-    /// The deployment with the new key, wrapped by the root key, and a canary under it.
+    /// The deployment with the new key, wrapped by the root key, and the next keyring document under it.
     pub instance: InstanceRecord,
     /// The instance-wide keys, wrapped by the new key.
     pub keys: Vec<InstanceKeyRecord>,
@@ -247,7 +254,7 @@ pub struct NextInstanceKey {
 /// already, and what is no blob, is returned as it is.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
-    /// A successor for the instance key of `current`, and `keys` under it.
+    /// A successor for the instance key of `current`, made at `now`, and `keys` under it.
     ///
     /// # Errors
     /// One of the keys does not unwrap; the root key cannot be used; no entropy.
@@ -255,7 +262,15 @@ pub trait InstanceRewrapper: Send + Sync {
         &self,
         current: &InstanceRecord,
         keys: &[InstanceKeyRecord],
+        now: Timestamp,
     ) -> Result<NextInstanceKey, SealError>;
+
+    /// The keyring document after that of `current`, without the retiring instance key `key`; that of `current` where it does
+    /// not have the key, whose row was then put there by somebody else.
+    ///
+    /// # Errors
+    /// The document does not open, or the key is active; no entropy.
+    fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError>;
 
     /// The fingerprint key of an organization.
     ///

@@ -1,16 +1,15 @@
 use super::*;
-use crate::instance_keys::InstanceKeys;
-use crate::testing::{id, key, key_id};
+use crate::testing::{id, instance_keyring, key};
 use std::os::unix::fs::MetadataExt as _;
 
 fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
-    let keys = InstanceKeys::derive(key_id(key_number.into()), &key(key_number));
-    Anchors::new(Arc::new(InstanceKeyring::of(InstanceId::from_uuid(id(instance)), keys)))
+    Anchors::new(Arc::new(instance_keyring(InstanceId::from_uuid(id(instance)), key_number)), [&key(key_number)])
         .at(directory.join("orgvault.anchor"))
 }
 
 fn anchor(number: i64) -> Anchor {
-    Anchor { epoch: 3, checkpoint: CheckpointMark { number, hash: Digest::from_bytes([7; 32]) } }
+    let checkpoint = CheckpointMark { number, hash: Digest::from_bytes([7; 32]) };
+    Anchor { epoch: 3, checkpoint, keyring: KeyringMark { number: 2, hash: Digest::from_bytes([8; 32]) } }
 }
 
 #[test]
@@ -73,6 +72,7 @@ fn the_format_stays_as_it_is() {
     let file = file(directory.path(), 1, 1);
     file.store(anchor(258)).unwrap();
     let written = hex::encode(std::fs::read(file.path()).unwrap());
-    let body = format!("4f56414e01{}{:016x}{:016x}{}", hex::encode(id(1).as_bytes()), 3, 258, "07".repeat(32));
+    let ids = hex::encode(id(1).as_bytes());
+    let body = format!("4f56414e01{ids}{:016x}{:016x}{}{:016x}{}", 3, 258, "07".repeat(32), 2, "08".repeat(32));
     assert!(written.starts_with(&body), "{written}");
 }

@@ -19,7 +19,7 @@ fn labels() -> Vec<Label> {
         Label::RootKeyId,
         Label::RootWrap,
         Label::InstanceWrap,
-        Label::Canary,
+        Label::Keyring,
         Label::Password,
         Label::Seed,
         Label::OtherDigests,

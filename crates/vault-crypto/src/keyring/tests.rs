@@ -54,10 +54,10 @@ async fn every_flipped_byte_is_refused() {
         let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).await.unwrap_err();
         assert!(matches!(error, KeyringError::InstanceKey { .. }), "{place}");
     }
-    for place in 0..made.instance.canary.as_bytes().len() {
-        let record = InstanceRecord { canary: flip(&made.instance.canary, place), ..made.instance.clone() };
+    for place in 0..made.instance.keyring.as_bytes().len() {
+        let record = InstanceRecord { keyring: flip(&made.instance.keyring, place), ..made.instance.clone() };
         let error = Keyring::open(&root, entropy(), &record, &[], &made.keys).await.unwrap_err();
-        assert!(matches!(error, KeyringError::Canary(_)), "{place}");
+        assert!(matches!(error, KeyringError::Document { .. }), "{place}");
     }
     for row in 0..made.keys.len() {
         for place in 0..made.keys[row].wrapped.as_bytes().len() {

@@ -7,7 +7,7 @@ use crate::HmacDigester;
 use crate::aead::AeadKey;
 use crate::blob::{self, Format, HEADER};
 use crate::context::Context;
-use crate::instance_keys::{InstanceKeyring, InstanceKeys};
+use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::key::SymmetricKey;
 use crate::padding;
 use crate::token::PasetoIssuer;
@@ -20,6 +20,7 @@ use uuid::Uuid;
 use vault_core::credential::CredentialType;
 use vault_core::cursor::{self, ListFilter};
 use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
+use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, Entropy, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal};
 use vault_core::sealed::Blob;
@@ -81,8 +82,11 @@ pub fn token_footer(footer: &[u8]) {
 }
 
 static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| {
-    let keys = InstanceKeys::derive(KeyId::from_uuid(id(3)), &key(3));
-    HmacDigester::new(Arc::new(InstanceKeyring::of(instance(), keys)), &key(4))
+    let own = KeyId::from_uuid(id(3));
+    let others = [5, 6, 7].map(|number| KeyId::from_uuid(id(number)));
+    let document = KeyringDocument::first(own, others[0], others[1], others[2], NOW);
+    let keys = InstanceKeys::derive(own, &key(3));
+    HmacDigester::new(Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document))), &key(4))
 });
 
 /// What a future gives that waits for nothing.

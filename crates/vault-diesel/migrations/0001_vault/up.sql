@@ -10,7 +10,8 @@ CREATE TABLE instance (
     root_key_id TEXT NOT NULL,
     instance_key_id TEXT NOT NULL,
     wrapped BLOB NOT NULL,
-    canary BLOB NOT NULL,
+    -- Names all valid keys, sealed under the instance key.
+    keyring BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     -- Raised by each restore, so that access tokens from before it no longer work.
     restore_epoch BIGINT NOT NULL

@@ -204,7 +204,7 @@ impl Run<'_> {
             self.refuse_by_anchor(&vault, unread).await?;
             let epoch = vault.ports.store.operator.restore_epoch().await.map_err(unsettled)?;
             let checkpoint = vault.operator().newest_checkpoint().await.map_err(RestoreError::Unsettled)?;
-            Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint }))
+            Ok::<_, RestoreError>((settled, Anchor { epoch, checkpoint, keyring: vault.anchors.keyring() }))
         };
         let settled = settled.await;
         let closed = vault.close().await;

@@ -83,7 +83,7 @@ impl World<'_> {
             next: InstanceRecord {
                 instance_key: next,
                 wrapped: under(next, "wrapped"),
-                canary: under(next, "canary"),
+                keyring: under(next, "keyring"),
                 ..current.clone()
             },
             keys: keys.iter().map(wrapped).collect(),
@@ -129,8 +129,16 @@ impl World<'_> {
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
-        let audit = self.audit(AuditAction::InstanceKeyDestroyed);
-        self.store.destroy_instance_key(DestroyInstanceKey { key, audit }).await.unwrap()
+        let record = self.store.instance().await.unwrap().unwrap();
+        let keyring = under(record.instance_key, &format!("keyring without {key}"));
+        let command = |current: &Blob| {
+            let audit = self.audit(AuditAction::InstanceKeyDestroyed);
+            DestroyInstanceKey { key, current: current.clone(), keyring: keyring.clone(), audit }
+        };
+        let outcome = self.store.destroy_instance_key(command(&record.keyring)).await.unwrap();
+        let expected = if outcome == KeyDestruction::Destroyed { &keyring } else { &record.keyring };
+        assert_eq!(self.store.instance().await.unwrap().unwrap().keyring, *expected);
+        outcome
     }
 }
 
@@ -275,6 +283,13 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         assert_eq!(found, rows.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
         left -= count;
         assert_eq!(world.store.count_under_instance_key(old).await.unwrap(), left);
+        if left == 0 {
+            // Another process has stored another keyring document since.
+            let audit = world.audit(AuditAction::InstanceKeyDestroyed);
+            let (current, keyring) = (under(new, "earlier keyring"), under(new, "later keyring"));
+            let stale = DestroyInstanceKey { key: old, current, keyring, audit };
+            assert!(is_contended(world.store.destroy_instance_key(stale).await));
+        }
         let expected = if left == 0 { KeyDestruction::Destroyed } else { KeyDestruction::InUse };
         assert_eq!(world.destroy_instance_key(old).await, expected, "{part:?}");
     }

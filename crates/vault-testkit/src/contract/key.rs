@@ -169,7 +169,7 @@ pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> Cre
             // Other cases beside this one store what is signed under it.
             instance_key: FakeDigester::default().active_key(),
             wrapped: blob("instance key"),
-            canary: blob("canary"),
+            keyring: blob("keyring"),
             created_at: now,
         },
         keys: vec![
@@ -183,7 +183,7 @@ pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> Cre
 
 /// What of a deployment stays when its root key is replaced.
 fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
-    (record.id, record.instance_key, &record.canary, record.created_at)
+    (record.id, record.instance_key, &record.keyring, record.created_at)
 }
 
 fn replace_root(world: &World<'_, dyn CredentialStore>, current: &InstanceRecord) -> ReplaceRootKey {

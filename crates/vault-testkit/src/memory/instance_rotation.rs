@@ -2,6 +2,7 @@
 
 use super::{MemoryStore, State};
 use async_trait::async_trait;
+use vault_core::Refusal;
 use vault_core::id::KeyId;
 use vault_core::integration::StoredIntegration;
 use vault_core::port::{
@@ -65,14 +66,16 @@ impl InstanceKeyRotation for MemoryStore {
     async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError> {
         self.decide(|state| {
             let place = state.retiring_instance_keys.iter().position(|row| row.id == command.key);
-            let Some(place) = place else { return KeyDestruction::NotRetiring };
+            let Some(place) = place else { return Ok(KeyDestruction::NotRetiring) };
             if state.count_under_instance_key(command.key) > 0 {
-                return KeyDestruction::InUse;
+                return Ok(KeyDestruction::InUse);
             }
+            let instance = state.instance.as_mut().filter(|instance| instance.keyring == command.current);
+            instance.ok_or(Refusal::Contended)?.keyring = command.keyring;
             state.retiring_instance_keys.remove(place);
             state.audit.push(command.audit);
-            KeyDestruction::Destroyed
-        })
+            Ok(KeyDestruction::Destroyed)
+        })?
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Instance {
     pub(crate) root_key: Id,
     instance_key: Id,
     pub(crate) wrapped: Vec<u8>,
-    canary: Vec<u8>,
+    keyring: Vec<u8>,
     created_at: i64,
     keys: Vec<(Id, String, Vec<u8>, i64)>,
 }
@@ -102,7 +102,7 @@ impl Instance {
             root_key: *record.root_key.as_bytes(),
             instance_key: *record.instance_key.as_bytes(),
             wrapped: record.wrapped.as_bytes().to_vec(),
-            canary: record.canary.as_bytes().to_vec(),
+            keyring: record.keyring.as_bytes().to_vec(),
             created_at: record.created_at.as_millis(),
             keys: keys.iter().map(key).collect(),
         }
@@ -114,7 +114,7 @@ impl Instance {
             root_key: KeyId::from_bytes(self.root_key),
             instance_key: KeyId::from_bytes(self.instance_key),
             wrapped: Blob::from_bytes(self.wrapped.clone()),
-            canary: Blob::from_bytes(self.canary.clone()),
+            keyring: Blob::from_bytes(self.keyring.clone()),
             created_at: Timestamp::from_millis(self.created_at),
         }
     }

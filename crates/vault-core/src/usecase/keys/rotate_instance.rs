@@ -4,7 +4,7 @@ use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::digest::RowCode;
-use crate::error::Error;
+use crate::error::{Error, Refusal};
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
@@ -29,6 +29,10 @@ pub struct InstanceRotation {
     progress: Mutex<Progress<InstancePart, InstancePlace>>,
 }
 
+fn missing() -> StoreError {
+    StoreError::Fault("the vault has no instance".into())
+}
+
 impl Keys {
     /// Begins a rotation: gives the deployment a new instance key, after which nothing more is sealed or signed under the old
     /// one. If an earlier key is still retiring, no new key is made, and that rotation is completed.
@@ -36,7 +40,6 @@ impl Keys {
     /// # Errors
     /// The store failed; the root key cannot be used; an instance-wide key does not open.
     pub async fn rotate_instance(&self) -> Result<InstanceRotation, Error> {
-        let missing = || StoreError::Fault("the vault has no instance".into());
         for _ in 0..ATTEMPTS {
             let current = self.store.instance().await?.ok_or_else(missing)?;
             let retiring = self.store.retiring_instance_keys().await?;
@@ -46,7 +49,7 @@ impl Keys {
             let keys = self.store.instance_keys().await?;
             self.digester.know(&[current.instance_key]).await?;
             let NextInstanceKey { instance: next, keys } =
-                match self.instance_rewrapper.next_instance_key(&current, &keys).await {
+                match self.instance_rewrapper.next_instance_key(&current, &keys, self.environment.now()).await {
                     Ok(next) => next,
                     // The key was replaced between these reads.
                     Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
@@ -138,25 +141,43 @@ impl InstanceRotation {
     /// # Errors
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
-        let (store, environment) = (&self.keys.store, &self.keys.environment);
+        let store = &self.keys.store;
         let keys: Vec<_> = store.retiring_instance_keys().await?.iter().map(|row| row.id).collect();
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
         for key in keys.iter().copied() {
-            let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
-            let audit = environment.record(environment.now(), None, Actor::Operator, action, subject);
-            let recorded = Event::recorded(&audit);
-            match store.destroy_instance_key(DestroyInstanceKey { key, audit }).await? {
-                KeyDestruction::Destroyed => {
-                    environment.emit(recorded);
-                    progress.destroyed.push(key);
-                }
+            match self.destroy(key).await? {
+                KeyDestruction::Destroyed => progress.destroyed.push(key),
                 KeyDestruction::InUse => kept.push((key, store.count_under_instance_key(key).await?)),
                 // Another process has destroyed it.
                 KeyDestruction::NotRetiring => {}
             }
         }
         Ok(progress.end(kept, &keys, &InstancePart::ALL))
+    }
+
+    /// Destroys a key if nothing is left under it.
+    async fn destroy(&self, key: KeyId) -> Result<KeyDestruction, Error> {
+        let Keys { store, environment, digester, instance_rewrapper, .. } = &self.keys;
+        for _ in 0..ATTEMPTS {
+            let current = store.instance().await?.ok_or_else(missing)?;
+            digester.know(&[current.instance_key]).await?;
+            let keyring = instance_rewrapper.keyring_without(&current, key)?;
+            let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
+            let audit = environment.record(environment.now(), None, Actor::Operator, action, subject);
+            let recorded = Event::recorded(&audit);
+            let command = DestroyInstanceKey { key, current: current.keyring, keyring, audit };
+            match store.destroy_instance_key(command).await {
+                // Another process changed the set of keys since it was read.
+                Err(StoreError::Refused(Refusal::Contended)) => {}
+                Ok(KeyDestruction::Destroyed) => {
+                    environment.emit(recorded);
+                    return Ok(KeyDestruction::Destroyed);
+                }
+                decided => return Ok(decided?),
+            }
+        }
+        Err(StoreError::Unavailable("other processes kept changing the set of keys".into()).into())
     }
 
     /// The next rows to move.

@@ -21,6 +21,7 @@ use diesel::{
     OptionalExtension as _, QueryDsl as _,
 };
 use uuid::Uuid;
+use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
 use vault_core::port::{
     DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow,
@@ -164,7 +165,7 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
         .set((
             instance::instance_key_id.eq(next.instance_key.text()),
             instance::wrapped.eq(next.wrapped.as_bytes()),
-            instance::canary.eq(next.canary.as_bytes()),
+            instance::keyring.eq(next.keyring.as_bytes()),
         ))
         .execute(connection)
         .await?;
@@ -604,6 +605,13 @@ async fn destroy(connection: &mut Connection, command: &DestroyInstanceKey) -> D
         return Ok(Verdict::Refused(KeyDestruction::InUse));
     }
     diesel::delete(row()).execute(connection).await?;
+    let replaced = update(instance::table.filter(instance::keyring.eq(command.current.as_bytes())))
+        .set(instance::keyring.eq(command.keyring.as_bytes()))
+        .execute(connection)
+        .await?;
+    if replaced == 0 {
+        return Err(Refusal::Contended.into());
+    }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Recorded(KeyDestruction::Destroyed))
 }

@@ -64,20 +64,20 @@ pub(crate) async fn read_instance(connection: &mut Connection) -> Result<Option<
             instance::root_key_id,
             instance::instance_key_id,
             instance::wrapped,
-            instance::canary,
+            instance::keyring,
             instance::created_at,
         ))
         .get_result(connection)
         .await
         .optional()?;
-    let Some((id, root_key, instance_key, wrapped, canary, created_at)) = row else { return Ok(None) };
+    let Some((id, root_key, instance_key, wrapped, keyring, created_at)) = row else { return Ok(None) };
     let id = id.sound(TABLE, &"unknown", "id")?;
     Ok(Some(InstanceRecord {
         id,
         root_key: root_key.sound(TABLE, &id, "root_key_id")?,
         instance_key: instance_key.sound(TABLE, &id, "instance_key_id")?,
         wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
-        canary: canary.sound(TABLE, &id, "canary")?,
+        keyring: keyring.sound(TABLE, &id, "keyring")?,
         created_at: Timestamp::from_millis(created_at),
     }))
 }
@@ -91,7 +91,7 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
             instance::root_key_id.eq(record.root_key.text()),
             instance::instance_key_id.eq(record.instance_key.text()),
             instance::wrapped.eq(record.wrapped.as_bytes()),
-            instance::canary.eq(record.canary.as_bytes()),
+            instance::keyring.eq(record.keyring.as_bytes()),
             instance::created_at.eq(record.created_at.as_millis()),
             instance::restore_epoch.eq(0),
         ))

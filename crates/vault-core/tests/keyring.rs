@@ -1,0 +1,145 @@
+//! Properties of the document that names a deployment's keys.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use vault_core::digest::Digest;
+use vault_core::id::KeyId;
+use vault_core::keyring::{KeyringDocument, KeyringMark, TermError, TermPurpose};
+use vault_core::sealed::KeyState;
+use vault_core::time::Timestamp;
+
+/// A change of the set of keys.
+#[derive(Clone, Debug)]
+enum Change {
+    Replace(TermPurpose),
+    Drop(Index),
+}
+
+fn changes(most: usize) -> impl Strategy<Value = Vec<Change>> {
+    let change = prop_oneof![
+        prop::sample::select(TermPurpose::ALL.to_vec()).prop_map(Change::Replace),
+        any::<Index>().prop_map(Change::Drop),
+    ];
+    prop::collection::vec(change, 0..most)
+}
+
+fn key(number: usize) -> KeyId {
+    KeyId::from_bytes(u128::try_from(number).unwrap().to_be_bytes())
+}
+
+/// A stand-in for SHA-256: what tells the documents of these tests apart.
+fn hash(document: &KeyringDocument) -> Digest {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    document.to_bytes().hash(&mut hasher);
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
+    Digest::from_bytes(bytes)
+}
+
+fn mark(document: &KeyringDocument) -> KeyringMark {
+    KeyringMark { number: document.number(), hash: hash(document) }
+}
+
+fn first() -> KeyringDocument {
+    KeyringDocument::first(key(1), key(2), key(3), key(4), Timestamp::from_millis(0))
+}
+
+/// All documents of a history, and every key that was dropped in it.
+fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId>) {
+    let (mut documents, mut dropped) = (vec![first()], Vec::new());
+    for (number, change) in changes.iter().enumerate() {
+        let last = documents.last().unwrap();
+        let now = Timestamp::from_millis(i64::try_from(number).unwrap());
+        let next = match change {
+            Change::Replace(purpose) => last.with_term(hash(last), *purpose, key(begin + number), now).unwrap(),
+            Change::Drop(index) => {
+                let term = *index.get(last.terms());
+                match last.without_term(hash(last), term.id) {
+                    Ok(next) => {
+                        assert_eq!(term.state, KeyState::Retiring);
+                        dropped.push(term.id);
+                        next
+                    }
+                    Err(error) => {
+                        assert_eq!((term.state, error), (KeyState::Active, TermError::NotRetiring(term.id)));
+                        continue;
+                    }
+                }
+            }
+        };
+        documents.push(next);
+    }
+    (documents, dropped)
+}
+
+proptest! {
+    /// Whatever is done, each purpose has one active key, no key is there twice, and what was dropped stays away.
+    #[test]
+    fn every_history_keeps_the_rules(changes in changes(40)) {
+        let (documents, dropped) = history(&changes, 10);
+        for (number, document) in (1..).zip(&documents) {
+            prop_assert_eq!(document.number(), number);
+            for purpose in TermPurpose::ALL {
+                let active = document.active(purpose).unwrap();
+                prop_assert!(document.has(purpose, active.id));
+                let all = document.terms().iter().filter(|term| term.purpose == purpose && term.state == KeyState::Active);
+                prop_assert_eq!(all.count(), 1);
+            }
+            let mut ids: Vec<_> = document.terms().iter().map(|term| term.id).collect();
+            ids.sort();
+            ids.dedup();
+            prop_assert_eq!(ids.len(), document.terms().len());
+        }
+        let last = documents.last().unwrap();
+        for id in dropped {
+            prop_assert!(last.terms().iter().all(|term| term.id != id));
+            prop_assert_eq!(last.without_term(hash(last), id), Err(TermError::NotRetiring(id)));
+        }
+        let known = last.terms()[0].id;
+        let twice = last.with_term(hash(last), TermPurpose::Audit, known, Timestamp::from_millis(0));
+        prop_assert_eq!(twice, Err(TermError::Known(known)));
+    }
+
+    /// A later document of the same history is accepted, however much later; an earlier one, and one of another history, never.
+    #[test]
+    fn only_what_follows_is_accepted(changes in changes(40), others in changes(40), from: Index, to: Index) {
+        let (documents, _) = history(&changes, 10);
+        let (from, to) = (from.index(documents.len()), to.index(documents.len()));
+        let later = &documents[to];
+        prop_assert_eq!(later.is_at_or_after(hash(later), mark(&documents[from])), to >= from);
+        let (strange, _) = history(&others, 1_000);
+        for other in strange.iter().skip(1).filter(|other| !documents.contains(other)) {
+            prop_assert!(!later.is_at_or_after(hash(later), mark(other)));
+        }
+    }
+
+    #[test]
+    fn its_bytes_are_read_as_it_was(changes in changes(40)) {
+        let (documents, _) = history(&changes, 10);
+        for document in &documents {
+            let bytes = document.to_bytes();
+            prop_assert_eq!(KeyringDocument::from_bytes(&bytes).as_ref(), Some(document));
+            prop_assert_eq!(KeyringDocument::from_bytes(&[bytes.as_slice(), &[0]].concat()), None);
+            prop_assert_eq!(KeyringDocument::from_bytes(&bytes[..bytes.len() - 1]), None);
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        if let Some(read) = KeyringDocument::from_bytes(&bytes) {
+            prop_assert_eq!(read.to_bytes(), bytes);
+        }
+    }
+}
+
+/// A server that slept through more changes than a document remembers does not accept it, rather than guess.
+#[test]
+fn a_document_remembers_256_before_it() {
+    let changes: Vec<_> = (0..300).map(|_| Change::Replace(TermPurpose::Token)).collect();
+    let (documents, _) = history(&changes, 10);
+    let last = documents.last().unwrap();
+    let known = |number: usize| last.is_at_or_after(hash(last), mark(&documents[number]));
+    assert!(known(300) && known(299) && known(300 - 256) && !known(300 - 257) && !known(0));
+    assert_eq!(KeyringDocument::from_bytes(&last.to_bytes()).as_ref(), Some(last));
+}
