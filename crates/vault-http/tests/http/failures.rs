@@ -4,8 +4,9 @@ use crate::support::{World, WorldBuilder, assert_problem, request, s3};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use vault_core::activation::{SignedRule, VendRule};
+use vault_core::activation::VendRule;
 use vault_core::credential::CredentialType;
+use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId};
 use vault_core::port::{MockCredentialStore, StoreError, StoredCredential};
 use vault_core::role::Role;
@@ -85,7 +86,8 @@ fn stored(id: CredentialId) -> StoredCredential {
         revision: 1,
         staged: None,
         expires_at: None,
-        rule: SignedRule { vend: VendRule::Any, code: None },
+        vend: VendRule::Any,
+        code: Digest::from_bytes([0; 32]),
         metadata: None,
         check: None,
         last_activated_at: None,
