@@ -86,7 +86,7 @@ proptest! {
                 let all = document.terms().iter().filter(|term| term.purpose == purpose && term.state == KeyState::Active);
                 prop_assert_eq!(all.count(), 1);
             }
-            let mut ids: Vec<_> = document.terms().iter().map(|term| term.id).collect();
+            let mut ids: Vec<KeyId> = document.terms().iter().map(|term| term.id).collect();
             ids.sort();
             ids.dedup();
             prop_assert_eq!(ids.len(), document.terms().len());
@@ -119,7 +119,7 @@ proptest! {
         let (documents, _) = history(&changes, 10);
         for document in &documents {
             let bytes = document.to_bytes();
-            prop_assert_eq!(KeyringDocument::from_bytes(&bytes).as_ref(), Some(document));
+            prop_assert_eq!(KeyringDocument::from_bytes(&bytes), Some(document.clone()));
             prop_assert_eq!(KeyringDocument::from_bytes(&[bytes.as_slice(), &[0]].concat()), None);
             prop_assert_eq!(KeyringDocument::from_bytes(&bytes[..bytes.len() - 1]), None);
         }

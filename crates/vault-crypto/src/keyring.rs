@@ -161,7 +161,7 @@ impl Keyring {
         let instance = record.id;
         let instance_keys = InstanceKeyring::open(wrapper, record, retiring).await?;
         let document = instance_keys.document().content;
-        let open = |purpose| -> Result<PurposeKeys, KeyringError> {
+        let open = |purpose: InstanceKeyPurpose| -> Result<PurposeKeys, KeyringError> {
             let (mut newest, mut older) = (None, Vec::new());
             let active = document.active(purpose.into()).map(|term| term.id);
             for row in keys.iter().filter(|row| row.purpose == purpose && document.has(purpose.into(), row.id)) {
