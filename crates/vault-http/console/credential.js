@@ -84,7 +84,7 @@ class CredentialPage extends Page {
     let events = [];
     if (session.isAdmin()) {
       const [{ body, next }, names] = await Promise.all([call('GET', `/audit${query({ subject: credential.id, limit: STORY })}`), Names.load()]);
-      const told = merged(body.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => action !== 'credential.shown' && action !== 'activation.begun'));
+      const told = merged(body.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
       events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
     } else {
