@@ -48,7 +48,8 @@ impl ActivationRepository for Store {
     }
 
     async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
-        self.read(query, |connection, query| Box::pin(find(connection, query))).await
+        self.read_for(Some(query.principal.organization), query, |connection, query| Box::pin(find(connection, query)))
+            .await
     }
 
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
