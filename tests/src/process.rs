@@ -116,6 +116,12 @@ impl Server {
         self.signal(Signal::TERM);
     }
 
+    /// Tells it that its terminal was closed, and gives its exit status.
+    pub fn hang_up(mut self) -> Option<i32> {
+        self.signal(Signal::HUP);
+        self.wait()
+    }
+
     /// Asks it to stop and gives its exit status.
     pub fn stop(mut self) -> Option<i32> {
         self.ask_to_stop();

@@ -52,6 +52,13 @@ fn arguments_are_judged_before_anything_is_made(database: Database) {
     assert_eq!(server.stop(), Some(0));
 }
 
+#[test]
+fn a_closed_terminal_stops_the_server_in_order() {
+    let vault = Vault::absent(Database::Sqlite);
+    let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
+    assert_eq!(server.hang_up(), Some(0));
+}
+
 fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
     let vault = Vault::absent(database);
     fs::create_dir(vault.data_dir()).unwrap();

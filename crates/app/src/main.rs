@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Ok(status) => status,
         Err(failure) => {
             // Standard error may be gone; there is nobody left to tell then.
-            let _ = writeln!(std::io::stderr(), "orgvault: {failure}");
+            let _ = writeln!(std::io::stderr(), "orgvault: {}", text::legible(&failure.to_string()));
             failure.exit_code()
         }
     }

@@ -1,6 +1,7 @@
 //! What commands print on standard output: text for people, or one JSON document for scripts.
 
 use crate::failure::Failure;
+use crate::text::{legible, legible_line};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -24,7 +25,7 @@ impl Output {
 
     /// Prints `document` for scripts or `text` for people.
     pub(crate) fn print(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
-        let mut bytes = if self.json { serde_json::to_vec(document)? } else { text.as_bytes().to_vec() };
+        let mut bytes = if self.json { serde_json::to_vec(document)? } else { legible(text).as_bytes().to_vec() };
         if !bytes.ends_with(b"\n") {
             bytes.push(b'\n');
         }
@@ -56,7 +57,7 @@ impl Output {
 
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "orgvault: warning: {text}"); // standard error may be closed
+    let _ = writeln!(io::stderr(), "orgvault: warning: {}", legible(text)); // standard error may be closed
 }
 
 /// The narrowest that a column is made, in characters.
@@ -64,6 +65,8 @@ const NARROWEST: usize = 8;
 
 /// Rows as aligned columns under a heading, as wide as the terminal where standard output is one.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let legible = |row: &Vec<String>| row.iter().map(|cell| legible_line(cell).into_owned()).collect();
+    let rows: &[Vec<String>] = &rows.iter().map(legible).collect::<Vec<_>>();
     let stdout = io::stdout();
     let width = tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
     match width {

@@ -24,6 +24,7 @@ use flags::{DEFAULT_LISTEN, VaultFlags};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use vault_client::BaseUrl;
 use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
@@ -316,6 +317,7 @@ impl ServerSettings {
         if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkPlace::Http(_))) {
             return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
         }
+        self.check_exports()?;
         if self.otlp_headers_file.is_some() && self.otlp_endpoint.is_none() {
             return Err(Failure::usage("--otlp-headers-file needs --otlp-endpoint"));
         }
@@ -326,6 +328,22 @@ impl ServerSettings {
             ));
         }
         self.check_activation()
+    }
+
+    /// Refuses to send audit entries or traces over a network unencrypted, unless that is allowed.
+    fn check_exports(&self) -> Result<(), Failure> {
+        let sink = self.audit_sink.as_ref().filter(|sink| matches!(sink, SinkPlace::Http(_))).map(SinkPlace::to_string);
+        let collector = self.otlp_endpoint.as_ref().map(ToString::to_string);
+        for (flag, url) in [("--audit-sink", sink), ("--otlp-endpoint", collector)] {
+            let is_private = |url: &String| url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());
+            if let Some(url) = url.filter(|url| !self.allow_http_exports && !is_private(url)) {
+                return Err(Failure::usage(format!(
+                    "{flag}: {url} would be sent to unencrypted over the network. Use an https URL, or set \
+                     --allow-http-exports"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

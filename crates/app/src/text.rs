@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use secrecy::{ExposeSecret, SecretString};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
 use std::str::FromStr;
@@ -14,6 +15,55 @@ use vault_core::time::Timestamp;
 /// A moment as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(moment: Timestamp) -> String {
     moment.to_rfc3339().unwrap_or_else(|| "unknown".to_owned())
+}
+
+/// The colours of a QR code on a terminal, and the end of them.
+const QR_COLOURS: [&str; 2] = ["\x1b[40;97m", "\x1b[0m"];
+
+/// `text` for people to read. What a server or a row says may hold commands for the terminal, or characters that turn or
+/// hide the text around them: each stands there as `\u{1b}` does. Lines stay lines, and a QR code keeps its colours.
+pub(crate) fn legible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|letter| letter != '\n' && is_command(letter)) {
+        return Cow::Borrowed(text);
+    }
+    let (mut shown, mut rest) = (String::with_capacity(text.len() + 16), text);
+    while let Some(letter) = rest.chars().next() {
+        let colour = QR_COLOURS.into_iter().find(|colour| rest.starts_with(colour));
+        let length = colour.map_or(letter.len_utf8(), str::len);
+        match colour {
+            Some(colour) => shown.push_str(colour),
+            None if letter != '\n' && is_command(letter) => shown.extend(letter.escape_unicode()),
+            None => shown.push(letter),
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Cow::Owned(shown)
+}
+
+/// The same for text that is to stay on one line.
+pub(crate) fn legible_line(text: &str) -> Cow<'_, str> {
+    match text.contains('\n') {
+        true => Cow::Owned(legible(&text.replace('\n', "\\n")).into_owned()),
+        false => legible(text),
+    }
+}
+
+/// Whether a character may do something to a terminal other than stand there: control characters, those that turn the
+/// direction of text, and those that end a line or cannot be seen.
+fn is_command(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// `1 entry`, `2 entries`.
@@ -85,7 +135,7 @@ pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
     if !io::stdout().is_terminal() {
         return Ok(drawn);
     }
-    let (white_on_black, reset) = ("\x1b[40;97m", "\x1b[0m");
+    let [white_on_black, reset] = QR_COLOURS;
     Ok(drawn.lines().map(|line| format!("{white_on_black}{line}{reset}")).collect::<Vec<_>>().join("\n"))
 }
 
@@ -138,6 +188,19 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn foreign_text_commands_no_terminal() {
+        let planted = "a\x1b]0;title\x07b\r\u{9b}2J\u{61c}\u{202e}\u{2066}\u{200b}\tc\x7f";
+        let shown = "a\\u{1b}]0;title\\u{7}b\\u{d}\\u{9b}2J\\u{61c}\\u{202e}\\u{2066}\\u{200b}\\u{9}c\\u{7f}";
+        assert_eq!(legible(planted), shown);
+        assert_eq!(legible_line("a\nb\x1b"), "a\\nb\\u{1b}");
+        for plain in ["", "two\nlines", "Zürich 東京 مرحبا \u{1f512}", "\u{2584}\u{2580} blocks"] {
+            assert_eq!(legible(plain), plain);
+        }
+        let code = format!("{}\u{2580}{}\x1b", QR_COLOURS[0], QR_COLOURS[1]);
+        assert_eq!(legible(&code), format!("{}\u{2580}{}\\u{{1b}}", QR_COLOURS[0], QR_COLOURS[1]));
+    }
 
     #[test]
     fn what_is_pasted_into_a_shell_stays_as_it_is() {

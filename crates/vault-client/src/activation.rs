@@ -46,8 +46,7 @@ impl FromStr for ActivationAddress {
             };
         }
         let base: BaseUrl = text.parse().map_err(|_| ClientError::ActivationAddress)?;
-        let private = base.is_https() || base.is_loopback();
-        if private { Ok(Self(ListenerAddress::Network(base))) } else { Err(ClientError::ActivationAddress) }
+        if base.is_private() { Ok(Self(ListenerAddress::Network(base))) } else { Err(ClientError::ActivationAddress) }
     }
 }
 

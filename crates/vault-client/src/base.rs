@@ -25,13 +25,18 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
+    /// Whether nobody on a network can read what travels there: it is encrypted, or stays on this machine.
+    pub fn is_private(&self) -> bool {
+        self.is_https() || self.is_loopback()
+    }
+
     /// Whether what travels there is encrypted.
     pub(crate) fn is_https(&self) -> bool {
         self.0.starts_with("https://")
     }
 
     /// Whether what travels there stays on this machine.
-    pub(crate) fn is_loopback(&self) -> bool {
+    fn is_loopback(&self) -> bool {
         let authority = self.0.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
         // Within brackets there are colons too.
         let host = match authority.strip_prefix('[') {

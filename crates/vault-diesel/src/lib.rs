@@ -39,6 +39,7 @@ mod schema;
 mod sqlite;
 mod stored;
 mod transfer;
+mod turns;
 mod update;
 
 pub use load::StoreLoad;

@@ -1,9 +1,10 @@
 //! How busy a store is.
 
 use crate::failure::Reports;
+use crate::turns::{Closed, Turn, Turns};
 use std::time::Instant;
-use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 use tracing::{Span, trace_span};
+use vault_core::id::OrganizationId;
 use vault_core::port::Event;
 use vault_core::trace::TARGET;
 
@@ -37,16 +38,20 @@ fn subject<T>() -> &'static str {
     name.rsplit(|letter: char| !(letter.is_alphanumeric() || letter == '_')).next().unwrap_or_default()
 }
 
-/// The right to use a connection. Reports how long that took, if it was not there at once; a caller that gives up reports
-/// it too.
-pub(crate) async fn turn<'a>(permits: &'a Semaphore, reports: &Reports) -> Result<SemaphorePermit<'a>, AcquireError> {
-    if let Ok(permit) = permits.try_acquire() {
-        return Ok(permit);
+/// The right to use a connection for a request of this organization, when its turn has come. Reports how long that took,
+/// if it was not there at once; a caller that gives up reports it too.
+pub(crate) async fn turn(
+    turns: &Turns,
+    organization: Option<OrganizationId>,
+    reports: &Reports,
+) -> Result<Turn, Closed> {
+    if let Some(turn) = turns.try_take()? {
+        return Ok(turn);
     }
     let mut wait = Wait { began: Instant::now(), obtained: false, reports };
-    let permit = permits.acquire().await;
-    wait.obtained = permit.is_ok();
-    permit
+    let turn = turns.take(organization).await;
+    wait.obtained = turn.is_ok();
+    turn
 }
 
 struct Wait<'a> {
@@ -89,25 +94,25 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_must_wait_is_reported_with_the_outcome() {
-        let (waits, reports, permits) = (Waits::default(), Reports::default(), Semaphore::new(1));
+        let (waits, reports, turns) = (Waits::default(), Reports::default(), Turns::new(1));
         reports.to(Arc::new(waits.clone()));
         let seen = || waits.0.lock().expect("nothing panics").clone();
-        let first = turn(&permits, &reports).await.expect("it is open");
+        let first = turn(&turns, None, &reports).await.expect("it is open");
         assert!(seen().is_empty(), "it was free");
 
-        let second = turn(&permits, &reports);
+        let second = turn(&turns, None, &reports);
         let mut second = std::pin::pin!(second);
         assert!(second.as_mut().now_or_never().is_none());
         drop(first);
         let second = second.await.expect("it is open");
         assert_eq!(seen(), [true]);
 
-        assert!(turn(&permits, &reports).now_or_never().is_none(), "its caller goes away");
+        assert!(turn(&turns, None, &reports).now_or_never().is_none(), "its caller goes away");
         assert_eq!(seen(), [true, false]);
-        let third = turn(&permits, &reports);
+        let third = turn(&turns, None, &reports);
         let mut third = std::pin::pin!(third);
         assert!(third.as_mut().now_or_never().is_none());
-        permits.close();
+        turns.close();
         assert!(third.await.is_err());
         assert_eq!(seen(), [true, false, false]);
         drop(second);

@@ -5,12 +5,15 @@ use crate::failure::Failure;
 use crate::secret_file;
 use crate::settings::Settings;
 use async_trait::async_trait;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use secrecy::SecretString;
 use std::error::Error;
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::str::FromStr;
@@ -100,7 +103,7 @@ impl Sink {
     fn write(&self, lines: &[Vec<u8>]) -> Result<(), Refused> {
         match self {
             Self::File(path) => {
-                let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+                let mut file = open(path)?;
                 file.write_all(&joined(lines))?;
                 file.sync_data()?;
                 Ok(())
@@ -145,9 +148,66 @@ impl AuditSink for Sink {
     }
 }
 
+/// The file at `path`, which is made if it is not there. What another user could have put there or can change is refused:
+/// entries would be lost or altered unseen.
+fn open(path: &Path) -> Result<File, Refused> {
+    let mut options = OpenOptions::new();
+    // Without waiting for the reader of a pipe, which is refused below.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.append(true).create(true).mode(0o600).custom_flags(i32::try_from(flags.bits())?);
+    let shown = path.display();
+    let file = options.open(path).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::LOOP) => format!("{shown} is a symbolic link. Name the file itself").into(),
+        Some(Errno::NXIO) => format!("{shown} is no regular file").into(),
+        _ => Refused::from(error),
+    })?;
+    let found = file.metadata()?;
+    let own = geteuid().as_raw();
+    if !found.is_file() {
+        return Err(format!("{shown} is no regular file").into());
+    }
+    if found.uid() != own && found.uid() != 0 {
+        let owner = found.uid();
+        return Err(
+            format!("{shown} belongs to user {owner}, not to root or to user {own}, who runs the server").into()
+        );
+    }
+    if found.mode() & 0o022 != 0 {
+        let mode = found.mode() & 0o7777;
+        return Err(format!("{shown} has mode {mode:04o}, so other users can change it. Run chmod 600 {shown}").into());
+    }
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    #[test]
+    fn a_file_that_others_can_change_is_refused() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let path = scratch.path().join("audit.jsonl");
+        let mut file = open(&path).expect("it is made");
+        file.write_all(b"1\n").expect("it takes a line");
+        assert_eq!(file.metadata().expect("it is there").mode() & 0o7777, 0o600);
+        open(&path).expect("it is this user's").write_all(b"2\n").expect("it takes another");
+        assert_eq!(fs::read(&path).expect("it is there"), b"1\n2\n");
+
+        let refusal = |path: &Path| open(path).err().map(|error| error.to_string()).unwrap_or_default();
+        for mode in [0o666, 0o620, 0o602] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("it is this user's");
+            assert!(refusal(&path).contains("other users can change it. Run chmod 600"), "{mode:o}");
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("it is this user's");
+        assert_eq!(refusal(&path), "");
+        let link = scratch.path().join("link");
+        symlink(&path, &link).expect("there is room");
+        assert!(refusal(&link).contains("is a symbolic link"), "{}", refusal(&link));
+        assert_ne!(refusal(scratch.path()), "");
+        assert!(refusal(Path::new("/dev/null")).contains("is no regular file"));
+    }
 
     #[test]
     fn places_are_files_sockets_and_addresses() {

@@ -33,6 +33,9 @@ pub(crate) struct LoginArgs {
     /// URL of the server's HTTP interface [default: that of the profile's last login, else http://127.0.0.1:8080/v1]
     #[arg(long, env = "ORGVAULT_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
+    /// Send password and passcode unencrypted to an http URL that is not of this machine
+    #[arg(long)]
+    pub(crate) allow_http: bool,
     /// Additional CA certificates (PEM) for connections to the server; kept with the login
     #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
     pub(crate) server_ca_file: Option<PathBuf>,

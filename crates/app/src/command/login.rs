@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Output, table};
 use serde::Serialize;
 use std::path::Path;
-use vault_client::{Client, ClientSettings, LoginRequest, ProblemCode};
+use vault_client::{BaseUrl, Client, ClientSettings, LoginRequest, ProblemCode};
 use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
 use vault_embed::SystemClock;
@@ -36,7 +36,7 @@ struct Listed {
 
 /// Logs in.
 pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
-    let LoginArgs { profile, url, server_ca_file, email, password_file, passcode_file } = args;
+    let LoginArgs { profile, url, allow_http, server_ca_file, email, password_file, passcode_file } = args;
     let profile = profile.profile;
     let stdin = |file: &Option<_>| file.as_deref() == Some(Path::new("-"));
     if stdin(&password_file) && stdin(&passcode_file) {
@@ -52,6 +52,12 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     let last_url = || last.as_ref().map_or_else(|| DEFAULT_URL.to_owned(), |login| login.url.clone());
     let url = url.clone().unwrap_or_else(last_url);
     let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
+    let is_private = url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());
+    if !is_private && !allow_http {
+        return Err(Failure::usage(format!(
+            "{url} would send password and passcode unencrypted over the network. Use an https URL, or pass --allow-http"
+        )));
+    }
     let email = match email.or_else(|| last.map(|login| login.email)) {
         Some(email) => email,
         None => prompt::line("--email", "E-mail address")?,

@@ -233,12 +233,15 @@ async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {
     }
 }
 
+/// Waits for a signal that asks for an orderly stop. SIGHUP is one: a terminal that closes sends it.
 async fn wait_for_signal() -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        _ = hangup.recv() => {}
     }
     Ok(())
 }

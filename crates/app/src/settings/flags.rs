@@ -207,6 +207,18 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "URL")]
     pub(crate) otlp_endpoint: Option<Collector>,
 
+    /// Send audit entries and traces unencrypted to an --audit-sink or --otlp-endpoint that is an http URL of another machine
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = false,
+        default_missing_value = "true",
+        action = clap::ArgAction::Set
+    )]
+    pub(crate) allow_http_exports: bool,
+
     /// File with HTTP headers for --otlp-endpoint, a line NAME: VALUE each (mode 0600) [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) otlp_headers_file: Option<PathBuf>,

@@ -64,7 +64,8 @@ pub(crate) async fn record(connection: &mut Connection, sealed: &SealedAuditReco
 #[async_trait]
 impl AuditTrail for Store {
     async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| Box::pin(list(connection, query)))
+            .await
     }
 
     async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError> {

@@ -7,12 +7,13 @@ use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
+use crate::turns::{Turn, Turns};
 use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, SemaphorePermit};
+use vault_core::id::OrganizationId;
 use vault_core::port::StoreError;
 
 /// A decision that writes.
@@ -33,8 +34,8 @@ const WITHOUT_HASTE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_tim
 /// The connections, and what is done on them.
 pub(super) struct Connections {
     pool: Pool<Connector>,
-    /// One per connection. The pool serves whoever asks at the right moment; this serves in turn.
-    permits: Semaphore,
+    /// One per connection. The pool serves whoever asks at the right moment; these serve the organizations in turn.
+    turns: Turns,
     size: usize,
     longest_wait: Duration,
     reports: Arc<Reports>,
@@ -43,7 +44,7 @@ pub(super) struct Connections {
 /// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
 pub(super) struct Taken<'store> {
     pooled: PooledConnection<'store, Connector>,
-    _permit: SemaphorePermit<'store>,
+    _turn: Turn,
 }
 
 impl Taken<'_> {
@@ -89,23 +90,23 @@ impl Connections {
         let connector = Connector::new(&settings)?;
         let first = Pooled { connection: connector.connect().await?, lost: false };
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
-        let permits = Semaphore::new(size);
+        let turns = Turns::new(size);
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Self { pool, permits, size, longest_wait: settings.longest_wait, reports })
+        Ok(Self { pool, turns, size, longest_wait: settings.longest_wait, reports })
     }
 
     /// Refuses whatever comes from now on.
     pub(super) fn close(&self) {
-        self.permits.close();
+        self.turns.close();
     }
 
     /// How busy they are, beside `waiting` changes.
     pub(super) fn busy(&self, waiting: usize) -> StoreLoad {
         StoreLoad {
             waiting,
-            in_use: self.size.saturating_sub(self.permits.available_permits()),
+            in_use: self.size.saturating_sub(self.turns.available()),
             idle: usize::try_from(self.pool.state().idle_connections).unwrap_or_default(),
             limit: self.size,
         }
@@ -159,10 +160,15 @@ impl Connections {
     }
 
     /// Answers a question in one snapshot.
-    pub(super) async fn read<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
+    pub(super) async fn read<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: &Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError> {
         let mut tries = 1;
         loop {
-            let mut taken = self.take().await?;
+            let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
             match read_on(&mut pooled.connection, question, look).await {
                 Ok(answer) => {
@@ -180,10 +186,15 @@ impl Connections {
     }
 
     /// Answers a question whose statements are sent at once and need no transaction.
-    pub(super) async fn read_at_once<Q, T>(&self, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
+    pub(super) async fn read_at_once<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: &Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError> {
         let mut tries = 1;
         loop {
-            let mut taken = self.take().await?;
+            let mut taken = self.take_for(organization).await?;
             let pooled = &mut *taken.pooled;
             let answer = look(&mut pooled.connection, question).await;
             // There is nothing to roll back. After an error of the database the connection is not used again.
@@ -201,9 +212,14 @@ impl Connections {
         }
     }
 
-    /// A connection, when its turn has come.
+    /// A connection for what belongs to no organization or to several, when its turn has come.
     pub(super) async fn take(&self) -> Result<Taken<'_>, StoreError> {
-        let permit = tokio::time::timeout(LONGEST_QUEUE, turn(&self.permits, &self.reports))
+        self.take_for(None).await
+    }
+
+    /// A connection, when it is the turn of this organization.
+    async fn take_for(&self, organization: Option<OrganizationId>) -> Result<Taken<'_>, StoreError> {
+        let turn = tokio::time::timeout(LONGEST_QUEUE, turn(&self.turns, organization, &self.reports))
             .await
             .map_err(|_| unavailable("all database connections are in use"))?
             .map_err(|_| unavailable("the database pool is closed"))?;
@@ -212,7 +228,7 @@ impl Connections {
             bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
         })?;
         pooled.lost = true;
-        Ok(Taken { pooled, _permit: permit })
+        Ok(Taken { pooled, _turn: turn })
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument as _;
 use vault_core::Command;
+use vault_core::id::OrganizationId;
 use vault_core::port::{ChangeCredential, DeleteCredential, EventSink, SaveCredential, StoreError};
 use vault_core::time::Timestamp;
 
@@ -102,26 +103,53 @@ impl PostgresStore {
         self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 
-    /// Answers a question in one snapshot.
+    /// Answers a question that belongs to no organization in one snapshot.
     pub(super) async fn read<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
     where
         Q: Send + Sync,
         T: Send,
     {
-        self.reports
-            .seen(self.connections.in_time(self.connections.read(&question, look)).instrument(reading::<Q>()).await)
+        self.read_for(None, question, look).await
     }
 
-    /// Answers a question in one exchange with the server, without a transaction around it: of several statements, the
-    /// one that judges who asks comes last.
+    /// Answers a question in one snapshot, when it is the turn of the organization that asks.
+    pub(super) async fn read_for<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
+    where
+        Q: Send + Sync,
+        T: Send,
+    {
+        let answer = self.connections.in_time(self.connections.read(organization, &question, look));
+        self.reports.seen(answer.instrument(reading::<Q>()).await)
+    }
+
+    /// As [`PostgresStore::read_at_once_for`], for a question that belongs to no organization.
     pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
     where
         Q: Send + Sync,
         T: Send,
     {
-        self.reports.seen(
-            self.connections.in_time(self.connections.read_at_once(&question, look)).instrument(reading::<Q>()).await,
-        )
+        self.read_at_once_for(None, question, look).await
+    }
+
+    /// Answers a question in one exchange with the server, without a transaction around it, when it is the turn of the
+    /// organization that asks: of several statements, the one that judges who asks comes last.
+    pub(super) async fn read_at_once_for<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
+    where
+        Q: Send + Sync,
+        T: Send,
+    {
+        let answer = self.connections.in_time(self.connections.read_at_once(organization, &question, look));
+        self.reports.seen(answer.instrument(reading::<Q>()).await)
     }
 
     /// As [`PostgresStore::read_at_once`]: a cache is shared by all connections here.

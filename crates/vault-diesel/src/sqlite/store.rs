@@ -10,6 +10,7 @@ use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Failure, Reports, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
 use crate::schema::instance;
+use crate::turns::Turns;
 use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
 use std::fmt;
@@ -17,9 +18,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tracing::Instrument as _;
 use vault_core::Command;
+use vault_core::id::OrganizationId;
 use vault_core::port::{EventSink, StoreError};
 use vault_core::time::Timestamp;
 
@@ -29,7 +31,7 @@ use vault_core::time::Timestamp;
 /// share a file; who serves it takes a [`ServerLock`](super::ServerLock) beside.
 pub struct SqliteStore {
     readers: Mutex<Option<Pool<Readers>>>,
-    permits: Semaphore,
+    turns: Turns,
     size: usize,
     queue: mpsc::Sender<Message>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -61,7 +63,7 @@ impl SqliteStore {
         let readers = Mutex::new(Some(readers(Arc::clone(&source), settings.readers)));
         Ok(Arc::new(Self {
             readers,
-            permits: Semaphore::new(size),
+            turns: Turns::new(size),
             size,
             queue,
             writer: Mutex::new(Some(writer)),
@@ -108,7 +110,7 @@ impl SqliteStore {
         let idle = readers.map_or(0, |readers| readers.state().idle_connections);
         StoreLoad {
             waiting: self.queue.max_capacity().saturating_sub(self.queue.capacity()),
-            in_use: self.size.saturating_sub(self.permits.available_permits()),
+            in_use: self.size.saturating_sub(self.turns.available()),
             idle: usize::try_from(idle).unwrap_or_default(),
             limit: self.size,
         }
@@ -158,37 +160,74 @@ impl SqliteStore {
         self.write(command, |connection, command| Box::pin(decide(connection, command))).await
     }
 
-    /// Answers a question on a reader, in one snapshot.
+    /// Answers a question that belongs to no organization on a reader, in one snapshot.
     pub(super) async fn read<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
     where
         Q: Send + 'static,
         T: Send + 'static,
     {
-        self.refuse_after_failure()?;
-        self.reports.seen(self.read_in_turn(question, look).instrument(reading::<Q>()).await)
+        self.read_for(None, question, look).await
     }
 
-    async fn read_in_turn<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    /// Answers a question on a reader, in one snapshot, when it is the turn of the organization that asks.
+    pub(super) async fn read_for<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
+    where
+        Q: Send + 'static,
+        T: Send + 'static,
+    {
+        self.refuse_after_failure()?;
+        self.reports.seen(self.read_in_turn(organization, question, look).instrument(reading::<Q>()).await)
+    }
+
+    async fn read_in_turn<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
     where
         Q: Send + 'static,
         T: Send + 'static,
     {
         // No more threads than connections: the others would only wait for one.
-        let permit = turn(&self.permits, &self.reports).await.map_err(|_| unavailable("the database is closed"))?;
+        let turn = turn(&self.turns, organization, &self.reports).await;
+        let turn = turn.map_err(|_| unavailable("the database is closed"))?;
         let readers = self.readers.lock().ok().and_then(|readers| readers.clone());
         let readers = readers.ok_or_else(|| unavailable("the database is closed"))?;
-        let answer = joined(tokio::task::spawn_blocking(move || read(&readers, &question, look)).await);
-        drop(permit);
-        answer
+        // Held on the thread: a read whose caller has gone away still uses a connection.
+        let answer = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            read(&readers, &question, look)
+        });
+        joined(answer.await)
     }
 
-    /// Answers a question on a reader.
+    /// As [`SqliteStore::read`].
     pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
     where
         Q: Send + 'static,
         T: Send + 'static,
     {
         self.read(question, look).await
+    }
+
+    /// As [`SqliteStore::read_for`].
+    pub(super) async fn read_at_once_for<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
+    where
+        Q: Send + 'static,
+        T: Send + 'static,
+    {
+        self.read_for(organization, question, look).await
     }
 
     /// Answers a question on the writer, whose cache has what it last wrote: a reader would have to decrypt it again.

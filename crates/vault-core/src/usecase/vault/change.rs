@@ -137,7 +137,8 @@ impl Vault {
             match self.store.change_credential(command).await {
                 Ok(number) => {
                     self.environment.emit(changed);
-                    return Ok(ChangedVersion { version: number, revision: Some(revision) });
+                    let revision = Some(seen.saturating_add(1));
+                    return Ok(ChangedVersion { version: number, revision });
                 }
                 Err(StoreError::Refused(Refusal::Changed)) => {}
                 // The key was replaced between sealing and writing.

@@ -39,11 +39,17 @@ impl AccountRepository for Store {
     }
 
     async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError> {
-        self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(lookup::find(connection, query))
+        })
+        .await
     }
 
     async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError> {
-        self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(lookup::list(connection, query))
+        })
+        .await
     }
 
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {

@@ -24,7 +24,10 @@ use vault_core::time::Timestamp;
 #[async_trait]
 impl OwnAccountRepository for Store {
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
-        self.read((principal, now), |connection, (principal, now)| Box::pin(show(connection, principal, *now))).await
+        self.read_for(Some(principal.organization), (principal, now), |connection, (principal, now)| {
+            Box::pin(show(connection, principal, *now))
+        })
+        .await
     }
 
     async fn reserve_confirmation(

@@ -43,11 +43,13 @@ impl ActivationRepository for Store {
     }
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list(connection, query))).await
+        self.read_for(Some(query.principal.organization), query, |connection, query| Box::pin(list(connection, query)))
+            .await
     }
 
     async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
-        self.read(query, |connection, query| Box::pin(find(connection, query))).await
+        self.read_for(Some(query.principal.organization), query, |connection, query| Box::pin(find(connection, query)))
+            .await
     }
 
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {

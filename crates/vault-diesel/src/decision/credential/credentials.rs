@@ -30,23 +30,38 @@ impl CredentialRepository for Store {
     }
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
-        Ok(self.read(query, |connection, query| Box::pin(find_save(connection, query))).await?.transpose()?)
+        Ok(self
+            .read_for(query.principal.organization(), query, |connection, query| Box::pin(find_save(connection, query)))
+            .await?
+            .transpose()?)
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
         if list::is_one_statement(&query) {
-            self.read_at_once(query, |connection, query| Box::pin(list::by_one_index(connection, query))).await
+            self.read_at_once_for(query.principal.organization(), query, |connection, query| {
+                Box::pin(list::by_one_index(connection, query))
+            })
+            .await
         } else {
-            self.read(query, |connection, query| Box::pin(list::list(connection, query))).await
+            self.read_for(query.principal.organization(), query, |connection, query| {
+                Box::pin(list::list(connection, query))
+            })
+            .await
         }
     }
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.read_at_once(query, |connection, query| Box::pin(row::show(connection, query))).await
+        self.read_at_once_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(row::show(connection, query))
+        })
+        .await
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.read_at_once(query, |connection, query| Box::pin(versions::versions(connection, query))).await
+        self.read_at_once_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(versions::versions(connection, query))
+        })
+        .await
     }
 
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
@@ -73,7 +88,10 @@ impl CredentialRepository for Store {
         &self,
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
-        self.read(query, |connection, query| Box::pin(uses::list(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(uses::list(connection, query))
+        })
+        .await
     }
 }
 

@@ -29,14 +29,20 @@ impl FreezeRepository for Store {
     }
 
     async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list_frozen(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(list_frozen(connection, query))
+        })
+        .await
     }
 
     async fn list_namespaces(
         &self,
         query: List<Namespace, OrganizationId>,
     ) -> Result<Vec<ListedNamespace>, StoreError> {
-        self.read(query, |connection, query| Box::pin(list_namespaces(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(list_namespaces(connection, query))
+        })
+        .await
     }
 }
 

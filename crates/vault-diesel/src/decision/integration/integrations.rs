@@ -25,11 +25,17 @@ impl IntegrationRepository for Store {
     }
 
     async fn find_integration(&self, query: Find<IntegrationKey>) -> Result<Option<StoredIntegration>, StoreError> {
-        self.read(query, |connection, query| Box::pin(lookup::find(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(lookup::find(connection, query))
+        })
+        .await
     }
 
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError> {
-        self.read(query, |connection, query| Box::pin(lookup::list(connection, query))).await
+        self.read_for(query.principal.organization(), query, |connection, query| {
+            Box::pin(lookup::list(connection, query))
+        })
+        .await
     }
 
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError> {

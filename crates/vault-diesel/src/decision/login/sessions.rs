@@ -27,7 +27,10 @@ impl SessionRepository for Store {
         principal: SessionPrincipal,
         now: Timestamp,
     ) -> Result<Vec<StoredSession>, StoreError> {
-        self.read((principal, now), |connection, (principal, now)| Box::pin(list(connection, principal, *now))).await
+        self.read_for(Some(principal.organization), (principal, now), |connection, (principal, now)| {
+            Box::pin(list(connection, principal, *now))
+        })
+        .await
     }
 
     async fn note_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {

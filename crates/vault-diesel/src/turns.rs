@@ -1,0 +1,287 @@
+//! Who uses one of few connections next: organizations take turns, however many requests of one of them wait.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::oneshot;
+use vault_core::id::OrganizationId;
+
+/// Whoever waits together: the requests of one organization, or all that belong to none.
+type Group = Option<OrganizationId>;
+
+/// Hands out a fixed number of permits. Those who wait get them by organization, one each in a circle, and within one
+/// organization in the order in which they came.
+#[derive(Clone, Debug)]
+pub(crate) struct Turns(Arc<Mutex<State>>);
+
+/// Nobody gets a permit any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+/// The right to use a connection, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn(Option<Turns>);
+
+#[derive(Debug)]
+struct State {
+    free: usize,
+    closed: bool,
+    waiting: HashMap<Group, VecDeque<oneshot::Sender<Turn>>>,
+    /// The groups that wait, the next one first.
+    circle: VecDeque<Group>,
+}
+
+impl Turns {
+    /// So many permits.
+    pub(crate) fn new(permits: usize) -> Self {
+        let (waiting, circle) = (HashMap::new(), VecDeque::new());
+        Self(Arc::new(Mutex::new(State { free: permits, closed: false, waiting, circle })))
+    }
+
+    /// How many permits nobody has.
+    pub(crate) fn available(&self) -> usize {
+        self.lock().free
+    }
+
+    /// Refuses all who wait and all who come.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.circle.clear();
+        let refused = std::mem::take(&mut state.waiting);
+        drop(state);
+        drop(refused);
+    }
+
+    /// A permit, if one is free. Nobody waits while one is.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub(crate) fn try_take(&self) -> Result<Option<Turn>, Closed> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        if state.free == 0 {
+            return Ok(None);
+        }
+        state.free -= 1;
+        drop(state);
+        Ok(Some(self.turn()))
+    }
+
+    /// A permit, when it is the turn of `group` and of this caller in it.
+    ///
+    /// # Errors
+    /// It is closed.
+    pub(crate) async fn take(&self, group: Group) -> Result<Turn, Closed> {
+        if let Some(turn) = self.try_take()? {
+            return Ok(turn);
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.wait(group, sender)?;
+        receiver.await.map_err(|_| Closed)
+    }
+
+    fn wait(&self, group: Group, sender: oneshot::Sender<Turn>) -> Result<(), Closed> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Closed);
+        }
+        if state.free > 0 {
+            // One was given back since it was asked for.
+            state.free -= 1;
+            drop(state);
+            // If the caller is gone, the permit comes back here.
+            let _ = sender.send(self.turn());
+            return Ok(());
+        }
+        let queue = state.waiting.entry(group).or_default();
+        let is_new = queue.is_empty();
+        // Callers that gave up are not kept until their turn comes: a flood of them would fill the memory.
+        while queue.front().is_some_and(oneshot::Sender::is_closed) {
+            queue.pop_front();
+        }
+        queue.push_back(sender);
+        if is_new {
+            state.circle.push_back(group);
+        }
+        Ok(())
+    }
+
+    /// Gives a permit to whoever is next, or keeps it until somebody comes.
+    fn pass_on(self) {
+        loop {
+            let next = {
+                let mut state = self.lock();
+                let next = state.next();
+                if next.is_none() {
+                    state.free += 1;
+                }
+                next
+            };
+            let Some(sender) = next else { return };
+            match sender.send(self.turn()) {
+                Ok(()) => return,
+                // The caller gave up. Its permit is the one in hand: it is not given back, but goes to the next.
+                Err(mut turn) => drop(turn.0.take()),
+            }
+        }
+    }
+
+    fn turn(&self) -> Turn {
+        Turn(Some(self.clone()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Each change is whole before the lock is let go.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes out the next caller that has not given up. Its group then has its next turn after all others.
+    fn next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        while let Some(group) = self.circle.pop_front() {
+            let queue = self.waiting.entry(group).or_default();
+            let next = std::iter::from_fn(|| queue.pop_front()).find(|sender| !sender.is_closed());
+            if queue.is_empty() {
+                self.waiting.remove(&group);
+            } else {
+                self.circle.push_back(group);
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(turns) = self.0.take() {
+            turns.pass_on();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt as _;
+    use proptest::prelude::*;
+    use std::future::Future;
+    use std::pin::Pin;
+
+    type Waiting = Pin<Box<dyn Future<Output = Result<Turn, Closed>>>>;
+
+    fn organization(number: u8) -> Group {
+        (number > 0).then(|| OrganizationId::from_bytes([number; 16]))
+    }
+
+    /// Callers of these groups, which have asked in this order.
+    fn ask(turns: &Turns, groups: &[u8]) -> Vec<(u8, Waiting)> {
+        let mut callers = Vec::new();
+        for &group in groups {
+            let turns = turns.clone();
+            let mut caller: Waiting = Box::pin(async move { turns.take(organization(group)).await });
+            assert!(caller.as_mut().now_or_never().is_none(), "nothing is free");
+            callers.push((group, caller));
+        }
+        callers
+    }
+
+    /// The groups in the order in which they are served, one after the other.
+    fn served(first: Turn, callers: &mut Vec<(u8, Waiting)>) -> Vec<u8> {
+        let (mut held, mut order) = (Some(first), Vec::new());
+        while let Some(turn) = held.take() {
+            drop(turn);
+            let found = callers
+                .iter_mut()
+                .enumerate()
+                .find_map(|(index, (group, caller))| caller.as_mut().now_or_never().map(|turn| (index, *group, turn)));
+            if let Some((index, group, turn)) = found {
+                drop(callers.remove(index));
+                order.push(group);
+                held = turn.ok();
+            }
+        }
+        order
+    }
+
+    fn only(turns: &Turns) -> Turn {
+        turns.try_take().ok().flatten().unwrap_or_else(|| panic!("one is free"))
+    }
+
+    #[test]
+    fn organizations_take_turns_however_many_requests_of_one_wait() {
+        let turns = Turns::new(1);
+        let first = only(&turns);
+        let mut callers = ask(&turns, &[1, 1, 1, 1, 1, 2, 2, 3, 0, 0]);
+        assert_eq!(served(first, &mut callers), [1, 2, 3, 0, 1, 2, 0, 1, 1, 1]);
+        assert_eq!(turns.available(), 1);
+    }
+
+    #[test]
+    fn whoever_gave_up_takes_no_turn_and_no_permit() {
+        let turns = Turns::new(1);
+        let first = only(&turns);
+        let mut callers = ask(&turns, &[1, 2, 1, 2]);
+        drop(callers.remove(0));
+        assert_eq!(served(first, &mut callers), [1, 2, 2]);
+        assert_eq!(turns.available(), 1);
+
+        // Gone after it was served, before it looked.
+        let first = only(&turns);
+        let mut callers = ask(&turns, &[1, 2]);
+        drop(first);
+        drop(callers.remove(0));
+        assert!(callers.remove(0).1.now_or_never().is_some_and(|turn| turn.is_ok()));
+        assert_eq!(turns.available(), 1);
+        assert!(turns.lock().waiting.is_empty() && turns.lock().circle.is_empty());
+    }
+
+    #[test]
+    fn a_flood_that_gives_up_leaves_nothing() {
+        let turns = Turns::new(1);
+        let first = only(&turns);
+        for _ in 0..1_000 {
+            drop(ask(&turns, &[1]));
+        }
+        assert!(turns.lock().waiting.values().map(VecDeque::len).sum::<usize>() <= 1);
+        assert_eq!(turns.lock().circle.len(), 1);
+        drop(first);
+        assert_eq!(turns.available(), 1);
+    }
+
+    #[test]
+    fn closing_refuses_all() {
+        let turns = Turns::new(1);
+        let first = only(&turns);
+        let mut callers = ask(&turns, &[1]);
+        turns.close();
+        assert!(callers.remove(0).1.now_or_never().is_some_and(|turn| turn.is_err()));
+        drop(first);
+        assert_eq!(turns.try_take().err(), Some(Closed));
+    }
+
+    proptest! {
+        /// While two organizations wait, neither is served twice in a row; all are served, and each in its own order.
+        #[test]
+        fn nobody_is_overtaken_twice(groups in prop::collection::vec(0_u8..5, 0..60)) {
+            let turns = Turns::new(1);
+            let first = only(&turns);
+            let mut callers = ask(&turns, &groups);
+            let order = served(first, &mut callers);
+            prop_assert_eq!(order.len(), groups.len());
+            for (place, group) in order.iter().enumerate() {
+                for other in (0..5).filter(|other| other != group && order[place..].contains(other)) {
+                    let next = order[place + 1..].iter().position(|served| served == group);
+                    let turn = order[place + 1..].iter().position(|served| *served == other);
+                    prop_assert!(next.is_none() || turn < next, "{other} waits while {group} is served twice");
+                }
+            }
+            prop_assert_eq!(turns.available(), 1);
+        }
+    }
+}
