@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 /// The row of the instance, whose key is the one that the cases digest under.
 fn instance(blob: &str) -> String {
     let key = FakeDigester::default().active_key();
-    format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', {blob}, {blob}, 0, NULL)")
+    format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', {blob}, {blob}, 0, 0)")
 }
 
 async fn sqlite() -> OnSqlite {

@@ -269,11 +269,3 @@ async fn a_commit_that_the_disk_fails_is_the_last() {
     store.save_credential(world.save()).await.unwrap();
     assert_eq!(store.list_credentials(world.list(10)).await.unwrap().rows.len(), 1);
 }
-
-#[tokio::test]
-async fn an_account_older_than_the_moment_of_enrolment_counts_as_enrolled_when_made() {
-    let (scratch, store, world) = setting().await;
-    scratch.bare().execute("UPDATE accounts SET passcode_enrolled_at = NULL", []).unwrap();
-    let own = store.own_account(world.holder(), NOW).await.unwrap();
-    assert_eq!(own.passcode_enrolled_at, world.now());
-}

@@ -35,9 +35,12 @@ pub(crate) fn assert_settings(address: &str) {
 /// one, whose credentials have one namespace, one type, one key and one label.
 pub(crate) fn fill(address: &str) {
     let statements = "
-        INSERT INTO credentials (organization_id, id, type, namespace, version, created_at, updated_at, key_id, information)
-            SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', ''::bytea FROM generate_series(1, 30000) row
-            UNION ALL SELECT 'large', 'id-' || row, 's3', 'ns', 1, 0, 0, 'key', ''::bytea FROM generate_series(1, 20000) row;
+        INSERT INTO credentials (organization_id, id, type, namespace, version, revision, highest_version, created_at, updated_at,
+            version_created_at, expires_at, vend, code, key_id, information)
+            SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, 'key', ''::bytea
+                FROM generate_series(1, 30000) row
+            UNION ALL SELECT 'large', 'id-' || row, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, 'key', ''::bytea
+                FROM generate_series(1, 20000) row;
         INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT organization_id, id, '', '' FROM credentials
             ON CONFLICT DO NOTHING;
         INSERT INTO credential_labels (organization_id, id, label) SELECT organization_id, id, 'label' FROM credentials;

@@ -124,6 +124,8 @@ impl Setting {
         let information = data.information(self.sealer.fingerprint(self.acme, &json).await.unwrap());
         let sealed = self.sealer.seal(key, context, &namespace(name), &json, &information).await.unwrap();
         assert!(self.store.replace_credential(credential, version, sealed));
+        self.store
+            .tamper_with_row(credential, |row| row.code = row.state().code(&*self.digester, self.acme, credential));
     }
 
     /// An admin's session that no store knows.
