@@ -100,7 +100,7 @@ fn plan(address: &str, sql: &str) -> String {
         (true, 3) => "(text[], bigint[])",
         (true, 4) if sql.contains("data_key = new") => "(text[], bytea[], bytea[])",
         (true, 4) => "(text[], bigint[], bigint[])",
-        (true, 7) => "(text[], bigint[], bigint[], bigint[], text[], bytea[])",
+        (true, 8) => "(text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[])",
         (true, _) => panic!("say the types of {sql}"),
     };
     let given = match parameters {

@@ -3,7 +3,6 @@
 use super::ActivationSubject;
 use super::activation::live;
 use super::activators::{ACTIVATION_SECONDS, Activators};
-use super::idempotency::digest;
 use super::tools::{namespace, with};
 use super::world::undescribed;
 use std::sync::Arc;

@@ -28,8 +28,9 @@ impl Vault {
     /// Changes what is said of a credential. A patch that changes nothing writes nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`],
-    /// [`Refusal::Contended`]; [`Error::Invalid`]: too many labels, or the data has no
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential;
+    /// [`Refusal::Changed`](crate::Refusal::Changed), [`Refusal::Contended`](crate::Refusal::Contended);
+    /// [`Error::Invalid`]: too many labels, or the data has no
     /// short-lived form; [`Error::Denied`]: `short` is changed to `any` by somebody who is no admin.
     pub async fn describe(
         &self,
