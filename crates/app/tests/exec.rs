@@ -129,7 +129,7 @@ fn what_is_over_is_begun_anew_and_what_moved_stays() {
     let moved = s3().replace("eu-west-1", "us-east-1").replace("AKIA", "AKIAMOVED");
     let replaced = s3().replace("AKIA", "AKIAREPLACED");
     door.renew_with(vec![
-        (200, short_lived(&[moved.clone()])),
+        (200, short_lived(std::slice::from_ref(&moved))),
         (200, short_lived(&[moved])),
         (200, short_lived(&[gcs()])),
         (200, activation(&[replaced])),

@@ -11,9 +11,7 @@ use support::NOW;
 use support::sqlite::{KEY, Scratch};
 use support::world::World;
 use vault_core::Refusal;
-use vault_core::port::{
-    CredentialRepository as _, Maintenance as _, OrganizationRepository as _, OwnAccountRepository as _, StoreError,
-};
+use vault_core::port::{CredentialRepository as _, Maintenance as _, OrganizationRepository as _, StoreError};
 use vault_diesel::{LockError, OpenError, ServerLock, SqliteKey, SqliteSettings, SqliteStore};
 use zeroize::Zeroizing;
 
