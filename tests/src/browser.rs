@@ -180,9 +180,20 @@ impl Browser {
     /// Types into the field with this label, in place of what is there.
     #[track_caller]
     pub fn fill(&self, label: &str, text: &str) {
-        let control = self.control(label);
-        self.command("POST", &format!("/element/{control}/clear"), &json!({})).unwrap();
-        self.command("POST", &format!("/element/{control}/value"), &json!({"text": text})).unwrap();
+        // A page that draws itself again meanwhile has another field with the label.
+        for last in [false, false, false, true] {
+            let control = self.control(label);
+            let cleared = self.command("POST", &format!("/element/{control}/clear"), &json!({}));
+            let filled = cleared
+                .and_then(|_| self.command("POST", &format!("/element/{control}/value"), &json!({"text": text})));
+            match filled {
+                Err(error) if !last && error.contains("stale element reference") => {}
+                filled => {
+                    filled.unwrap();
+                    return;
+                }
+            }
+        }
     }
 
     /// Chooses the option of this value in the field with this label, as a person's choice would.

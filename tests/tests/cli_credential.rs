@@ -192,9 +192,10 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     assert_eq!(machine.json(&["credential", "match", &id, "--data-file", &second])["same"], false);
     assert_eq!(machine.json(&["credential", "uses", &id]), json!([]));
     let dry = machine.json(&[&replace[..], &[&second, "--dry-run"]].concat());
+    let changes = ["Changed: access_key_id from …0001 to …0002.", "Changed: bucket from exports-1 to exports-2."];
     assert_eq!(
         (dry, &machine.json(&["credential", "show", &id])["version"]),
-        (json!({"id": id, "used_by": []}), &json!(4))
+        (json!({"id": id, "changes": changes, "used_by": []}), &json!(4))
     );
     machine.json(&["credential", "delete", &id, "--dry-run"]);
     let said = machine.run(&["credential", "check", &id]).refused().stderr;
