@@ -48,7 +48,6 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::console::Console;
-use crate::content;
 use crate::exchange::Api;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
@@ -207,12 +206,8 @@ impl Inner {
         }
     }
 
-    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often. What a page of
-    /// another site can have a browser send is refused first, so that it does not count: a form, whose body is not JSON.
+    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
     fn limit(&self, call: &Call<'_>) -> Result<(), ProblemResponse> {
-        if call.operation.is_open() {
-            content::check(call.headers())?;
-        }
         match &self.limiter {
             Some(limiter) if call.operation.is_open() => {
                 let network = limited_network(call.network(&self.trusted_proxies));

@@ -34,18 +34,6 @@ fn logins_of_one_network_are_limited_whatever_it_claims() {
 }
 
 #[test]
-fn forms_of_other_sites_do_not_count() {
-    let world = world("10.0.0.0/8");
-    for _ in 0..MANY {
-        for form in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"] {
-            let response = world.send("POST /v1/login", &[&format!("Content-Type: {form}")], "{}");
-            assert_problem(&response, 415, "unsupported-media-type", form);
-        }
-    }
-    assert_eq!(world.send("POST /v1/login", &[JSON], "{}").status, 400);
-}
-
-#[test]
 fn a_proxy_that_is_not_trusted_is_warned_of() {
     let log = logged();
     let forwarded = "X-Forwarded-For: 198.51.100.7";
@@ -64,7 +52,7 @@ fn the_refusal_comes_before_the_body() {
     let body = "Content-Length: 1000";
     let refused = (0..MANY).find_map(|_| {
         let mut wire = world.wire();
-        wire.send(request("POST /v1/login", &[JSON, "Expect: 100-continue", body], ""));
+        wire.send(request("POST /v1/login", &["Content-Type: text/plain", "Expect: 100-continue", body], ""));
         let response = wire.receive();
         (response.status == 429).then_some((wire, response))
     });
