@@ -23,7 +23,8 @@ vault_tests::on_both_databases!(
 /// Serves the vault of an earlier version and sees that all that it had is there and works.
 fn is_whole(earlier: &Earlier, mut vault: Vault) {
     let door = Door { address: free_address() };
-    vault.serve_with(&[&format!("--activation-listen={}", door.address)]);
+    // The copy that was brought back has no anchor beside it.
+    vault.serve_with(&[&format!("--activation-listen={}", door.address), "--adopt-anchor"]);
     let client = vault.client();
     let account = |member: &str| Account::new(&earlier.known[member], earlier.known["password"].as_str());
     let admin = account("admin");
