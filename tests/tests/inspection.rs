@@ -1,8 +1,9 @@
 //! What is stored, inspected: whoever changes rows with SQL is found out, row by row.
 
 use serde_json::{Value, json};
+use vault_tests::binary::Run;
 use vault_tests::browser::eventually;
-use vault_tests::process::Run;
+
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Session, Vault, on_both_databases};
