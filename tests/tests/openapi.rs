@@ -120,7 +120,7 @@ fn requests_of_integrations_are_answered_as_described() {
         command
     };
     let said = succeed(&mut run("openapi.json"));
-    assert_eq!(tested(&said), 4, "{said}");
+    assert_eq!(tested(&said), 5, "{said}");
     assert!(integration.live(&client).len() > 1, "some requests were granted: {said}");
 
     // It notices a description that is wrong.
