@@ -25,7 +25,9 @@ const BY_NAME: &str = "const scope = document.querySelector('dialog[open]') ?? d
     return [...scope.querySelectorAll('button, a, summary')].find((button) => button.checkVisibility() \
     && (button.getAttribute('aria-label') ?? button.textContent).trim() === arguments[0] && !button.disabled) ?? null;";
 /// Whether this text is to be read.
-const SEEN: &str = "return document.body.innerText.includes(arguments[0]);";
+/// What is said to screen readers alone stays there until the next time, so it does not count.
+const SEEN: &str = "const parts = [...document.body.children].flatMap((part) => part.localName === 'ov-app' ? [...part.children] : [part]); \
+    return parts.some((part) => part.id !== 'announcements' && part.innerText.includes(arguments[0]));";
 
 /// A key that types no character.
 #[derive(Clone, Copy, Debug)]
