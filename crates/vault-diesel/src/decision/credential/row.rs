@@ -82,7 +82,9 @@ macro_rules! described {
     }};
 }
 
-pub(super) use {columns, described, of_credential};
+pub(super) use {columns, described};
+
+pub(crate) use of_credential;
 
 pub(super) use crate::new_row::{NEVER, Never, expiry_column};
 
