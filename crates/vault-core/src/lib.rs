@@ -43,6 +43,7 @@ pub mod command;
 pub mod credential;
 pub mod credential_counts;
 pub mod cursor;
+pub mod decision;
 pub mod digest;
 pub mod email;
 pub mod enrolment;

@@ -1,11 +1,14 @@
 //! The rule of every proof that an account's owner is present, a login first of all.
 
 use crate::account::{AccountState, SignedAccount};
+use crate::audit::SealedAuditRecord;
 use crate::digest::Digest;
 use crate::id::KeyId;
 use crate::lockout::WrongPasscodes;
+use crate::notice::NoticeCode;
 use crate::passcode::{PasscodeProof, TimeStep};
-use crate::port::{Brought, LoginRefusal, OwnChange, ProofEffect};
+use crate::port::{Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect};
+use crate::principal::{Denial, SessionPrincipal};
 
 /// The outcome of checking password and passcode without the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +90,88 @@ pub fn judge_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -
             Err(LoginRefusal::WrongPasscode)
         }
         Claim::Passcode(_) => Ok(()),
+    }
+}
+
+/// What concluding an attempt comes to.
+#[derive(Clone, Debug)]
+pub enum ProofOutcome<'a> {
+    /// Carried out: the store spends the passcode (a recovery code leaves the notice `recovery-code-used`), stores a rehashed
+    /// password, notes the network, carries out the effect and records [`BroughtProof::audit`].
+    Done(&'a BroughtProof),
+    /// Refused: the store writes what this says, also if the account is gone by now.
+    Refused(RefusedProof<'a>),
+}
+
+/// What a refusal writes.
+#[derive(Clone, Debug)]
+pub struct RefusedProof<'a> {
+    /// The answer.
+    pub conclusion: Conclusion,
+    /// The wrong passcodes that count from now on.
+    pub wrong_passcodes: WrongPasscodes,
+    /// The notices that the account's owner gets.
+    pub notices: Vec<NoticeCode>,
+    /// The entries of the audit, in their order.
+    pub records: Vec<&'a SealedAuditRecord>,
+}
+
+/// Decides an attempt that was reserved. `owner`: whether the principal of [`ProofEffect::Own`] may act; `Ok` where there is
+/// none.
+pub fn conclude_proof<'a>(
+    command: &'a ConcludeProof,
+    facts: &ProofFacts,
+    owner: Result<(), Denial>,
+) -> ProofOutcome<'a> {
+    let grant = &command.reserved.grant;
+    let is_own = |principal: &SessionPrincipal| {
+        (principal.organization, principal.account) == (grant.organization, grant.account)
+    };
+    let owner = match &command.brought {
+        Brought::Proof(proof) => match &proof.effect {
+            ProofEffect::Own { principal, .. } if !is_own(principal) => owner.and(Err(Denial::AccountChanged)),
+            ProofEffect::Own { .. } | ProofEffect::Session(_) => owner,
+        },
+        Brought::WrongPassword { .. } | Brought::WrongPasscode => owner,
+    };
+    if let Err(denial) = owner {
+        let refused = refuse(command, facts, LoginRefusal::Overtaken);
+        return ProofOutcome::Refused(RefusedProof { conclusion: Conclusion::Denied(denial), ..refused });
+    }
+    match (judge_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
+        (Ok(()), Brought::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
+        (judgement, _) => {
+            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
+            ProofOutcome::Refused(refuse(command, facts, refusal))
+        }
+    }
+}
+
+/// Whether a row that is to be signed anew is still the one that this was decided on.
+fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
+    match &proof.effect {
+        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
+            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
+        }
+        ProofEffect::Own { .. } | ProofEffect::Session(_) => true,
+    }
+}
+
+fn refuse<'a>(command: &'a ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) -> RefusedProof<'a> {
+    let records = &command.refusal;
+    let is_there = facts.account.is_some();
+    let before = facts.wrong_passcodes;
+    let counts = refusal == LoginRefusal::WrongPasscode && is_there;
+    let wrong_passcodes = if counts { before.plus_one(command.now) } else { before };
+    let disables = wrong_passcodes.disables() && !before.disables();
+    let first = if refusal.follows_right_password() { &records.passcode_refused } else { &records.refused };
+    let closed = records.class_closed.as_ref();
+    let closes = (closed.is_some() && is_there).then_some(NoticeCode::AttemptsClosed);
+    RefusedProof {
+        conclusion: if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) },
+        wrong_passcodes,
+        notices: closes.into_iter().chain(disables.then_some(NoticeCode::PasscodeDisabled)).collect(),
+        records: [Some(first), closed, disables.then_some(&records.passcode_disabled)].into_iter().flatten().collect(),
     }
 }
 

@@ -10,6 +10,7 @@ mod credential_data;
 mod credential_information;
 mod credential_refusals;
 mod cursors;
+mod decisions;
 mod forms;
 mod integrations;
 mod json_document;

@@ -11,10 +11,13 @@ use vault_core::lockout::{
     AttemptClass, AttemptClasses, CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork,
     NETWORK_KNOWN_SECONDS, WRONG_PASSCODES, WrongPasscodes,
 };
+use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Brought, BroughtProof, LoginRefusal, OwnChange, ProofEffect};
-use vault_core::principal::SessionPrincipal;
-use vault_core::proof::{Claim, ProofFacts, is_as_reserved, judge_proof};
+use vault_core::port::{
+    Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, RefusalRecords,
+};
+use vault_core::principal::{Denial, SessionPrincipal};
+use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, judge_proof};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::session::NewSession;
@@ -114,6 +117,45 @@ proptest! {
         prop_assert!(is_as_reserved(&reserved, &versioned));
     }
 
+    /// A refusal records one entry and one more for each thing that it closes; only a wrong passcode of an account that is
+    /// there counts.
+    #[test]
+    fn a_refusal_says_what_it_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
+        let brought = match kind {
+            0 => Brought::WrongPassword { recovery_code: None },
+            1 => Brought::WrongPasscode,
+            2 => Brought::Proof(Box::new(proof(0, login()))),
+            _ => Brought::Proof(Box::new(proof(9, login()))),
+        };
+        let command = concluding(brought, closes);
+        let account = there.then(account);
+        let facts = ProofFacts { account, ..facts(0, wrong, false) };
+        let refused = match conclude_proof(&command, &facts, Ok(())) {
+            ProofOutcome::Done(_) => {
+                prop_assert!(kind == 3 && there && wrong < WRONG_PASSCODES, "a new step of an account that is there");
+                return Ok(());
+            }
+            ProofOutcome::Refused(refused) => refused,
+        };
+        let counts = kind == 1 && there && wrong < WRONG_PASSCODES;
+        let disables = counts && wrong + 1 == WRONG_PASSCODES;
+        if kind != 1 || counts {
+            prop_assert_eq!(refused.wrong_passcodes.count, wrong + u32::from(counts));
+        }
+        prop_assert_eq!(refused.conclusion == Conclusion::PasscodeDisabled, disables);
+        let records: Vec<_> = refused.records.iter().map(|sealed| sealed.record.action).collect();
+        prop_assert_eq!(records.len(), 1 + usize::from(closes) + usize::from(disables));
+        prop_assert_eq!(records[0] == AuditAction::LoginRefused, kind == 0 || !there);
+        let mut notices = Vec::new();
+        if closes && there {
+            notices.push(NoticeCode::AttemptsClosed);
+        }
+        if disables {
+            notices.push(NoticeCode::PasscodeDisabled);
+        }
+        prop_assert_eq!(refused.notices, notices);
+    }
+
     #[test]
     fn wrong_passcodes_are_forgiven_by_the_week_and_never_below_zero(count in 0_u32..19, weeks in 0_i64..40, rest in 0..WEEK) {
         let wrong = WrongPasscodes { count, latest: Some(at(0)) };
@@ -195,6 +237,67 @@ proptest! {
 }
 
 #[test]
+fn a_proof_changes_the_owners_account_alone() {
+    let owner = |account| SessionPrincipal {
+        organization: OrganizationId::from_bytes([2; 16]),
+        account: AccountId::from_bytes([account; 16]),
+        session: SessionId::from_bytes([4; 16]),
+        role: Role::Editor,
+    };
+    let own = |account| {
+        let effect = ProofEffect::Own { principal: owner(account), change: OwnChange::RecoveryCodes(Vec::new()) };
+        concluding(Brought::Proof(Box::new(proof(9, effect))), false)
+    };
+    assert!(matches!(conclude_proof(&own(1), &facts(0, 0, false), Ok(())), ProofOutcome::Done(_)));
+    for (account, owner, denied) in
+        [(8, Ok(()), Denial::AccountChanged), (1, Err(Denial::SessionEnded), Denial::SessionEnded)]
+    {
+        let command = own(account);
+        match conclude_proof(&command, &facts(0, 0, false), owner) {
+            ProofOutcome::Refused(refused) => assert_eq!(refused.conclusion, Conclusion::Denied(denied)),
+            ProofOutcome::Done(_) => panic!("it is another account's, or the session has ended"),
+        }
+    }
+}
+
+fn record(action: AuditAction) -> SealedAuditRecord {
+    let record = AuditRecord {
+        id: AuditId::from_bytes([5; 16]),
+        at: at(0),
+        organization: None,
+        actor: Actor::System,
+        action,
+        subject: Subject::Vault,
+        count: 1,
+        note: None,
+        origin: Origin::default(),
+        rows: Vec::new(),
+        changes: Vec::new(),
+    };
+    SealedAuditRecord { record, key: KeyId::from_bytes([8; 16]), code: network(0) }
+}
+
+fn login() -> ProofEffect {
+    let id = SessionId::from_bytes([4; 16]);
+    ProofEffect::Session(NewSession { id, created_at: at(0), expires_at: at(1), network: String::new(), client: None })
+}
+
+fn proof(step: i64, effect: ProofEffect) -> BroughtProof {
+    let passcode = PasscodeProof::Step(TimeStep(step));
+    BroughtProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
+}
+
+fn concluding(brought: Brought, closes: bool) -> ConcludeProof {
+    let refusal = RefusalRecords {
+        refused: record(AuditAction::LoginRefused),
+        passcode_refused: record(AuditAction::LoginPasscodeRefused),
+        class_closed: closes.then(|| record(AuditAction::LoginClassClosed)),
+        passcode_disabled: record(AuditAction::LoginPasscodeDisabled),
+    };
+    ConcludeProof { reserved: account(), brought, refusal, network: network(1), now: at(0) }
+}
+
+#[test]
 fn a_proof_names_the_keys_that_its_change_is_under() {
     let key = |number: u8| KeyId::from_bytes([number; 16]);
     let blob = |number: u8| Blob::from_bytes([&[Blob::VERSION, 0][..], &[number; 16], b"sealed"].concat());
@@ -213,40 +316,18 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
         role: owner.grant.role,
     };
     let own = |change| ProofEffect::Own { principal: principal.clone(), change };
-    let session = NewSession {
-        id: principal.session,
-        created_at: at(0),
-        expires_at: at(1),
-        network: String::new(),
-        client: None,
-    };
     let password = OwnChange::Password { password: SealedPassword(blob(1)), after: owner, digest };
     let draft = OwnChange::PendingSeed { seed: SealedSeed { id: seed, blob: blob(3) }, expires_at: at(1) };
     let changes = [
-        (ProofEffect::Session(session), vec![]),
+        (login(), vec![]),
         (own(password), vec![key(1), key(2)]),
         (own(draft), vec![key(3)]),
         (own(OwnChange::RecoveryCodes(Vec::new())), vec![]),
     ];
-    let record = AuditRecord {
-        id: AuditId::from_bytes([5; 16]),
-        at: at(0),
-        organization: None,
-        actor: Actor::System,
-        action: AuditAction::LoginSucceeded,
-        subject: Subject::Vault,
-        count: 1,
-        note: None,
-        origin: Origin::default(),
-        rows: Vec::new(),
-        changes: Vec::new(),
-    };
     for (effect, keys) in changes {
         for rehashed in [None, Some(SealedPassword(blob(9)))] {
             let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
-            let audit = SealedAuditRecord { record: record.clone(), key: key(8), code: network(0) };
-            let passcode = PasscodeProof::Step(TimeStep(1));
-            let brought = Brought::Proof(Box::new(BroughtProof { passcode, rehashed, effect: effect.clone(), audit }));
+            let brought = Brought::Proof(Box::new(BroughtProof { rehashed, ..proof(1, effect.clone()) }));
             assert_eq!(brought.instance_keys(), expected);
         }
     }

@@ -69,6 +69,17 @@ impl Failure {
         Self::Damaged { table, id, reason }
     }
 
+    /// The same for another command that it concerns. An error of the database concerns a whole transaction, which is
+    /// decided again.
+    pub(crate) fn repeated(&self) -> Self {
+        match self {
+            Self::Denied(denial) => Self::Denied(*denial),
+            Self::Refused(refusal) => Self::Refused(refusal.clone()),
+            Self::Damaged { table, id, reason } => Self::Damaged { table, id: id.clone(), reason },
+            Self::Sql(_) | Self::Overtaken => Self::Overtaken,
+        }
+    }
+
     /// What it means, by the database's own judgement of its errors.
     pub(crate) fn severity(&self, judge: fn(&SqlError) -> Severity) -> Severity {
         match self {

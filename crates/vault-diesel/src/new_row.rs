@@ -32,6 +32,12 @@ macro_rules! new_rows {
             $($column: Vec<$rust>,)*
         }
 
+        impl $many<'_> {
+            pub(crate) fn is_empty(&self) -> bool {
+                [$(self.$column.is_empty()),*].contains(&true)
+            }
+        }
+
         impl<$a> FromIterator<$row<$a>> for $many<$a> {
             fn from_iter<Rows: IntoIterator<Item = $row<$a>>>(rows: Rows) -> Self {
                 let mut many = Self { $($column: Vec::new(),)* };

@@ -91,6 +91,11 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         ListCredentials { kind: Some(CredentialType::S3), ..world.list(3) },
         ListCredentials { labels: vec![label], ..world.list(3) },
         ListCredentials {
+            namespace: Some(activated()),
+            labels: vec![label, Digest::from_bytes([9; 32])],
+            ..world.list(3)
+        },
+        ListCredentials {
             labels: vec![label, Digest::from_bytes([9; 32])],
             health: Some(HealthState::Failing),
             ..world.list(3)
@@ -180,6 +185,7 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         assert!(seen.contains(table), "no statement on {table} was seen");
     }
     plans::assert_settings(&address);
+    statements.iter().for_each(|sql| plans::assert_labels_lead_row_by_row(&address, sql));
     plans::fill(&address);
     let led = statements.iter().filter(|sql| plans::is_led_by_indexes(&address, sql)).count();
     assert!(led > 20, "{led} statements on credentials");

@@ -4,9 +4,11 @@ use crate::support;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join_all};
+use secrecy::SecretString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 use support::postgres::{client, database, patient_store, query, store, wait_for_waiting};
 use support::world::World;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -21,7 +23,7 @@ use vault_core::port::{
 use vault_core::principal::Denial;
 use vault_core::sealed::Blob;
 use vault_core::{Command, Refusal};
-use vault_diesel::PostgresStore;
+use vault_diesel::{PostgresSettings, PostgresStore};
 use vault_testkit::postgres::Cluster;
 
 /// A number for a world that no other test has.
@@ -164,6 +166,27 @@ async fn writes_that_wait_share_a_transaction() {
         let left = format!("SELECT count(*) FROM {table} WHERE organization_id = '{of}'");
         assert_eq!(query(&scene.address, &left), "0", "{table}");
     }
+}
+
+/// One connection: while the first organization keeps it, the others wait, and then share a transaction.
+#[tokio::test(flavor = "multi_thread")]
+async fn organizations_that_wait_share_a_transaction() {
+    let address = Cluster::shared().create_database();
+    let settings = PostgresSettings::new(SecretString::from(address.as_str()));
+    let settings = PostgresSettings { connections: 1, longest_wait: Duration::from_secs(120), ..settings };
+    let scene = Scene::at(&address, PostgresStore::connect(settings).await.unwrap()).await;
+    let others = [World::make(&*scene.store, number()).await, World::make(&*scene.store, number()).await];
+    let mut saves = vec![save(&scene.store, scene.world.save())];
+    for number in 0..10 {
+        saves.push(save(&scene.store, others[number % 2].save()));
+    }
+    let saved = scene.hold_up(saves, async |_| {}).await;
+    assert!(saved.into_iter().all(|saved| saved.is_ok()));
+    let of = scene.world.organization;
+    let sql = "SELECT count(*) || ' of ' || count(DISTINCT organization_id) || ' in ' || count(DISTINCT xmin::text)";
+    let sql = format!("{sql} FROM credentials WHERE organization_id <> '{of}'");
+    assert_eq!(query(&scene.address, &sql), "10 of 2 in 1");
+    assert_eq!(scene.counted(), "1");
 }
 
 /// Each is made or refused by itself, and finds what those before it left.

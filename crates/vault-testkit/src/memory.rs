@@ -305,6 +305,18 @@ impl MemoryStore {
         })?
     }
 
+    /// Judges the principal of a command; the decision records what was done.
+    fn decide_authorized<A, T>(
+        &self,
+        command: Command<A>,
+        decision: impl FnOnce(&mut State, Command<A>) -> T,
+    ) -> Result<T, StoreError> {
+        self.decide(|state| {
+            state.judge(&command.principal, command.now)?;
+            Ok(decision(state, command))
+        })?
+    }
+
     /// One decision: all of it under the lock.
     fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
         let mut inner = lock(&self.inner);

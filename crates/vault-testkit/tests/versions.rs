@@ -2,13 +2,17 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::credential::{CredentialData, CredentialType, VersionLimits, VersionState};
 use vault_core::id::{AccountId, CredentialId};
+use vault_core::port::StoreError;
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{CredentialRef, CredentialReplacement, IdempotencyKey, NewCredential, Vault};
 use vault_core::{Error, Refusal};
 use vault_testkit::fake::FakeVault;
+use vault_testkit::faulty::{Fault, Faulty};
 
 const PREVIOUS_SECONDS: i64 = 100;
 
@@ -124,7 +128,10 @@ fn link(number: i64) -> CredentialData {
 
 impl Setting {
     async fn new(limits: VersionLimits) -> Self {
-        let fake = FakeVault::new();
+        Self::on(FakeVault::new(), limits).await
+    }
+
+    async fn on(fake: FakeVault, limits: VersionLimits) -> Self {
         let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;
         let editor = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
         let vault = fake.vault().version_limits(limits);
@@ -218,4 +225,19 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
         let other = setting.replace(None, stage, Some("first"), data).await;
         assert!(matches!(other, Err(Error::Refused(Refusal::IdempotencyMismatch))), "{other:?}");
     }
+}
+
+#[tokio::test]
+async fn changes_of_one_credential_at_one_instant_all_have_their_turn() {
+    let lost = Arc::new(AtomicUsize::new(0));
+    let others = Arc::clone(&lost);
+    // Another change comes between each of the first forty-nine times.
+    let contended = move |method: &str| {
+        let comes_between = method == "change_credential" && others.fetch_add(1, Ordering::SeqCst) < 49;
+        comes_between.then(|| Fault::Before(StoreError::Refused(Refusal::Changed)))
+    };
+    let fake = FakeVault::through(|store| Arc::new(Faulty::new(store).faults(contended)));
+    let setting = Setting::on(fake, VersionLimits::default()).await;
+    assert_eq!(setting.replace(None, false, None, 2).await.unwrap(), 2);
+    assert_eq!(lost.load(Ordering::SeqCst), 50);
 }

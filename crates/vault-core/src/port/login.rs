@@ -80,7 +80,7 @@ pub enum ConcludeAttempt {
     Account(Box<ConcludeProof>),
 }
 
-/// The conclusion of an attempt on an account: checked with [`judge_proof`](crate::proof::judge_proof) and carried out or
+/// The conclusion of an attempt on an account: decided by [`conclude_proof`](crate::proof::conclude_proof) and carried out or
 /// refused, in one transaction.
 #[derive(Clone, Debug)]
 pub struct ConcludeProof {
@@ -124,7 +124,7 @@ pub struct BroughtProof {
     pub audit: SealedAuditRecord,
 }
 
-/// The records of a refusal. The store picks those that apply.
+/// The records of a refusal. [`conclude_proof`](crate::proof::conclude_proof) picks those that apply.
 #[derive(Clone, Debug)]
 pub struct RefusalRecords {
     /// After a wrong password, or where the facts have changed.

@@ -8,6 +8,13 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
+/// How often a decision is made at least, because others change the same rows.
+const FEWEST_ATTEMPTS: usize = 16;
+/// How often it is made at most.
+const MOST_ATTEMPTS: usize = 256;
+/// How long it is made anew, in milliseconds.
+const ATTEMPTS_MILLIS: i64 = 2_000;
+
 /// Clock, ids, events and the audit's codes.
 #[derive(Clone)]
 pub struct Environment {
@@ -27,6 +34,14 @@ impl Environment {
     /// Now.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Attempts at a decision that another one may come between: as many as fit into two seconds, so that fifty callers
+    /// who change one row at one instant all have their turn.
+    pub(crate) fn attempts(&self) -> impl Iterator<Item = usize> + Send + use<> {
+        let (clock, began) = (Arc::clone(&self.clock), self.now());
+        let in_time = move |made: &usize| *made < FEWEST_ATTEMPTS || clock.now().millis_since(began) < ATTEMPTS_MILLIS;
+        (0..MOST_ATTEMPTS).take_while(in_time)
     }
 
     /// Counts or logs something.

@@ -12,6 +12,7 @@ mod account;
 mod activation;
 mod audit;
 pub(super) mod authorize;
+pub(super) mod batch;
 pub(super) mod credential;
 mod hourly;
 mod inspection;

@@ -11,7 +11,10 @@ pub(crate) use diesel_async::{AsyncPgConnection as Connection, RunQueryDsl as Ru
 /// Reads the first rows.
 macro_rules! load_page {
     ($query:expr, $connection:expr, $limit:expr) => {
-        diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX)).load($connection)
+        diesel_async::RunQueryDsl::load(
+            diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX)),
+            $connection,
+        )
     };
 }
 
@@ -56,6 +59,59 @@ macro_rules! execute_each {
     }};
 }
 
+/// Reads one row, if it is there, by each of several queries, in one exchange with the server.
+macro_rules! load_each {
+    ($connection:expr, $queries:expr) => {{
+        let shared: &crate::postgres::backend::Connection = std::borrow::Borrow::borrow(&*$connection);
+        let queries = $queries.map(|query| async move {
+            let mut own = shared;
+            query.get_result(&mut own).await.optional()
+        });
+        futures_util::future::try_join_all(queries).await
+    }};
+}
+
+/// Inserts rows with one statement.
+macro_rules! insert_rows {
+    ($connection:expr, $table:ident, $many:ident, $rows:expr) => {{
+        let rows: crate::new_row::$many<'_> = $rows.collect();
+        if rows.is_empty() { Ok(0) } else { rows.execute($connection).await }
+    }};
+}
+
+/// The rows of a table that belong to one of the credentials.
+macro_rules! of_credentials {
+    ($table:ident, $organization:expr, $ids:expr) => {{
+        use crate::schema::$table as rows;
+        use crate::stored::ToIdText as _;
+        use diesel::{ExpressionMethods as _, QueryDsl as _};
+        let ids: Vec<_> = $ids.iter().map(|id| id.text()).collect();
+        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq_any(ids))
+    }};
+}
+
+/// Reads credentials and takes them, to change them: by id, as all take them who take several.
+macro_rules! load_credentials {
+    ($connection:expr, $organization:expr, $ids:expr, $columns:expr) => {{
+        use diesel::QueryDsl as _;
+        crate::postgres::backend::of_credentials!(credentials, $organization, $ids)
+            .order(crate::schema::credentials::id)
+            .select($columns)
+            .for_update()
+            .load($connection)
+            .await
+    }};
+}
+
+/// Deletes the rows of a table that belong to one of the credentials.
+macro_rules! delete_credentials {
+    ($connection:expr, $table:ident, $organization:expr, $ids:expr) => {
+        diesel::delete(crate::postgres::backend::of_credentials!($table, $organization, $ids))
+            .execute($connection)
+            .await
+    };
+}
+
 /// Keeps the rows that are read from being deleted until the decision stands; others may change them.
 macro_rules! for_key_share {
     ($query:expr) => {
@@ -70,6 +126,22 @@ macro_rules! hold_rows {
     };
 }
 
+/// Has a condition `EXISTS` carried out for each row that is looked at. Without statistics, a join in its place compares every
+/// row with every other. An `OFFSET` keeps PostgreSQL from making a join of it.
+macro_rules! row_by_row {
+    ($query:expr) => {
+        diesel::QueryDsl::offset($query, 0)
+    };
+}
+
+/// A column of text in a condition that no index serves: without statistics, PostgreSQL may take the index of a condition that
+/// every row meets.
+macro_rules! without_index {
+    ($column:expr) => {
+        diesel::TextExpressionMethods::concat($column, "")
+    };
+}
+
 /// PostgreSQL keeps statistics and needs no hint.
 macro_rules! narrow {
     ($condition:expr) => {
@@ -77,7 +149,11 @@ macro_rules! narrow {
     };
 }
 
-pub(crate) use {execute_each, for_key_share, for_share, for_update, hold_rows, load_page, narrow, together};
+pub(crate) use super::replacements::write_changes;
+pub(crate) use {
+    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
+    load_each, load_page, narrow, of_credentials, row_by_row, together, without_index,
+};
 
 /// The history in PostgreSQL's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

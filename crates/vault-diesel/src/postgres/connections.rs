@@ -29,7 +29,8 @@ const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 
 const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-const WITHOUT_HASTE: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'";
+const SHARED_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'";
+const LONG_TIMEOUT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s'";
 
 /// The connections, and what is done on them.
 pub(super) struct Connections {
@@ -54,11 +55,15 @@ impl Taken<'_> {
     }
 }
 
-/// Whether a decision is in haste, as all are that a request waits for.
+/// How long the statements of a decision may take and wait for rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Haste {
+pub(super) enum Timeout {
+    /// As the connection says: a request waits for it.
     Usual,
-    None,
+    /// Organizations share the transaction: it waits for rows briefly, then each is decided alone.
+    Shared,
+    /// It may take long: no request waits for it.
+    Long,
 }
 
 /// How one try failed.
@@ -133,7 +138,7 @@ impl Connections {
         mut taken: Option<Taken<'_>>,
         command: &C,
         decide: Decide<C, T>,
-        haste: Haste,
+        timeout: Timeout,
     ) -> Result<T, Failed> {
         let mut tries = 1;
         loop {
@@ -142,7 +147,7 @@ impl Connections {
                 None => self.take().await?,
             };
             let pooled = &mut *taken.pooled;
-            match write_on(&mut pooled.connection, command, decide, haste).await {
+            match write_on(&mut pooled.connection, command, decide, timeout).await {
                 Ok(outcome) => {
                     pooled.lost = false;
                     return Ok(outcome);
@@ -245,12 +250,17 @@ async fn write_on<C, T>(
     connection: &mut AsyncPgConnection,
     command: &C,
     decide: Decide<C, T>,
-    haste: Haste,
+    timeout: Timeout,
 ) -> Result<T, Broken> {
     let nothing_stands = |error| Broken { failure: Failure::Sql(error), certain: true };
     Transactions::begin_transaction_sql(connection, BEGIN_WRITING).await.map_err(nothing_stands)?;
-    if haste == Haste::None {
-        connection.batch_execute(WITHOUT_HASTE).await.map_err(nothing_stands)?;
+    let limits = match timeout {
+        Timeout::Usual => None,
+        Timeout::Shared => Some(SHARED_TIMEOUT),
+        Timeout::Long => Some(LONG_TIMEOUT),
+    };
+    if let Some(limits) = limits {
+        connection.batch_execute(limits).await.map_err(nothing_stands)?;
     }
     match decide(connection, command).await {
         Ok(Verdict::Refused(outcome) | Verdict::Undo(outcome)) => {

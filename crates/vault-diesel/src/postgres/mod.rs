@@ -1,19 +1,15 @@
 //! PostgreSQL 13 or later.
 
 mod backend;
-mod changes;
 mod connect;
 mod connections;
-mod deletes;
-mod gather;
 mod pool;
 mod replacements;
-mod saves;
 mod settings;
 mod severity;
 mod store;
 mod tls;
-mod together;
+mod write_queue;
 
 #[expect(clippy::duplicate_mod, reason = "the decisions are compiled once per database")]
 #[path = "../decision/mod.rs"]

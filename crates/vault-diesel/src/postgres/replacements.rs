@@ -1,6 +1,7 @@
 //! Replacements that are written together: four statements and their entries, however many they are.
 
 use super::backend::together;
+use super::decision::credential::versions::{Change, no_data};
 use super::decision::execute_together;
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry, expiry_column};
@@ -8,36 +9,31 @@ use crate::stored::{IdText, ToIdText as _};
 use diesel::QueryResult;
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::result::Error as SqlError;
 use diesel::sql_types::{Array, BigInt, Binary, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
-use vault_core::Command;
-use vault_core::id::OrganizationId;
-use vault_core::port::{ChangeCredential, CredentialChange, NewVersion};
-use vault_core::time::Timestamp;
+use vault_core::credential::Superseded;
+use vault_core::decision::VersionEffect;
+use vault_core::id::CredentialId;
+use vault_core::port::NewVersion;
 
-/// A replacement that changes nothing but the data. It is looked up by no idempotency key.
-pub(super) struct Replacement<'a> {
-    version: &'a NewVersion,
-    destroy_at: Timestamp,
-    command: &'a Command<ChangeCredential>,
-}
-
-impl<'a> Replacement<'a> {
-    /// The replacement that a command is, if it is one.
-    pub(super) fn of(command: &'a Command<ChangeCredential>) -> Option<Self> {
-        match &command.act {
-            ChangeCredential {
-                change: CredentialChange::Replace { version, destroy_at }, description: None, ..
-            } if version.idempotency.is_none() => Some(Self { version, destroy_at: *destroy_at, command }),
-            _ => None,
+/// Writes and records changes: those that change nothing but the data together, the others one after the other.
+pub(crate) async fn write_changes(connection: &mut AsyncPgConnection, changes: &[Change<'_>]) -> Result<(), Failure> {
+    let mut replacements = Replacements::default();
+    for change in changes {
+        match change.effects.version {
+            VersionEffect::Replace(version, superseded) if change.command.act.description.is_none() => {
+                replacements.push(change, version, superseded);
+            }
+            _ => change.write(connection).await?,
         }
     }
+    replacements.write(connection).await
 }
 
 /// Replacements of different credentials whose rows are taken, column by column.
-pub(super) struct Replacements<'a> {
-    organization: IdText,
+#[derive(Default)]
+struct Replacements<'a> {
+    organizations: Vec<IdText>,
     ids: Vec<IdText>,
     versions: Vec<i64>,
     times: Vec<i64>,
@@ -51,67 +47,46 @@ pub(super) struct Replacements<'a> {
     /// Versions that are destroyed, and their credentials.
     destroyed: Vec<i64>,
     destroyed_of: Vec<IdText>,
+    destroyed_in: Vec<IdText>,
     entries: Vec<NewEntry<'a>>,
+    first: Option<CredentialId>,
 }
 
 impl<'a> Replacements<'a> {
-    pub(super) fn new(organization: OrganizationId) -> Self {
-        Self {
-            organization: organization.text(),
-            ids: Vec::new(),
-            versions: Vec::new(),
-            times: Vec::new(),
-            destroy_at: Vec::new(),
-            expires_at: Vec::new(),
-            codes: Vec::new(),
-            keys: Vec::new(),
-            information: Vec::new(),
-            data_keys: Vec::new(),
-            data: Vec::new(),
-            destroyed: Vec::new(),
-            destroyed_of: Vec::new(),
-            entries: Vec::new(),
-        }
-    }
-
-    /// Adds one, and gives the number of its version.
-    pub(super) fn push(&mut self, Replacement { version, destroy_at, command }: Replacement<'a>) -> i64 {
-        let (id, sealed) = (command.act.id, &version.sealed);
-        self.ids.push(id.text());
+    fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
+        let (act, sealed) = (&change.command.act, &version.sealed);
+        self.organizations.push(act.organization.text());
+        self.ids.push(act.id.text());
         self.versions.push(version.number);
-        self.times.push(command.now.as_millis());
-        self.destroy_at.push(destroy_at.as_millis());
-        self.expires_at.push(expiry_column(command.act.expires_at));
-        self.codes.push(command.act.code.as_bytes().as_slice());
+        self.times.push(change.command.now.as_millis());
+        self.destroy_at.push(superseded.destroy_at.as_millis());
+        self.expires_at.push(expiry_column(act.expires_at));
+        self.codes.push(act.code.as_bytes().as_slice());
         self.keys.push(sealed.key.text());
         self.information.push(sealed.information.as_bytes());
         self.data_keys.push(sealed.data_key.as_bytes());
         self.data.push(sealed.data.as_bytes());
-        self.destroyed.extend(&version.destroyed);
-        self.destroyed_of.extend(version.destroyed.iter().map(|_| id.text()));
-        self.entries.push(NewEntry::of(&command.audit));
-        version.number
+        self.destroyed.extend(change.effects.destroyed);
+        self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| act.id.text()));
+        self.destroyed_in.extend(change.effects.destroyed.iter().map(|_| act.organization.text()));
+        self.entries.push(NewEntry::of(&change.command.audit));
+        self.first.get_or_insert(act.id);
     }
 
     /// Writes and records them.
-    pub(super) async fn write(mut self, connection: &AsyncPgConnection) -> Result<(), Failure> {
-        if self.ids.is_empty() {
-            return Ok(());
-        }
+    async fn write(mut self, connection: &AsyncPgConnection) -> Result<(), Failure> {
+        let Some(first) = self.first else { return Ok(()) };
         let entries: NewEntries<'_> = self.entries.drain(..).collect();
         // What was current may be among those destroyed, so it is kept first.
         let (kept, ..) =
             execute_together!(connection, Keep(&self), Destroy(&self), WriteData(&self), MakeCurrent(&self), entries)?;
-        // One of them has no data, which is told when it is decided alone.
-        if kept != self.ids.len() {
-            return Err(SqlError::RollbackTransaction.into());
-        }
-        Ok(())
+        // One of them has no data. Which one is told when each is decided alone.
+        if kept == self.ids.len() { Ok(()) } else { Err(no_data(first)) }
     }
 }
 
 /// A statement that is prepared once, however many replacements there are: its text up to the columns of `new`, these
-/// columns, and its text from there to the organization.
+/// columns, and the rest of its text.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident: $start:literal, $($column:ident: $sql:ty),+; $end:literal;)+) => {$(
         $(#[$doc])*
@@ -133,7 +108,7 @@ macro_rules! statements {
                 )+
                 let _ = between;
                 out.push_sql($end);
-                out.push_bind_param::<Text, _>(&self.0.organization)
+                Ok(())
             }
         }
     )+};
@@ -148,27 +123,29 @@ statements! {
          credentials.version_created_at, new.at, new.destroy_at, credentials.key_id, \
          credentials.information, credential_secrets.data_key, credential_secrets.data, credentials.checked_at, \
          credentials.check_since, credentials.check_failed FROM",
-        ids: Text, times: BigInt, destroy_at: BigInt;
-        ") AS new (id, at, destroy_at) JOIN credentials ON credentials.id = new.id \
+        organizations: Text, ids: Text, times: BigInt, destroy_at: BigInt;
+        ") AS new (organization_id, id, at, destroy_at) \
+         JOIN credentials ON credentials.organization_id = new.organization_id AND credentials.id = new.id \
          JOIN credential_secrets ON credential_secrets.organization_id = credentials.organization_id \
-         AND credential_secrets.id = credentials.id WHERE credentials.organization_id = ";
+         AND credential_secrets.id = credentials.id";
     /// Destroys versions that are not current.
     Destroy:
         "DELETE FROM credential_versions USING",
-        destroyed_of: Text, destroyed: BigInt;
-        ") AS gone (id, version) WHERE credential_versions.id = gone.id AND credential_versions.version = gone.version \
-         AND credential_versions.organization_id = ";
+        destroyed_in: Text, destroyed_of: Text, destroyed: BigInt;
+        ") AS gone (organization_id, id, version) WHERE credential_versions.organization_id = gone.organization_id \
+         AND credential_versions.id = gone.id AND credential_versions.version = gone.version";
     /// Writes the new data.
     WriteData:
         "UPDATE credential_secrets SET data_key = new.data_key, data = new.data FROM",
-        ids: Text, data_keys: Binary, data: Binary;
-        ") AS new (id, data_key, data) WHERE credential_secrets.id = new.id AND credential_secrets.organization_id = ";
+        organizations: Text, ids: Text, data_keys: Binary, data: Binary;
+        ") AS new (organization_id, id, data_key, data) \
+         WHERE credential_secrets.organization_id = new.organization_id AND credential_secrets.id = new.id";
     /// Makes the new versions current: not checked yet.
     MakeCurrent:
         "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
          version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
          information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
-        ") AS new (id, version, at, expires_at, code, key_id, information) \
-         WHERE credentials.id = new.id AND credentials.organization_id = ";
+        organizations: Text, ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
+        ") AS new (organization_id, id, version, at, expires_at, code, key_id, information) \
+         WHERE credentials.organization_id = new.organization_id AND credentials.id = new.id";
 }

@@ -22,6 +22,10 @@ pub(super) fn judge(error: &SqlError) -> Severity {
     match error {
         SqlError::DatabaseError(kind, information) => match kind {
             DatabaseErrorKind::SerializationFailure => Severity::Again,
+            // Another transaction used the key first: what it made is found and answered.
+            DatabaseErrorKind::UniqueViolation if information.table_name() == Some("idempotency_keys") => {
+                Severity::Again
+            }
             DatabaseErrorKind::ReadOnlyTransaction
             | DatabaseErrorKind::ClosedConnection
             | DatabaseErrorKind::UnableToSendCommand => Severity::LaterElsewhere,

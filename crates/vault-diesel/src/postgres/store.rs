@@ -1,9 +1,9 @@
 //! The store on PostgreSQL.
 
-use super::connections::{Connections, Decide, Failed, Haste, Look};
-use super::gather::Gathered;
+use super::connections::{Connections, Decide, Failed, Look, Timeout};
+use super::decision::batch::Batch;
 use super::settings::{ConnectError, PostgresSettings};
-use super::together::Together;
+use super::write_queue::WriteQueue;
 use crate::failure::{Failure, Reports};
 use crate::load::{StoreLoad, reading, writing};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
@@ -21,15 +21,54 @@ use vault_core::time::Timestamp;
 /// Its connections belong to the Tokio runtime that it is used on: use it on one, with several threads.
 pub struct PostgresStore {
     connections: Arc<Connections>,
-    gathered: AllGathered,
+    queues: WriteQueues,
     reports: Arc<Reports>,
 }
 
 /// The commands that wait for others of their kind.
-pub(super) struct AllGathered {
-    pub(super) saves: Arc<Gathered<SaveCredential>>,
-    pub(super) changes: Arc<Gathered<ChangeCredential>>,
-    pub(super) deletes: Arc<Gathered<DeleteCredential>>,
+struct WriteQueues {
+    saves: Arc<WriteQueue<SaveCredential>>,
+    changes: Arc<WriteQueue<ChangeCredential>>,
+    deletes: Arc<WriteQueue<DeleteCredential>>,
+}
+
+/// A command that waits for others of its kind.
+pub(super) trait Queued: Batch {
+    /// Where.
+    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>>;
+
+    /// About how many bytes it brings.
+    fn size(&self) -> usize {
+        0
+    }
+}
+
+impl Queued for SaveCredential {
+    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+        &store.queues.saves
+    }
+
+    fn size(&self) -> usize {
+        let metadata = self.description.metadata.as_ref().map_or(0, |metadata| metadata.blob.as_bytes().len());
+        self.sealed.data.as_bytes().len() + self.sealed.information.as_bytes().len() + metadata
+    }
+}
+
+impl Queued for ChangeCredential {
+    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+        &store.queues.changes
+    }
+
+    fn size(&self) -> usize {
+        let sealed = self.new_version().map(|version| &version.sealed);
+        sealed.map_or(0, |sealed| sealed.data.as_bytes().len() + sealed.information.as_bytes().len())
+    }
+}
+
+impl Queued for DeleteCredential {
+    fn queue(store: &PostgresStore) -> &Arc<WriteQueue<Self>> {
+        &store.queues.deletes
+    }
 }
 
 impl PostgresStore {
@@ -40,12 +79,12 @@ impl PostgresStore {
     pub async fn connect(settings: PostgresSettings) -> Result<Arc<Self>, ConnectError> {
         let reports = Arc::new(Reports::default());
         let connections = Arc::new(Connections::open(settings, Arc::clone(&reports)).await?);
-        let gathered = AllGathered {
-            saves: Gathered::new(&connections),
-            changes: Gathered::new(&connections),
-            deletes: Gathered::new(&connections),
+        let queues = WriteQueues {
+            saves: WriteQueue::new(&connections),
+            changes: WriteQueue::new(&connections),
+            deletes: WriteQueue::new(&connections),
         };
-        Ok(Arc::new(Self { connections, gathered, reports }))
+        Ok(Arc::new(Self { connections, queues, reports }))
     }
 
     /// Refuses whatever comes from now on. Connections close with the store.
@@ -60,18 +99,13 @@ impl PostgresStore {
 
     /// How busy it is.
     pub fn load(&self) -> StoreLoad {
-        let AllGathered { saves, changes, deletes } = &self.gathered;
-        self.connections.busy(saves.waiting() + changes.waiting() + deletes.waiting())
+        let WriteQueues { saves, changes, deletes } = &self.queues;
+        self.connections.busy(saves.waiting_count() + changes.waiting_count() + deletes.waiting_count())
     }
 
     /// What decisions told of the store.
     pub(super) fn reports(&self) -> &Reports {
         &self.reports
-    }
-
-    /// The commands that wait for others of their kind.
-    pub(super) const fn gathered(&self) -> &AllGathered {
-        &self.gathered
     }
 
     /// Makes a decision.
@@ -82,15 +116,15 @@ impl PostgresStore {
     {
         let connections = &self.connections;
         let outcome = connections
-            .in_time(connections.write(None, &command, decide, Haste::Usual))
+            .in_time(connections.write(None, &command, decide, Timeout::Usual))
             .instrument(writing::<C>())
             .await;
         self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
     }
 
     /// Makes a decision in one transaction with those of its kind that wait.
-    pub(super) async fn write_together<A: Together>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.reports.seen(A::gathered(self).decide(command).instrument(writing::<Command<A>>()).await)
+    pub(super) async fn write_together<A: Queued>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.reports.seen(A::queue(self).decide(command).instrument(writing::<Command<A>>()).await)
     }
 
     /// Makes a decision that may take long.
@@ -99,7 +133,7 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        let outcome = self.connections.write(None, &command, decide, Haste::None).instrument(writing::<C>()).await;
+        let outcome = self.connections.write(None, &command, decide, Timeout::Long).instrument(writing::<C>()).await;
         self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 

@@ -1,5 +1,7 @@
 //! What the decisions need of SQLite. It answers at once, so every query is a future that is ready.
 
+use super::decision::credential::versions::Change;
+use crate::failure::Failure;
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use diesel::query_dsl::LoadQuery;
@@ -109,6 +111,53 @@ macro_rules! execute_each {
     };
 }
 
+/// Reads one row, if it is there, by each of several queries.
+macro_rules! load_each {
+    ($connection:expr, $queries:expr) => {
+        $queries
+            .map(|query| query.get_result($connection).into_inner().optional())
+            .collect::<diesel::QueryResult<Vec<_>>>()
+    };
+}
+
+/// Inserts rows, each with a statement that stays prepared.
+macro_rules! insert_rows {
+    ($connection:expr, $table:ident, $many:ident, $rows:expr) => {
+        crate::sqlite::backend::execute_each!(
+            $connection,
+            $rows.map(|row| diesel::insert_into(crate::schema::$table::table).values(row))
+        )
+    };
+}
+
+/// Reads credentials, each with a statement that stays prepared.
+macro_rules! load_credentials {
+    ($connection:expr, $organization:expr, $ids:expr, $columns:expr) => {{
+        use crate::stored::ToIdText as _;
+        use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
+        let rows = $ids.iter().map(|id| {
+            crate::sqlite::decision::credential::row::of_credential!(credentials, $organization, id).select($columns)
+        });
+        crate::sqlite::backend::load_each!($connection, rows).map(|rows| rows.into_iter().flatten().collect())
+    }};
+}
+
+/// Deletes the rows of a table that belong to one of the credentials.
+macro_rules! delete_credentials {
+    ($connection:expr, $table:ident, $organization:expr, $ids:expr) => {{
+        use crate::stored::ToIdText as _;
+        use diesel::{ExpressionMethods as _, QueryDsl as _};
+        crate::sqlite::backend::execute_each!(
+            $connection,
+            $ids.iter().map(|id| diesel::delete(crate::sqlite::decision::credential::row::of_credential!(
+                $table,
+                $organization,
+                id
+            )))
+        )
+    }};
+}
+
 /// One writer at a time: there is nothing to lock.
 macro_rules! for_key_share {
     ($query:expr) => {
@@ -124,6 +173,20 @@ macro_rules! hold_rows {
     }};
 }
 
+/// SQLite carries a condition `EXISTS` out for each row.
+macro_rules! row_by_row {
+    ($query:expr) => {
+        $query
+    };
+}
+
+/// SQLite looks credentials up by the ids that a label leads to.
+macro_rules! without_index {
+    ($column:expr) => {
+        $column
+    };
+}
+
 /// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
 /// organization has ten rows, and would read all of them by the primary key.
 macro_rules! narrow {
@@ -137,7 +200,18 @@ diesel::define_sql_function! {
     fn unlikely(condition: Bool) -> Bool;
 }
 
-pub(crate) use {execute_each, for_key_share, for_share, for_update, hold_rows, load_page, narrow, together};
+pub(crate) use {
+    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
+    load_each, load_page, narrow, row_by_row, together, without_index,
+};
+
+/// Writes and records changes.
+pub(crate) async fn write_changes(connection: &mut SqliteConnection, changes: &[Change<'_>]) -> Result<(), Failure> {
+    for change in changes {
+        change.write(connection).await?;
+    }
+    Ok(())
+}
 
 /// The history is written in SQLite's spelling.
 pub(crate) fn spell(sql: &str) -> Cow<'_, str> {

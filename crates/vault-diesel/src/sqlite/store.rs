@@ -1,7 +1,8 @@
 //! The store on the embedded database.
 
 use super::connection::{Purpose, Source, open};
-use super::decision::{Decision, Verdict, decide};
+use super::decision::batch::{Batch, BatchOutcome};
+use super::decision::{Decided, Verdict};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
@@ -151,13 +152,8 @@ impl SqliteStore {
     }
 
     /// Has the writer make a decision that others may join, as all may here.
-    pub(super) async fn write_together<P, A>(&self, command: Command<A, P>) -> Result<A::Outcome, StoreError>
-    where
-        P: Send + Sync + 'static,
-        A: Decision<P> + Send + 'static,
-        A::Outcome: 'static,
-    {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+    pub(super) async fn write_together<A: Batch>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        self.write(command, |connection, command| Box::pin(decide_one(connection, command))).await
     }
 
     /// Answers a question that belongs to no organization on a reader, in one snapshot.
@@ -287,4 +283,12 @@ impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SqliteStore").finish_non_exhaustive()
     }
+}
+
+/// Makes one decision as the case of one of many.
+async fn decide_one<A: Batch>(connection: &mut SqliteConnection, command: &Command<A>) -> Decided<A::Outcome> {
+    let BatchOutcome { answers, written } =
+        A::decide_all(connection, command.act.organization(), std::slice::from_ref(command)).await?;
+    let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken))?;
+    Ok(if written { Verdict::Recorded(answer) } else { Verdict::Refused(answer) })
 }

@@ -50,6 +50,17 @@ pub(crate) fn fill(address: &str) {
     query(address, statements);
 }
 
+/// A list by labels compares no rows of one table with all rows of another, also while the server has no statistics.
+///
+/// # Panics
+/// It does.
+pub(crate) fn assert_labels_lead_row_by_row(address: &str, sql: &str) {
+    if sql.starts_with("SELECT") && sql.contains("credential_labels") {
+        let plan = plan(address, sql);
+        assert!(!plan.contains("Join Filter"), "{sql}\n{plan}");
+    }
+}
+
 /// Whether a statement has anything to do with the tables. If it has, it must be led to each row by an index, and by more
 /// than the organization.
 ///
@@ -97,10 +108,10 @@ fn plan(address: &str, sql: &str) -> String {
     // The server cannot guess what an array has; a connection says it.
     let types = match (sql.contains("unnest("), parameters) {
         (false, _) => "",
-        (true, 3) => "(text[], bigint[])",
-        (true, 4) if sql.contains("data_key = new") => "(text[], bytea[], bytea[])",
-        (true, 4) => "(text[], bigint[], bigint[])",
-        (true, 8) => "(text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[])",
+        (true, 3) => "(text[], text[], bigint[])",
+        (true, 4) if sql.contains("data_key = new") => "(text[], text[], bytea[], bytea[])",
+        (true, 4) => "(text[], text[], bigint[], bigint[])",
+        (true, 8) => "(text[], text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[])",
         (true, _) => panic!("say the types of {sql}"),
     };
     let given = match parameters {

@@ -17,7 +17,8 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::principal::Principal;
 use vault_core::role::Action;
 use vault_core::time::Timestamp;
-use vault_core::usecase::{ChangedVersion, CredentialReplacement};
+use vault_core::usecase::{ChangedVersion, CredentialReplacement, Vault};
+use vault_core::{Error, Refusal};
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     let session = api.session_for(call, Action::Save)?;
@@ -25,14 +26,31 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     content::check(call.headers())?;
     let permitted = Permitted::by(call.headers())?;
     let idempotency = idempotency_key(call.headers())?;
-    let document = Document::parse(&body.read().await?)?;
+    let body = body.read().await?;
+    let document = Document::parse(&body)?;
     let id = credential_id(call.place);
     let organization = session.organization;
     let principal = Principal::Session(session);
 
     // The shape of the data depends on the type, which the request does not repeat.
-    let (vault, asking) = (api.parts.vault.clone(), principal.clone());
-    let (kind, _) = api.complete(async move { vault.type_and_revision(&asking, id).await }).await?;
+    let (vault, asking, may_be_repeated) = (api.parts.vault.clone(), principal.clone(), idempotency.is_some());
+    let find_kind = async move {
+        match vault.type_and_revision(&asking, id).await {
+            Ok((kind, _)) => Ok(Some(kind)),
+            Err(Error::Refused(Refusal::NotFound)) if may_be_repeated => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let Some(kind) = api.complete(find_kind).await? else {
+        let requests = CredentialType::ALL.into_iter().filter_map(|kind| {
+            let Replacement { data, expires_at, stage } = parse(Document::parse(&body).ok()?, kind, api.policy).ok()?;
+            let (credential, idempotency) = (id.into(), idempotency.clone());
+            Some(CredentialReplacement { credential, data, expires_at, stage, idempotency, verify })
+        });
+        let (vault, requests) = (api.parts.vault.clone(), requests.collect());
+        let version = api.complete(async move { repeated(&vault, &principal, requests).await }).await?;
+        return answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version });
+    };
     let Replacement { data, expires_at, stage } = parse(document, kind, api.policy)?;
 
     let permit = api.verifying(verify, organization)?;
@@ -51,6 +69,19 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         // The answer to a repeated request: the credential may have been changed since.
         None => Ok(response),
     }
+}
+
+/// The answer to a request that was carried out before its credential was deleted: one of `requests`, which read its body as
+/// data of each type.
+async fn repeated(vault: &Vault, principal: &Principal, requests: Vec<CredentialReplacement>) -> Result<i64, Error> {
+    for request in &requests {
+        match vault.find_replacement(principal, request).await {
+            Ok(Some(version)) => return Ok(version),
+            Ok(None) | Err(Error::Refused(Refusal::IdempotencyMismatch)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(Refusal::NotFound.into())
 }
 
 /// What a body replaces a credential's data by.

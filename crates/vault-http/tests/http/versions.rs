@@ -314,6 +314,20 @@ fn an_idempotency_key_stands_for_one_replacement() {
 }
 
 #[test]
+fn a_replacement_is_answered_as_before_after_its_credential_was_deleted() {
+    let credential = Credential::saved();
+    let (key, body) = ("Idempotency-Key: rotation", json!({ "data": data("b2") }));
+    let first = credential.replace_with(&[key], &body);
+    assert_eq!(first.status, 201);
+    assert_eq!(credential.send("DELETE", "", &[], "").status, 204);
+    let again = credential.replace_with(&[key], &body);
+    assert_eq!((again.status, again.text()), (201, first.text()));
+    for (key, body) in [("Idempotency-Key: other", body), (key, json!({ "data": data("b3") }))] {
+        assert_problem(&credential.replace_with(&[key], &body), 404, "not-found", key);
+    }
+}
+
+#[test]
 fn a_replacement_may_be_tried_out_first() {
     let credential = Credential::saved_in(WorldBuilder::default().verifying().start());
     let verify = |key: &str| {

@@ -5,11 +5,15 @@ use super::{Answer, Decided, MemoryStore, State};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
 use vault_core::credential::Superseded;
+use vault_core::decision::{
+    Authorized, ChangeEffects, ChangeFacts, CredentialFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts,
+    VersionEffect, judge_changes, judge_deletes, judge_saves,
+};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    CHECKER_SECONDS, ChangeCredential, CredentialChange, CredentialRepository, CredentialUse, DeleteCredential, Find,
-    Idempotency, List, ListCredentials, ListedRows, MatchCredential, RequestCheck, SaveCredential, StoreError,
+    CHECKER_SECONDS, ChangeCredential, CredentialRepository, CredentialUse, DeleteCredential, Find, Idempotency, List,
+    ListCredentials, ListedRows, MatchCredential, NewVersion, RequestCheck, SaveCredential, StoreError,
     StoredCredential, StoredMetadata, StoredVersion, StoredVersions, UsePosition,
 };
 use vault_core::sealed::KeyState;
@@ -19,13 +23,15 @@ use vault_core::{Command, Refusal};
 #[async_trait]
 impl CredentialRepository for MemoryStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
-        Ok(self.carry_out(command, |state, _, now, act| save(state, now, act))??)
+        Ok(self.decide_authorized(command, save)??)
     }
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
         self.decide(|state| {
             state.judge(&query.principal, query.now)?;
-            Ok(query.key.and_then(|idempotency| state.earlier_save(query.of, &idempotency)).transpose()?)
+            let Some(idempotency) = query.key else { return Ok(None) };
+            let earlier = state.earlier_request(query.of, &idempotency);
+            Ok(earlier.map(|earlier| earlier.answer(&idempotency)).transpose()?)
         })?
     }
 
@@ -67,26 +73,11 @@ impl CredentialRepository for MemoryStore {
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
-        Ok(self.carry_out(command, |state, _, now, act| change(state, now, act))??)
+        Ok(self.decide_authorized(command, change)??)
     }
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        let deleted: Answer<bool> = self.carry_out(command, |state, _, _, act| {
-            let place = (act.organization, act.id);
-            match state.credentials.get(&place) {
-                None => Decided::Refused(Ok(false)),
-                Some(row) if act.revision.is_some_and(|revision| revision != row.stored.revision) => {
-                    Decided::Refused(Err(Refusal::Changed))
-                }
-                Some(_) => {
-                    state.credentials.remove(&place);
-                    state.uses.remove(&place);
-                    state.checks.remove(&place);
-                    Decided::Done(Ok(true))
-                }
-            }
-        })?;
-        Ok(deleted?)
+        Ok(self.decide_authorized(command, delete)??)
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
@@ -136,127 +127,82 @@ impl CredentialRepository for MemoryStore {
     }
 }
 
-fn save(state: &mut State, now: Timestamp, command: SaveCredential) -> Decided<Answer<CredentialId>> {
-    let limit_reached = command.limit_reached();
-    let SaveCredential {
-        organization,
-        id,
-        version,
-        kind,
-        namespace,
-        sealed,
-        description,
-        code,
-        expires_at,
-        idempotency,
-        limit,
-    } = command;
-    // First of all: a request that was carried out is answered as it was then, whatever has changed since.
-    if let Some(earlier) = idempotency.as_ref().and_then(|key| state.earlier_save(organization, key)) {
-        return Decided::Refused(earlier.map(|(credential, _)| credential));
-    }
-    let active = state.active_key(organization);
-    if active != Some(sealed.key) || description.metadata.as_ref().is_some_and(|said| active != Some(said.key)) {
-        return Decided::Refused(Err(Refusal::Contended));
-    }
-    let count = i64::try_from(state.credentials_of(organization).count()).unwrap_or(i64::MAX);
-    if count >= limit {
-        return Decided::Refused(Err(limit_reached));
-    }
-    if let Some(idempotency) = idempotency {
-        state.remember(organization, idempotency, (id, version), now);
-    }
-    let stored = StoredCredential {
-        id,
-        kind,
-        namespace,
-        version,
-        created_at: now,
-        updated_at: now,
-        revision: 1,
-        staged: None,
-        expires_at,
-        vend: description.vend,
-        code,
-        metadata: description.metadata,
-        check: None,
-        last_activated_at: None,
-        key: sealed.key,
-        information: sealed.information.clone(),
+fn save(state: &mut State, command: Command<SaveCredential>) -> Answer<CredentialId> {
+    let save = &command.act;
+    let organization = save.organization;
+    let facts = SaveFacts {
+        credentials: i64::try_from(state.credentials_of(organization).count()).ok(),
+        earlier: state.earlier(organization, save.idempotency.as_ref()),
     };
-    let (labels, others) = (description.labels, BTreeMap::new());
-    let row = CredentialRow { stored, sealed, labels, version_created_at: now, highest: version, others };
-    state.credentials.insert((organization, id), row);
-    Decided::Done(Ok(id))
+    let key_active = state.active_key(organization) == Some(save.sealed.key);
+    let outcome = judge_saves(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
+    if outcome.effects().is_some() {
+        let Command { now, audit, act, .. } = command;
+        let SaveCredential { id, version, kind, namespace, sealed, description, code, expires_at, idempotency, .. } =
+            act;
+        state.remember(organization, idempotency, (id, version), now);
+        let stored = StoredCredential {
+            id,
+            kind,
+            namespace,
+            version,
+            created_at: now,
+            updated_at: now,
+            revision: 1,
+            staged: None,
+            expires_at,
+            vend: description.vend,
+            code,
+            metadata: description.metadata,
+            check: None,
+            last_activated_at: None,
+            key: sealed.key,
+            information: sealed.information.clone(),
+        };
+        let (labels, others) = (description.labels, BTreeMap::new());
+        let row = CredentialRow { stored, sealed, labels, version_created_at: now, highest: version, others };
+        state.credentials.insert((organization, id), row);
+        state.audit.push(audit);
+    }
+    outcome.into_answer()
 }
 
-fn change(state: &mut State, now: Timestamp, command: ChangeCredential) -> Decided<Answer<i64>> {
-    let ChangeCredential { organization, id, revision, change, description, code, expires_at } = command;
-    let new = match &change {
-        CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version.clone()),
-        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
+fn change(state: &mut State, command: Command<ChangeCredential>) -> Answer<i64> {
+    let (act, now) = (&command.act, command.now);
+    let (organization, id) = (act.organization, act.id);
+    let idempotency = act.new_version().and_then(|version| version.idempotency.clone());
+    let row = state.credentials.get(&(organization, id));
+    let facts = ChangeFacts {
+        credentials: row.map(|row| (id, row.facts())).into_iter().collect(),
+        earlier: state.earlier(organization, idempotency.as_ref()),
     };
-    if let Some(idempotency) = new.as_ref().and_then(|version| version.idempotency.as_ref())
-        && let Some(earlier) = state.earlier_save(organization, idempotency)
-    {
-        return Decided::Refused(earlier.map(|(_, version)| version));
-    }
-    let active_key = state.active_key(organization);
-    let Some(row) = state.credentials.get_mut(&(organization, id)) else {
-        return Decided::Refused(Err(Refusal::NotFound));
-    };
-    if row.stored.revision != revision {
-        return Decided::Refused(Err(Refusal::Changed));
-    }
-    let said = description.as_ref().and_then(|said| said.metadata.as_ref());
-    if said.is_some_and(|said| said.revision <= revision && row.stored.metadata.as_ref() != Some(said)) {
-        return Decided::Refused(Err(Refusal::Contended));
-    }
-    let said = said.filter(|said| said.revision > revision).map(|said| said.key);
-    let keys = new.iter().map(|version| version.sealed.key).chain(said);
-    if keys.into_iter().any(|key| active_key != Some(key)) {
-        return Decided::Refused(Err(Refusal::Contended));
-    }
-    let number = match change {
-        CredentialChange::Replace { version, destroy_at } => {
-            row.highest = version.number;
-            let superseded = Superseded { at: now, destroy_at };
-            let new = VersionRow { sealed: version.sealed, created_at: now, superseded: None, check: None };
-            row.make_current(version.number, new, superseded);
-            row.destroy(&version.destroyed);
-            version.number
+    let key_active = act.sealing_key().is_none_or(|key| state.active_key(organization) == Some(key));
+    let outcome = judge_changes(facts, [Authorized { command: &command, key_active }]).swap_remove(0);
+    if let (Outcome::Done { answer, effects }, Some(row)) = (&outcome, state.credentials.get_mut(&(organization, id))) {
+        row.change(effects, now);
+        if let Some(StoredMetadata { metadata, labels, vend }) = &act.description {
+            (row.stored.metadata, row.labels, row.stored.vend) = (metadata.clone(), labels.clone(), *vend);
         }
-        CredentialChange::Stage(version) => {
-            row.highest = version.number;
-            row.destroy(&version.destroyed);
-            let staged = VersionRow { sealed: version.sealed, created_at: now, superseded: None, check: None };
-            row.others.insert(version.number, staged);
-            version.number
-        }
-        CredentialChange::Promote { number, destroy_at, destroyed } => {
-            let promoted = row.others.remove(&number).expect("it was read with this revision");
-            row.make_current(number, promoted, Superseded { at: now, destroy_at });
-            row.destroy(&destroyed);
-            number
-        }
-        CredentialChange::Destroy(number) => {
-            row.destroy(&[number]);
-            number
-        }
-        CredentialChange::Describe => row.stored.version,
-    };
-    if let Some(StoredMetadata { metadata, labels, vend }) = description {
-        (row.stored.metadata, row.labels, row.stored.vend) = (metadata, labels, vend);
+        row.stored.code = act.code;
+        row.stored.expires_at = act.expires_at;
+        row.stored.updated_at = now;
+        state.remember(organization, idempotency, (id, *answer), now);
+        state.audit.push(command.audit.clone());
     }
-    row.stored.code = code;
-    row.stored.expires_at = expires_at;
-    row.stored.staged = row.others.iter().find(|(_, other)| other.superseded.is_none()).map(|(number, _)| *number);
-    row.stored.revision += 1;
-    row.stored.updated_at = now;
-    if let Some(idempotency) = new.and_then(|version| version.idempotency) {
-        state.remember(organization, idempotency, (id, number), now);
+    outcome.into_answer()
+}
+
+fn delete(state: &mut State, command: Command<DeleteCredential>) -> Answer<bool> {
+    let place = (command.act.organization, command.act.id);
+    let found = state.credentials.get(&place).map(|row| (place.1, row.stored.revision));
+    let outcome = judge_deletes(found.into_iter().collect(), [&command.act]).swap_remove(0);
+    if outcome.effects().is_some() {
+        state.credentials.remove(&place);
+        state.uses.remove(&place);
+        state.checks.remove(&place);
+        state.audit.push(command.audit);
     }
-    Decided::Done(Ok(number))
+    outcome.into_answer()
 }
 
 impl CredentialRow {
@@ -270,6 +216,34 @@ impl CredentialRow {
         }
     }
 
+    fn facts(&self) -> CredentialFacts {
+        CredentialFacts {
+            revision: self.stored.revision,
+            version: self.stored.version,
+            staged: self.stored.staged,
+            highest: self.highest,
+            metadata_key: self.stored.metadata.as_ref().map(|metadata| metadata.key),
+        }
+    }
+
+    fn change(&mut self, effects: &ChangeEffects<'_>, now: Timestamp) {
+        match effects.version {
+            VersionEffect::Keep => {}
+            VersionEffect::Stage(new) => {
+                self.others.insert(new.number, VersionRow::new(new, now));
+            }
+            VersionEffect::Replace(new, superseded) => {
+                self.make_current(new.number, VersionRow::new(new, now), superseded);
+            }
+            VersionEffect::Promote(number, superseded) => {
+                let promoted = self.others.remove(&number).expect("it was read with this revision");
+                self.make_current(number, promoted, superseded);
+            }
+        }
+        self.others.retain(|number, _| !effects.destroyed.contains(number));
+        (self.highest, self.stored.staged, self.stored.revision) = (effects.highest, effects.staged, effects.revision);
+    }
+
     fn make_current(&mut self, number: i64, new: VersionRow, superseded: Superseded) {
         let before = VersionRow {
             sealed: std::mem::replace(&mut self.sealed, new.sealed),
@@ -281,13 +255,13 @@ impl CredentialRow {
         self.stored.key = self.sealed.key;
         self.stored.information = self.sealed.information.clone();
     }
-
-    fn destroy(&mut self, numbers: &[i64]) {
-        self.others.retain(|number, _| !numbers.contains(number));
-    }
 }
 
 impl VersionRow {
+    fn new(new: &NewVersion, now: Timestamp) -> Self {
+        Self { sealed: new.sealed.clone(), created_at: now, superseded: None, check: None }
+    }
+
     fn stored(&self, number: i64) -> StoredVersion {
         StoredVersion {
             number,
@@ -348,24 +322,30 @@ impl State {
     fn remember(
         &mut self,
         organization: OrganizationId,
-        idempotency: Idempotency,
+        idempotency: Option<Idempotency>,
         (credential, version): (CredentialId, i64),
         now: Timestamp,
     ) {
-        let row = IdempotencyRow { body: idempotency.body, credential, version, created_at: now };
-        self.idempotency.insert((organization, idempotency.account, idempotency.key), row);
+        if let Some(Idempotency { account, key, body }) = idempotency {
+            let row = IdempotencyRow { request: EarlierRequest { body, credential, version }, created_at: now };
+            self.idempotency.insert((organization, account, key), row);
+        }
     }
 
-    /// The credential and version that an earlier request under the key made.
-    fn earlier_save(
-        &self,
-        organization: OrganizationId,
-        idempotency: &Idempotency,
-    ) -> Option<Answer<(CredentialId, i64)>> {
+    /// The request that used the key before.
+    fn earlier_request(&self, organization: OrganizationId, idempotency: &Idempotency) -> Option<EarlierRequest> {
         let place = (organization, idempotency.account, idempotency.key.clone());
-        let earlier = self.idempotency.get(&place)?;
-        let same = earlier.body == idempotency.body;
-        Some(if same { Ok((earlier.credential, earlier.version)) } else { Err(Refusal::IdempotencyMismatch) })
+        self.idempotency.get(&place).map(|row| row.request)
+    }
+
+    fn earlier(&self, organization: OrganizationId, idempotency: Option<&Idempotency>) -> EarlierRequests {
+        let mut earlier = EarlierRequests::default();
+        if let Some(idempotency) = idempotency
+            && let Some(request) = self.earlier_request(organization, idempotency)
+        {
+            earlier.insert(idempotency.account, idempotency.key.clone(), request);
+        }
+        earlier
     }
 
     pub(super) fn active_key(&self, organization: OrganizationId) -> Option<KeyId> {

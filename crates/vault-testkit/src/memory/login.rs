@@ -13,7 +13,7 @@ use vault_core::port::{
     ProofEffect, Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::proof::{ProofFacts, judge_proof};
+use vault_core::proof::{ProofFacts, ProofOutcome, conclude_proof};
 use vault_core::time::Timestamp;
 
 #[async_trait]
@@ -67,23 +67,20 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
 }
 
 fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
-    let denial = judge_owner(state, &command).err();
     let facts = facts(state, &command);
-    let judgement = judge_proof(&command.reserved, command.brought.claim(), &facts);
-    if let Some(denial) = denial {
-        refuse(state, command, &facts, LoginRefusal::Overtaken);
-        return Conclusion::Denied(denial);
-    }
-    match (judgement, &command.brought) {
-        (Ok(()), Brought::Proof(proof)) if is_current(proof, &facts) => {
-            let proof = (**proof).clone();
-            carry_out(state, &command, proof);
+    match conclude_proof(&command, &facts, judge_owner(state, &command)) {
+        ProofOutcome::Done(proof) => {
+            carry_out(state, &command, proof.clone());
             Conclusion::Completed
         }
-        (judgement, _) => {
-            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
-            let disables = refuse(state, command, &facts, refusal);
-            if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) }
+        ProofOutcome::Refused(refused) => {
+            state.audit.extend(refused.records.into_iter().cloned());
+            if let Some(row) = state.accounts.get_mut(&command.reserved.grant.account) {
+                row.last_refused_at = Some(command.now);
+                row.wrong_passcodes = refused.wrong_passcodes;
+                refused.notices.into_iter().for_each(|notice| row.notify(notice, command.now));
+            }
+            refused.conclusion
         }
     }
 }
@@ -91,8 +88,7 @@ fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
 fn judge_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
     let Brought::Proof(proof) = &command.brought else { return Ok(()) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
-    state.judge_session(principal, command.now)?;
-    if principal.account == command.reserved.grant.account { Ok(()) } else { Err(Denial::AccountChanged) }
+    state.judge_session(principal, command.now)
 }
 
 fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
@@ -105,40 +101,6 @@ fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
         wrong_passcodes: row.map(|row| row.wrong_passcodes).unwrap_or_default(),
         recovery_code_stored: command.brought.recovery_code().is_some_and(stored),
     }
-}
-
-/// Whether a row that is to be signed anew is still the one that this was decided on.
-fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
-    match &proof.effect {
-        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
-            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
-        }
-        _ => true,
-    }
-}
-
-/// Recorded also if the account is gone by now: the refusal happened. Whether it disables time-based passcodes.
-fn refuse(state: &mut State, command: ConcludeProof, facts: &ProofFacts, refusal: LoginRefusal) -> bool {
-    let ConcludeProof { reserved, refusal: records, now, .. } = command;
-    let follows = refusal.follows_right_password();
-    state.audit.push(if follows { records.passcode_refused } else { records.refused });
-    let closes = records.class_closed.is_some();
-    state.audit.extend(records.class_closed);
-    let Some(row) = state.accounts.get_mut(&reserved.grant.account) else { return false };
-    row.last_refused_at = Some(now);
-    if closes && facts.account.is_some() {
-        row.notify(NoticeCode::AttemptsClosed, now);
-    }
-    if refusal == LoginRefusal::WrongPasscode && facts.account.is_some() {
-        let before = row.wrong_passcodes;
-        row.wrong_passcodes = before.plus_one(now);
-        if row.wrong_passcodes.disables() && !before.disables() {
-            row.notify(NoticeCode::PasscodeDisabled, now);
-            state.audit.push(records.passcode_disabled);
-            return true;
-        }
-    }
-    false
 }
 
 fn carry_out(state: &mut State, command: &ConcludeProof, proof: BroughtProof) {

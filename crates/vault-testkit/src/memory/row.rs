@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
 use vault_core::credential::{LastCheck, Superseded};
+use vault_core::decision::EarlierRequest;
 use vault_core::digest::{Digest, RowCode};
-use vault_core::id::{AccountId, CredentialId, OrganizationId};
+use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -99,9 +100,7 @@ pub(super) struct CheckRow {
 
 #[derive(Clone)]
 pub(super) struct IdempotencyRow {
-    pub(super) body: Digest,
-    pub(super) credential: CredentialId,
-    pub(super) version: i64,
+    pub(super) request: EarlierRequest,
     pub(super) created_at: Timestamp,
 }
 

@@ -8,18 +8,23 @@ mod row;
 
 use async_trait::async_trait;
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
-use row::{Credential, Entry, HourlyLimit, Instance, Organization, Request, Version};
+use row::{Credential, Entry, HourlyLimit, Instance, Organization, Request};
 use serde::{Serialize, de::DeserializeOwned};
 use std::path::Path;
 use std::sync::Arc;
 use vault_core::audit::SealedAuditRecord;
+use vault_core::decision::{
+    Authorized, ChangeFacts, EarlierRequest, EarlierRequests, Outcome, SaveFacts, judge_changes, judge_deletes,
+    judge_saves,
+};
+use vault_core::digest::Digest;
 use vault_core::hourly;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{
-    AuditLog, ChangeCredential, CreateInstance, CredentialChange, CredentialRepository, CredentialUse,
-    DeleteCredential, Find, Idempotency, KeyRepository, List, ListCredentials, ListedRows, MatchCredential,
-    ReplaceOrganizationKey, ReplaceRootKey, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions,
-    TakeKeyUses, UsePosition,
+    AuditLog, ChangeCredential, CreateInstance, CredentialRepository, CredentialUse, DeleteCredential, Find,
+    Idempotency, KeyRepository, List, ListCredentials, ListedRows, MatchCredential, ReplaceOrganizationKey,
+    ReplaceRootKey, RequestCheck, SaveCredential, StoreError, StoredCredential, StoredVersions, TakeKeyUses,
+    UsePosition,
 };
 use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey};
@@ -230,18 +235,32 @@ impl Rows {
         self.put(AUDIT, id.as_bytes(), &Entry::new(sealed))
     }
 
-    /// What the same request came to before. Judged before keys and limits: it holds whatever has changed since.
+    /// The request that used the key before.
+    fn earlier_request(
+        &self,
+        organization: OrganizationId,
+        idempotency: &Idempotency,
+    ) -> Result<Option<EarlierRequest>, StoreError> {
+        let row = self.get::<Request>(REQUESTS, &request_place(organization, idempotency))?;
+        Ok(row.map(|row| EarlierRequest {
+            body: Digest::from_bytes(row.body),
+            credential: CredentialId::from_bytes(row.credential),
+            version: row.version,
+        }))
+    }
+
     fn earlier(
         &self,
         organization: OrganizationId,
-        request: Option<&Idempotency>,
-    ) -> Result<Option<(CredentialId, i64)>, StoreError> {
-        let Some(request) = request else { return Ok(None) };
-        let Some(row) = self.get::<Request>(REQUESTS, &request_place(organization, request))? else { return Ok(None) };
-        if row.body != *request.body.as_bytes() {
-            return Err(Refusal::IdempotencyMismatch.into());
+        idempotency: Option<&Idempotency>,
+    ) -> Result<EarlierRequests, StoreError> {
+        let mut earlier = EarlierRequests::default();
+        if let Some(idempotency) = idempotency
+            && let Some(request) = self.earlier_request(organization, idempotency)?
+        {
+            earlier.insert(idempotency.account, idempotency.key.clone(), request);
         }
-        Ok(Some((CredentialId::from_bytes(row.credential), row.version)))
+        Ok(earlier)
     }
 
     fn remember(
@@ -261,84 +280,63 @@ impl Rows {
         self.get(CREDENTIALS, &place(organization, id))
     }
 
-    /// Refuses what was sealed under a key that is no longer active.
-    fn require_active(&self, organization: OrganizationId, keys: &[KeyId]) -> Result<(), StoreError> {
-        let active = self.organization(organization)?.and_then(|row| row.active_key());
-        if keys.iter().all(|key| active == Some(*key)) { Ok(()) } else { Err(Refusal::Contended.into()) }
+    /// Whether the key is the one that new parts are sealed under.
+    fn is_active(&self, organization: OrganizationId, key: KeyId) -> Result<bool, StoreError> {
+        Ok(self.organization(organization)?.and_then(|row| row.active_key()) == Some(key))
     }
 
-    fn save(&self, act: &SaveCredential, now: Timestamp) -> Result<(), StoreError> {
-        let metadata = act.description.metadata.as_ref().map(|said| said.key);
-        self.require_active(
-            act.organization,
-            &[Some(act.sealed.key), metadata].into_iter().flatten().collect::<Vec<_>>(),
-        )?;
-        let there = self.keys(CREDENTIALS, act.organization.as_bytes())?.len();
-        if i64::try_from(there).unwrap_or(i64::MAX) >= act.limit {
-            return Err(act.limit_reached().into());
+    fn save(&self, command: &Command<SaveCredential>) -> Result<CredentialId, StoreError> {
+        let (act, now) = (&command.act, command.now);
+        let facts = SaveFacts {
+            credentials: i64::try_from(self.keys(CREDENTIALS, act.organization.as_bytes())?.len()).ok(),
+            earlier: self.earlier(act.organization, act.idempotency.as_ref())?,
+        };
+        let key_active = self.is_active(act.organization, act.sealed.key)?;
+        let outcome = judge_saves(facts, [Authorized { command, key_active }]).swap_remove(0);
+        if outcome.effects().is_some() {
+            self.put(CREDENTIALS, &place(act.organization, act.id), &Credential::new(act, now))?;
+            self.remember(act.organization, act.idempotency.as_ref(), (act.id, act.version), now)?;
+            self.record(&command.audit)?;
         }
-        self.put(CREDENTIALS, &place(act.organization, act.id), &Credential::new(act, now))?;
-        self.remember(act.organization, act.idempotency.as_ref(), (act.id, act.version), now)
+        Ok(outcome.into_answer()?)
     }
 
-    fn change(&self, act: &ChangeCredential, now: Timestamp) -> Result<i64, StoreError> {
-        let ChangeCredential { organization, id, revision, change, description, code, expires_at } = act;
-        let new = match change {
-            CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version),
-            CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
+    fn change(&self, command: &Command<ChangeCredential>) -> Result<i64, StoreError> {
+        let (act, now) = (&command.act, command.now);
+        let (organization, id) = (act.organization, act.id);
+        let idempotency = act.new_version().and_then(|version| version.idempotency.as_ref());
+        let row = self.credential(organization, id)?;
+        let facts = ChangeFacts {
+            credentials: row.iter().map(|row| (id, row.facts())).collect(),
+            earlier: self.earlier(organization, idempotency)?,
         };
-        let idempotency = new.and_then(|version| version.idempotency.as_ref());
-        let Some(mut row) = self.credential(*organization, *id)? else { return Err(Refusal::NotFound.into()) };
-        if row.revision != *revision {
-            return Err(Refusal::Changed.into());
+        let key_active = act.sealing_key().map_or(Ok(true), |key| self.is_active(organization, key))?;
+        let outcome = judge_changes(facts, [Authorized { command, key_active }]).swap_remove(0);
+        if let (Outcome::Done { answer, effects }, Some(mut row)) = (&outcome, row) {
+            row.change(effects, now);
+            if let Some(said) = &act.description {
+                row.describe(said);
+            }
+            row.code = *act.code.as_bytes();
+            row.expires_at = act.expires_at.map(Timestamp::as_millis);
+            row.updated_at = now.as_millis();
+            self.put(CREDENTIALS, &place(organization, id), &row)?;
+            self.remember(organization, idempotency, (id, *answer), now)?;
+            self.record(&command.audit)?;
         }
-        let said = description.as_ref().and_then(|said| said.metadata.as_ref());
-        // Metadata of this revision or before is what the row has already, unless a key rotation moved it meanwhile.
-        if said.is_some_and(|said| said.revision <= *revision && row.metadata().as_ref() != Some(said)) {
-            return Err(Refusal::Contended.into());
-        }
-        let said = said.filter(|said| said.revision > *revision).map(|said| said.key);
-        self.require_active(*organization, &new.map(|it| it.sealed.key).into_iter().chain(said).collect::<Vec<_>>())?;
+        Ok(outcome.into_answer()?)
+    }
 
-        let supersede = |row: &mut Credential, number: i64, destroy_at: Timestamp| {
-            if let Some(current) = row.versions.get_mut(&row.current) {
-                current.superseded = Some((now.as_millis(), destroy_at.as_millis()));
-            }
-            if let Some(promoted) = row.versions.get_mut(&number) {
-                promoted.superseded = None;
-            }
-            row.current = number;
-        };
-        let (number, destroyed): (i64, &[i64]) = match change {
-            CredentialChange::Replace { version, destroy_at } => {
-                row.versions.insert(version.number, Version::new(&version.sealed, now));
-                row.highest = version.number;
-                supersede(&mut row, version.number, *destroy_at);
-                (version.number, &version.destroyed)
-            }
-            CredentialChange::Stage(version) => {
-                row.versions.insert(version.number, Version::new(&version.sealed, now));
-                row.highest = version.number;
-                (version.number, &version.destroyed)
-            }
-            CredentialChange::Promote { number, destroy_at, destroyed } => {
-                supersede(&mut row, *number, *destroy_at);
-                (*number, destroyed)
-            }
-            CredentialChange::Destroy(number) => (*number, std::slice::from_ref(number)),
-            CredentialChange::Describe => (row.current, &[]),
-        };
-        row.versions.retain(|number, _| !destroyed.contains(number));
-        if let Some(said) = description {
-            row.describe(said);
+    fn delete(&self, command: &Command<DeleteCredential>) -> Result<bool, StoreError> {
+        let DeleteCredential { organization, id, .. } = command.act;
+        let found = self.credential(organization, id)?.map(|row| (id, row.revision));
+        let outcome = judge_deletes(found.into_iter().collect(), [&command.act]).swap_remove(0);
+        if outcome.effects().is_some() {
+            self.remove(COMPARISONS, &place(organization, id))?;
+            self.remove(CREDENTIALS, &place(organization, id))?;
+            self.record(&command.audit)?;
         }
-        row.code = *code.as_bytes();
-        row.expires_at = expires_at.map(Timestamp::as_millis);
-        row.revision += 1;
-        row.updated_at = now.as_millis();
-        self.put(CREDENTIALS, &place(*organization, *id), &row)?;
-        self.remember(*organization, idempotency, (*id, number), now)?;
-        Ok(number)
+        Ok(outcome.into_answer()?)
     }
 }
 
@@ -351,13 +349,7 @@ impl CredentialRepository for RedbStore {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
         self.decide(move |rows| {
             rows.judge(&command.principal)?;
-            let act = &command.act;
-            if let Some((earlier, _)) = rows.earlier(act.organization, act.idempotency.as_ref())? {
-                return Ok(earlier);
-            }
-            rows.save(act, command.now)?;
-            rows.record(&command.audit)?;
-            Ok(act.id)
+            rows.save(&command)
         })
         .await
     }
@@ -365,7 +357,9 @@ impl CredentialRepository for RedbStore {
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
         self.decide(move |rows| {
             rows.judge(&query.principal)?;
-            rows.earlier(query.of, query.key.as_ref())
+            let Some(idempotency) = &query.key else { return Ok(None) };
+            let earlier = rows.earlier_request(query.of, idempotency)?;
+            Ok(earlier.map(|earlier| earlier.answer(idempotency)).transpose()?)
         })
         .await
     }
@@ -412,18 +406,7 @@ impl CredentialRepository for RedbStore {
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
         self.decide(move |rows| {
             rows.judge(&command.principal)?;
-            let idempotency = match &command.act.change {
-                CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => {
-                    version.idempotency.as_ref()
-                }
-                CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
-            };
-            if let Some((_, earlier)) = rows.earlier(command.act.organization, idempotency)? {
-                return Ok(earlier);
-            }
-            let number = rows.change(&command.act, command.now)?;
-            rows.record(&command.audit)?;
-            Ok(number)
+            rows.change(&command)
         })
         .await
     }
@@ -431,15 +414,7 @@ impl CredentialRepository for RedbStore {
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
         self.decide(move |rows| {
             rows.judge(&command.principal)?;
-            let DeleteCredential { organization, id, revision } = command.act;
-            let Some(row) = rows.credential(organization, id)? else { return Ok(false) };
-            if revision.is_some_and(|revision| revision != row.revision) {
-                return Err(Refusal::Changed.into());
-            }
-            rows.remove(COMPARISONS, &place(organization, id))?;
-            rows.remove(CREDENTIALS, &place(organization, id))?;
-            rows.record(&command.audit)?;
-            Ok(true)
+            rows.delete(&command)
         })
         .await
     }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use vault_core::activation::VendRule;
 use vault_core::credential::{CredentialType, Superseded};
+use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -164,7 +165,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    pub(crate) fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
+    fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
         Self {
             created_at: now.as_millis(),
             superseded: None,
@@ -218,6 +219,46 @@ impl Credential {
         Some(SealedMetadata { key: KeyId::from_bytes(*key), revision: *revision, blob: Blob::from_bytes(blob.clone()) })
     }
 
+    pub(crate) fn facts(&self) -> CredentialFacts {
+        CredentialFacts {
+            revision: self.revision,
+            version: self.current,
+            staged: self.staged(),
+            highest: self.highest,
+            metadata_key: self.metadata.as_ref().map(|(key, ..)| KeyId::from_bytes(*key)),
+        }
+    }
+
+    pub(crate) fn change(&mut self, effects: &ChangeEffects<'_>, now: Timestamp) {
+        match effects.version {
+            VersionEffect::Keep => {}
+            VersionEffect::Stage(new) => {
+                self.versions.insert(new.number, Version::new(&new.sealed, now));
+            }
+            VersionEffect::Replace(new, superseded) => {
+                self.versions.insert(new.number, Version::new(&new.sealed, now));
+                self.make_current(new.number, superseded);
+            }
+            VersionEffect::Promote(number, superseded) => self.make_current(number, superseded),
+        }
+        self.versions.retain(|number, _| !effects.destroyed.contains(number));
+        (self.highest, self.revision) = (effects.highest, effects.revision);
+    }
+
+    fn make_current(&mut self, number: i64, superseded: Superseded) {
+        if let Some(before) = self.versions.get_mut(&self.current) {
+            before.superseded = Some((superseded.at.as_millis(), superseded.destroy_at.as_millis()));
+        }
+        if let Some(current) = self.versions.get_mut(&number) {
+            current.superseded = None;
+        }
+        self.current = number;
+    }
+
+    fn staged(&self) -> Option<i64> {
+        self.others().find(|(_, version)| version.superseded.is_none()).map(|(number, _)| number)
+    }
+
     fn others(&self) -> impl Iterator<Item = (i64, &Version)> {
         self.versions.iter().map(|(number, version)| (*number, version)).filter(|(number, _)| *number != self.current)
     }
@@ -233,7 +274,7 @@ impl Credential {
             created_at: Timestamp::from_millis(self.created_at),
             updated_at: Timestamp::from_millis(self.updated_at),
             revision: self.revision,
-            staged: self.others().find(|(_, version)| version.superseded.is_none()).map(|(number, _)| number),
+            staged: self.staged(),
             expires_at: self.expires_at.map(Timestamp::from_millis),
             vend: VendRule::parse(&self.vend)?,
             code: Digest::from_bytes(self.code),

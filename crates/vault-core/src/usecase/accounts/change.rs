@@ -15,9 +15,6 @@ use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// How often a change is decided anew because the row changed under it, or the instance key was replaced.
-const ATTEMPTS: usize = 5;
-
 /// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions, unless the account is so already.
 pub enum AccountCommand {
     /// It may no longer log in.
@@ -88,7 +85,7 @@ impl Accounts {
         if !matches!(principal, Principal::Operator) && !command.is_for_admins() {
             return Err(Denial::InsufficientRole.into());
         }
-        for _ in 0..ATTEMPTS {
+        for _ in self.environment.attempts() {
             let changed = match self.find(principal, account).await? {
                 FoundAccount::Account(account) => self.change_account(principal, *account, &command).await,
                 FoundAccount::Invitation(stored) => self.change_invitation(principal, *stored, &command).await,

@@ -13,9 +13,6 @@ use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, Integration
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// How often a change is decided anew because the row changed under it, or the instance key was replaced.
-const ATTEMPTS: usize = 5;
-
 /// Which integration of an organization is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntegrationRef {
@@ -111,7 +108,7 @@ impl Integrations {
                 IntegrationKey::Name(IntegrationName::parse(name, "").map_err(|_| Refusal::NotFound)?)
             }
         };
-        for _ in 0..ATTEMPTS {
+        for _ in self.environment.attempts() {
             let (principal, key, now) = (principal.clone(), key.clone(), self.environment.now());
             let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;

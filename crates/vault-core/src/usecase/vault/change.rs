@@ -15,9 +15,6 @@ use crate::port::{
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// How often a change is judged anew because others change the same credential.
-const ATTEMPTS: usize = 16;
-
 /// A credential as a client has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialRef {
@@ -73,7 +70,7 @@ impl Vault {
     ) -> Result<ChangedVersion, Error> {
         let CredentialRef { id, revision } = credential;
         let mut reading = Reading::First;
-        for _ in 0..ATTEMPTS {
+        for _ in self.environment.attempts() {
             let query = Find { principal: principal.clone(), of: organization, key: id, now: self.environment.now() };
             let versions = self.store.versions_for_change(query).await?.ok_or(Refusal::NotFound)?;
             let seen = versions.current.revision;

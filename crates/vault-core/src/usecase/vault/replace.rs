@@ -6,6 +6,7 @@ use crate::activation::{VendRule, allows_short};
 use crate::audit::AuditAction;
 use crate::credential::{CredentialData, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
+use crate::id::OrganizationId;
 use crate::port::{CredentialChange, CredentialContext, Find, Idempotency, NewVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
@@ -43,10 +44,8 @@ impl Vault {
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
         if request.verify || idempotency.is_some() {
-            let (now, key) = (self.environment.now(), idempotency.clone());
-            let query = Find { principal: principal.clone(), of: organization, key, now };
             // A request that was carried out gets its first answer, whatever has changed since.
-            if let Some((_, number)) = self.store.find_save(query).await? {
+            if let Some(number) = self.earlier_version(principal, organization, idempotency.clone()).await? {
                 return Ok(ChangedVersion { version: number, revision: None });
             }
         }
@@ -89,6 +88,32 @@ impl Vault {
             })
         };
         self.change(principal, organization, request.credential, action, judge).await
+    }
+
+    /// The number that the same request under the same idempotency key gave; `None`: it was not carried out. The credential
+    /// may be deleted by now.
+    ///
+    /// # Errors
+    /// [`Refusal::IdempotencyMismatch`]: another request was carried out under the key.
+    pub async fn find_replacement(
+        &self,
+        principal: &Principal,
+        request: &CredentialReplacement,
+    ) -> Result<Option<i64>, Error> {
+        let organization = principal.member(Action::Save)?;
+        let data = request.data.to_canonical_json();
+        let idempotency = self.idempotency_of_replace(principal, request, &data);
+        self.earlier_version(principal, organization, idempotency).await
+    }
+
+    async fn earlier_version(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        key: Option<Idempotency>,
+    ) -> Result<Option<i64>, Error> {
+        let query = Find { principal: principal.clone(), of: organization, key, now: self.environment.now() };
+        Ok(self.store.find_save(query).await?.map(|(_, number)| number))
     }
 
     fn idempotency_of_replace(

@@ -2,7 +2,7 @@
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
 use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
-use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, together};
+use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, row_by_row, together, without_index};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
@@ -73,14 +73,29 @@ pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCreden
 
 type Boxed<'a> = credentials::BoxedQuery<'a, Database>;
 
+/// What leads to the rows of a page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lead {
+    /// An index of credentials.
+    Credentials,
+    /// The index of a label; credentials are then read by id.
+    Label,
+}
+
 /// The rows of `query` that fit its filters but for labels and order.
-fn fitting(query: &ListCredentials) -> Boxed<'_> {
+fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
     let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.text())).into_boxed();
-    if let Some(namespace) = &query.namespace {
-        rows = rows.filter(credentials::namespace.eq(namespace.as_str()));
+    if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+        rows = match lead {
+            Lead::Credentials => rows.filter(credentials::namespace.eq(namespace)),
+            Lead::Label => rows.filter(without_index!(credentials::namespace).eq(namespace)),
+        };
     }
-    if let Some(kind) = query.kind {
-        rows = rows.filter(credentials::kind.eq(kind.as_str()));
+    if let Some(kind) = query.kind.map(CredentialType::as_str) {
+        rows = match lead {
+            Lead::Credentials => rows.filter(credentials::kind.eq(kind)),
+            Lead::Label => rows.filter(without_index!(credentials::kind).eq(kind)),
+        };
     }
     let expires_by = |moment: Timestamp| credentials::expires_at.assume_not_null().le(moment.as_millis());
     let lasts_past = |moment: Timestamp| {
@@ -125,7 +140,7 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
             .get_result(connection)
             .await
             .optional()?;
-        let mut rows = fitting(query).filter(credentials::id.lt(before));
+        let mut rows = fitting(query, Lead::Credentials).filter(credentials::id.lt(before));
         if let Some(end) = &end {
             rows = rows.filter(credentials::id.ge(end));
         }
@@ -143,14 +158,17 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
         labelled = labelled.filter(credential_labels::id.ge(end));
     }
     for other in query.labels.iter().filter(|other| *other != label) {
-        labelled = labelled.filter(exists(
+        labelled = labelled.filter(exists(row_by_row!(
             other_labels
                 .filter(other_labels.field(credential_labels::organization_id).eq(organization))
                 .filter(other_labels.field(credential_labels::label).eq(other.as_bytes().as_slice()))
-                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id)),
-        ));
+                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id))
+        )));
     }
-    let rows = fitting(query).filter(credentials::id.eq_any(labelled)).order(credentials::id.desc()).select(columns!());
+    let rows = fitting(query, Lead::Label)
+        .filter(credentials::id.eq_any(labelled))
+        .order(credentials::id.desc())
+        .select(columns!());
     let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
     found(rows, end, query)
 }
@@ -227,17 +245,17 @@ async fn by_expiry(
         Some((id, at)) => Some((id.sound("credentials", &"unknown", "id")?, at)),
         None => None,
     };
-    let mut rows = fitting(query).filter(range);
+    let mut rows = fitting(query, Lead::Credentials).filter(range);
     if let Some((id, at)) = end {
         rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.text()))));
     }
     for label in &query.labels {
-        rows = rows.filter(exists(
+        rows = rows.filter(exists(row_by_row!(
             credential_labels::table
                 .filter(credential_labels::organization_id.eq(organization))
                 .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
-                .filter(credential_labels::id.eq(credentials::id)),
-        ));
+                .filter(credential_labels::id.eq(credentials::id))
+        )));
     }
     let rows = rows.order((credentials::expires_at, credentials::id)).select(columns!());
     let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;

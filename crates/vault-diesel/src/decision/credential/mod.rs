@@ -1,10 +1,13 @@
 //! Credentials.
 
+mod change;
 pub(crate) mod checks;
 pub(crate) mod count;
 pub(crate) mod credentials;
+mod delete;
 pub(super) mod labels;
 mod list;
 pub(crate) mod row;
+mod save;
 pub(crate) mod uses;
 pub(crate) mod versions;

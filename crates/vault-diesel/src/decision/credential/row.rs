@@ -87,8 +87,8 @@ macro_rules! state_columns {
     }};
 }
 
-pub(crate) use state_columns;
-pub(super) use {columns, described, of_credential};
+pub(super) use {columns, described};
+pub(crate) use {of_credential, state_columns};
 
 pub(super) use crate::new_row::{NEVER, Never, expiry_column};
 

@@ -1,8 +1,8 @@
 //! Where credentials are used.
 
 use super::super::authorize::judge;
-use super::super::backend::{Connection, RunQuery, load_page};
-use super::row::{self, of_credential};
+use super::super::backend::{Connection, load_page};
+use super::row;
 use crate::failure::Failure;
 use crate::schema::{credential_uses, integrations};
 use crate::stored::{Read, ToIdText as _};
@@ -74,15 +74,4 @@ pub(super) async fn list(
         })
     };
     rows.into_iter().map(decode).collect::<Result<_, Failure>>().map(Some)
-}
-
-/// Forgets the uses of a credential, and the check that waits for it.
-pub(super) async fn delete(
-    connection: &mut Connection,
-    organization: OrganizationId,
-    id: CredentialId,
-) -> Result<(), Failure> {
-    diesel::delete(of_credential!(credential_uses, organization, id)).execute(connection).await?;
-    diesel::delete(of_credential!(check_requests, organization, id)).execute(connection).await?;
-    Ok(())
 }

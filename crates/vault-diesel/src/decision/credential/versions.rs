@@ -3,10 +3,9 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The
 //! others are in `credential_versions`.
 
-use super::super::authorize::{self, facts_of, judge_and_hold, judge_and_hold_with_key, judged_facts, load_judged};
-use super::super::backend::{Connection, RunQuery, for_update, load_page, together};
-use super::super::{Answer, Decided, Decision, Verdict, audit, execute_together};
-use super::credentials::{claim, find_earlier, under_one_key};
+use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::backend::{Connection, RunQuery, load_page, together};
+use super::super::{audit, execute_together};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
@@ -17,16 +16,14 @@ use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
     NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable, Selectable,
-    SelectableHelper as _,
 };
+use vault_core::Command;
 use vault_core::credential::Superseded;
+use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{
-    ChangeCredential, CredentialChange, Find, Idempotency, NewVersion, StoredVersion, StoredVersions,
-};
-use vault_core::sealed::{Blob, SealedCredential, SealedMetadata};
+use vault_core::port::{ChangeCredential, Find, StoredVersion, StoredVersions};
+use vault_core::sealed::{Blob, SealedCredential};
 use vault_core::time::Timestamp;
-use vault_core::{Command, Refusal};
 
 const TABLE: &str = "credential_versions";
 /// Versions are counted from 1.
@@ -92,81 +89,6 @@ pub(in super::super) async fn versions(
     }))
 }
 
-impl Decision for ChangeCredential {
-    /// Whether the key that a new version is sealed under is active.
-    type Held = bool;
-    type Outcome = Answer<i64>;
-
-    async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
-        let Command { principal, now, act, .. } = command;
-        let key_active = match sealing_key(act) {
-            Some(key) => judge_and_hold_with_key(connection, principal, act.organization, key, *now).await?,
-            None => {
-                judge_and_hold(connection, principal, *now).await??;
-                true
-            }
-        };
-        Ok(key_active && is_under_one_key(act))
-    }
-
-    async fn act(connection: &mut Connection, command: &Command<Self>, key_active: bool) -> Decided<Answer<i64>> {
-        let ChangeCredential { organization, id, change, .. } = &command.act;
-        let (place, now) = (Place { organization: *organization, id: *id }, command.now);
-        let idempotency = new_version(change).and_then(|new| new.idempotency.as_ref());
-        // A request that was carried out is answered as it was then, whatever has changed since.
-        if let Some(idempotency) = idempotency
-            && let Some(earlier) = find_earlier(connection, *organization, idempotency).await?
-        {
-            return Ok(Verdict::Refused(earlier.map(|(_, number)| number)));
-        }
-        let Some(row) = place.hold(connection).await? else {
-            return Ok(Verdict::Refused(Err(Refusal::NotFound)));
-        };
-        if let Some(refusal) = row.refusal(&command.act, key_active) {
-            return Ok(Verdict::Refused(Err(refusal)));
-        }
-        let number = place.write(connection, row, command).await?;
-        if let Some(idempotency) = idempotency {
-            remember(connection, place, idempotency, number, now).await?;
-        }
-        Ok(Verdict::Recorded(Ok(number)))
-    }
-}
-
-fn new_version(change: &CredentialChange) -> Option<&NewVersion> {
-    match change {
-        CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version),
-        CredentialChange::Promote { .. } | CredentialChange::Destroy(_) | CredentialChange::Describe => None,
-    }
-}
-
-/// The key that something new is sealed under.
-pub(crate) fn sealing_key(act: &ChangeCredential) -> Option<KeyId> {
-    new_version(&act.change).map(|new| new.sealed.key).or(new_metadata(act).map(|said| said.key))
-}
-
-/// Whether everything new is sealed under one key: another one was replaced meanwhile.
-pub(crate) fn is_under_one_key(act: &ChangeCredential) -> bool {
-    sealing_key(act).is_none_or(|key| under_one_key(key, new_metadata(act)))
-}
-
-/// The metadata that is new: what was sealed for an earlier revision is stored again as it was.
-fn new_metadata(act: &ChangeCredential) -> Option<&SealedMetadata> {
-    let metadata = act.description.as_ref().and_then(|said| said.metadata.as_ref());
-    metadata.filter(|said| said.revision > act.revision)
-}
-
-async fn remember(
-    connection: &mut Connection,
-    place: Place,
-    idempotency: &Idempotency,
-    number: i64,
-    now: Timestamp,
-) -> Result<(), Failure> {
-    let claimed = claim(connection, place.organization, (place.id, number), idempotency, now).await?;
-    if claimed { Ok(()) } else { Err(Failure::Overtaken) }
-}
-
 /// Keeps the version that is current as a previous one, until `destroy_at`.
 macro_rules! kept {
     ($place:expr, $superseded:expr) => {{
@@ -226,27 +148,33 @@ struct Place {
 #[diesel(table_name = credentials)]
 pub(crate) struct Current {
     version: i64,
-    pub(crate) revision: i64,
+    revision: i64,
     staged_version: Option<i64>,
     highest_version: i64,
     key_id: String,
     expires_at: i64,
-    metadata_key_id: Option<String>,
+    metadata_key_id: Option<Read<KeyId>>,
 }
 
 impl Current {
-    /// Why the change may not be made. `key_active`: whether the key is that it brings something sealed under.
-    pub(crate) fn refusal(&self, change: &ChangeCredential, key_active: bool) -> Option<Refusal> {
-        if self.revision != change.revision {
-            return Some(Refusal::Changed);
-        }
-        // Metadata that is stored again as it was read may have been moved to another key since.
-        let metadata = change.description.as_ref().and_then(|said| said.metadata.as_ref());
-        let stale = metadata.is_some_and(|said| {
-            said.revision <= self.revision && self.metadata_key_id.as_deref() != Some(said.key.text().as_str())
-        });
-        (!key_active || stale).then_some(Refusal::Contended)
+    /// What the rule is told of it.
+    pub(super) fn facts(&self, id: CredentialId) -> Result<CredentialFacts, Failure> {
+        let metadata_key = self.metadata_key_id.clone();
+        Ok(CredentialFacts {
+            revision: self.revision,
+            version: self.version,
+            staged: self.staged_version,
+            highest: self.highest_version,
+            metadata_key: metadata_key.map(|key| key.sound("credentials", &id, "metadata_key_id")).transpose()?,
+        })
     }
+}
+
+/// A change that is to be written.
+pub(crate) struct Change<'a> {
+    pub(crate) command: &'a Command<ChangeCredential>,
+    pub(crate) effects: ChangeEffects<'a>,
+    pub(crate) row: &'a Current,
 }
 
 /// The last check of a version, as its columns hold it.
@@ -275,66 +203,40 @@ impl Parts {
     }
 }
 
-impl Place {
-    /// Reads the credential's row and keeps others from changing it.
-    async fn hold(self, connection: &mut Connection) -> Result<Option<Current>, Failure> {
-        let row = of_credential!(credentials, self.organization, self.id).select(Current::as_select());
-        Ok(for_update!(row).get_result(connection).await.optional()?)
-    }
-
-    /// Writes and records the change, and gives the number of the version concerned.
-    async fn write(
-        self,
-        connection: &mut Connection,
-        mut row: Current,
-        command: &Command<ChangeCredential>,
-    ) -> Result<i64, Failure> {
-        let (act, now) = (&command.act, command.now);
-        let (number, current) = match &act.change {
-            CredentialChange::Replace { version, destroy_at } => {
-                row.highest_version = version.number;
-                (version.number, Some((Parts::new(&version.sealed, now), *destroy_at, version.destroyed.as_slice())))
+impl Change<'_> {
+    /// Writes and records it.
+    pub(crate) async fn write(&self, connection: &mut Connection) -> Result<(), Failure> {
+        let (act, now, row, effects) = (&self.command.act, self.command.now, self.row, &self.effects);
+        let place = Place { organization: act.organization, id: act.id };
+        let current = match effects.version {
+            VersionEffect::Keep | VersionEffect::Stage(_) => None,
+            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(&new.sealed, now), superseded)),
+            VersionEffect::Promote(number, superseded) => {
+                Some((number, place.take(connection, number).await?, superseded))
             }
-            CredentialChange::Stage(version) => {
-                self.destroy(connection, &version.destroyed).await?;
-                self.stage(connection, version.number, Parts::new(&version.sealed, now)).await?;
-                (row.highest_version, row.staged_version) = (version.number, Some(version.number));
-                (version.number, None)
-            }
-            CredentialChange::Promote { number, destroy_at, destroyed } => {
-                let promoted = self.take(connection, *number).await?;
-                row.staged_version = row.staged_version.filter(|staged| staged != number);
-                (*number, Some((promoted, *destroy_at, destroyed.as_slice())))
-            }
-            CredentialChange::Destroy(number) => {
-                self.destroy(connection, &[*number]).await?;
-                row.staged_version = row.staged_version.filter(|staged| staged != number);
-                (*number, None)
-            }
-            CredentialChange::Describe => (row.version, None),
         };
         let expires_at = row::expiry_column(act.expires_at);
         // A column that keeps its value is left out: its indexes are then left as they are.
         let changed = (
-            credentials::revision.eq(row.revision + 1),
+            credentials::revision.eq(effects.revision),
             credentials::code.eq(act.code.as_bytes().as_slice()),
-            credentials::highest_version.eq(row.highest_version),
-            credentials::staged_version.eq(row.staged_version),
+            credentials::highest_version.eq(effects.highest),
+            credentials::staged_version.eq(effects.staged),
             credentials::updated_at.eq(now.as_millis()),
             (row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),
             act.description.as_ref().map(|description| row::described!(description)),
         );
-        let credential = of_credential!(credentials, self.organization, self.id);
-        let record = audit::entry(&command.audit);
+        let credential = of_credential!(credentials, place.organization, place.id);
+        let record = audit::entry(&self.command.audit);
         match &current {
-            Some((parts, destroy_at, destroyed)) => {
-                let secrets = update(of_credential!(credential_secrets, self.organization, self.id)).set((
+            Some((number, parts, superseded)) => {
+                let secrets = update(of_credential!(credential_secrets, place.organization, place.id)).set((
                     credential_secrets::data_key.eq(parts.data_key.as_slice()),
                     credential_secrets::data.eq(parts.data.as_slice()),
                 ));
                 let (checked_at, check_since, check_failed) = &parts.check;
                 let made_current = (
-                    credentials::version.eq(number),
+                    credentials::version.eq(*number),
                     credentials::version_created_at.eq(parts.created_at),
                     (row.key_id != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
                     credentials::information.eq(parts.information.as_slice()),
@@ -345,28 +247,40 @@ impl Place {
                 let credential = update(credential).set((changed, made_current));
                 // Mostly one is destroyed at most. It makes room for what is kept, which lies beside it: the other order has SQLite split
                 // a page and join it again. What was current may be among those destroyed; it must be kept before it can go.
+                let destroyed = effects.destroyed;
                 let first = destroyed.iter().copied().find(|number| *number != row.version).unwrap_or(NO_VERSION);
-                let gone = diesel::delete(other!(self, first));
-                let kept = kept!(self, Superseded { at: now, destroy_at: *destroy_at });
+                let gone = diesel::delete(other!(place, first));
+                let kept = kept!(place, superseded);
                 let (_, kept, ..) = execute_together!(connection, gone, kept, secrets, credential, record)?;
                 if kept == 0 {
-                    return Err(Failure::damaged("credential_secrets", self.id.to_string(), "missing"));
+                    return Err(no_data(place.id));
                 }
                 let rest: Vec<i64> = destroyed.iter().copied().filter(|number| *number != first).collect();
-                self.destroy(connection, &rest).await?;
+                place.destroy(connection, &rest).await?;
             }
             None => {
+                place.destroy(connection, effects.destroyed).await?;
+                if let VersionEffect::Stage(new) = effects.version {
+                    place.stage(connection, new.number, Parts::new(&new.sealed, now)).await?;
+                }
                 update(credential).set(changed).execute(connection).await?;
                 record.execute(connection).await?;
             }
         }
         if let Some(description) = &act.description {
-            labels::delete(connection, self.organization, self.id).await?;
-            labels::insert(connection, self.organization, self.id, &description.labels).await?;
+            labels::delete(connection, place.organization, place.id).await?;
+            labels::insert(connection, place.organization, place.id, &description.labels).await?;
         }
-        Ok(number)
+        Ok(())
     }
+}
 
+/// A credential without its data.
+pub(crate) fn no_data(id: CredentialId) -> Failure {
+    Failure::damaged("credential_secrets", id.to_string(), "missing")
+}
+
+impl Place {
     async fn stage(self, connection: &mut Connection, number: i64, parts: Parts) -> Result<(), Failure> {
         diesel::insert_into(credential_versions::table)
             .values((

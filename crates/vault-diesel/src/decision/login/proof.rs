@@ -26,7 +26,7 @@ use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect};
 use vault_core::principal::{Denial, SessionPrincipal};
-use vault_core::proof::{ProofFacts, judge_proof};
+use vault_core::proof::{ProofFacts, ProofOutcome, RefusedProof, conclude_proof};
 use vault_core::sealed::SealedPassword;
 use vault_core::time::Timestamp;
 
@@ -60,7 +60,7 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
     let grant = &command.reserved.grant;
     // None of them is known of a refusal, so none of its statements depends on them.
     require_active(connection, command.brought.instance_keys()).await?;
-    let denial = judge_owner(connection, command).await?.err();
+    let owner = judge_owner(connection, command).await?;
     let account = hold_account(connection, command).await?;
     let logins = take_logins(connection, grant).await?;
     let recovery_code_stored = match command.brought.recovery_code() {
@@ -69,33 +69,16 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
     };
     let (last_step, wrong_passcodes) = logins.unwrap_or((TimeStep(i64::MAX), WrongPasscodes::default()));
     let facts = ProofFacts { account, last_step, wrong_passcodes, recovery_code_stored };
-    let judgement = judge_proof(&command.reserved, command.brought.claim(), &facts);
-    match (judgement, denial, &command.brought) {
-        (_, Some(denial), _) => {
-            refuse(connection, command, &facts, LoginRefusal::Overtaken).await?;
-            Ok(Verdict::RefusedOnRecord(Conclusion::Denied(denial)))
-        }
-        (Ok(()), None, Brought::Proof(proof)) if is_current(proof, &facts) => {
+    match conclude_proof(command, &facts, owner) {
+        ProofOutcome::Done(proof) => {
             carry_out(connection, command, proof).await?;
             audit::record(connection, &proof.audit).await?;
             Ok(Verdict::Recorded(Conclusion::Completed))
         }
-        (judgement, None, _) => {
-            let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
-            let disables = refuse(connection, command, &facts, refusal).await?;
-            let conclusion = if disables { Conclusion::PasscodeDisabled } else { Conclusion::Refused(refusal) };
-            Ok(Verdict::RefusedOnRecord(conclusion))
+        ProofOutcome::Refused(refused) => {
+            refuse(connection, command, &refused).await?;
+            Ok(Verdict::RefusedOnRecord(refused.conclusion))
         }
-    }
-}
-
-/// Whether a row that is to be signed anew is still the one that this was decided on.
-fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
-    match &proof.effect {
-        ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
-            facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)
-        }
-        _ => true,
     }
 }
 
@@ -103,10 +86,7 @@ fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
 async fn judge_owner(connection: &mut Connection, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
     let Brought::Proof(proof) = &command.brought else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
-    let judgement = judge_and_take_account(connection, principal, command.now).await?;
-    let grant = &command.reserved.grant;
-    let same = principal.organization == grant.organization && principal.account == grant.account;
-    Ok(judgement.and(if same { Ok(()) } else { Err(Denial::AccountChanged) }))
+    judge_and_take_account(connection, principal, command.now).await
 }
 
 /// Holds organization and account. `None`: one of them is gone, or the organization is disabled.
@@ -156,41 +136,31 @@ async fn take_recovery_code(
     Ok(there.is_some())
 }
 
-/// Records a refusal, also if the account is gone by now: the refusal happened. Whether it disables time-based passcodes.
+/// Records a refusal, also if the account is gone by now: the refusal happened.
 async fn refuse(
     connection: &mut Connection,
     command: &ConcludeProof,
-    facts: &ProofFacts,
-    refusal: LoginRefusal,
-) -> Result<bool, Failure> {
-    let ConcludeProof { reserved: SignedAccount { grant, .. }, refusal: records, now, .. } = command;
-    let counts = refusal == LoginRefusal::WrongPasscode && facts.account.is_some();
-    let before = facts.wrong_passcodes;
-    let after = if counts { before.plus_one(*now) } else { before };
+    refused: &RefusedProof<'_>,
+) -> Result<(), Failure> {
+    let ConcludeProof { reserved: SignedAccount { grant, .. }, now, .. } = command;
+    let WrongPasscodes { count, latest } = refused.wrong_passcodes;
     update(logins_of!(grant))
         .set((
-            account_logins::wrong_passcodes.eq(i64::from(after.count)),
-            account_logins::wrong_at.eq(after.latest.map(Timestamp::as_millis)),
+            account_logins::wrong_passcodes.eq(i64::from(count)),
+            account_logins::wrong_at.eq(latest.map(Timestamp::as_millis)),
             account_logins::refused_at.eq(now.as_millis()),
         ))
         .execute(connection)
         .await?;
-    let entry = if refusal.follows_right_password() { &records.passcode_refused } else { &records.refused };
-    audit::record(connection, entry).await?;
-    if let Some(entry) = &records.class_closed {
-        audit::record(connection, entry).await?;
-        // Here, where the account is held, and not with the reservation, which holds the class: a notice holds its
-        // account, and whoever lifts closed classes holds the account before them.
-        if facts.account.is_some() {
-            notices::leave(connection, grant.organization, grant.account, NoticeCode::AttemptsClosed, *now).await?;
-        }
+    for record in &refused.records {
+        audit::record(connection, record).await?;
     }
-    let disables = after.disables() && !before.disables();
-    if disables {
-        notices::leave(connection, grant.organization, grant.account, NoticeCode::PasscodeDisabled, *now).await?;
-        audit::record(connection, &records.passcode_disabled).await?;
+    // Here, where the account is held, and not with the reservation, which holds the class: a notice holds its account, and
+    // whoever lifts closed classes holds the account before them.
+    for notice in &refused.notices {
+        notices::leave(connection, grant.organization, grant.account, *notice, *now).await?;
     }
-    Ok(disables)
+    Ok(())
 }
 
 async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {

@@ -1,0 +1,24 @@
+//! Deletions of credentials.
+
+use super::Outcome;
+use crate::error::Refusal;
+use crate::id::CredentialId;
+use crate::port::DeleteCredential;
+use std::collections::HashMap;
+
+/// Decides deletions in one organization. `revisions`: the revision of each of the credentials that exists. `true`: the
+/// store deletes everything of the credential and counts one less; of several deletions of one, one gets that answer.
+pub fn judge_deletes<'a>(
+    mut revisions: HashMap<CredentialId, i64>,
+    deletes: impl IntoIterator<Item = &'a DeleteCredential>,
+) -> Vec<Outcome<bool>> {
+    let judge = |delete: &DeleteCredential| {
+        let Some(found) = revisions.get(&delete.id) else { return Outcome::Unchanged(Ok(false)) };
+        if delete.revision.is_some_and(|revision| revision != *found) {
+            return Outcome::refused(Refusal::Changed);
+        }
+        revisions.remove(&delete.id);
+        Outcome::Done { answer: true, effects: () }
+    };
+    deletes.into_iter().map(judge).collect()
+}

@@ -1,0 +1,338 @@
+//! Decisions of one kind that wait together and share transactions: durable writes rise with load, where otherwise each
+//! would wait for the commit of the one before. One that waits alone is a batch of one.
+//!
+//! A transaction takes what waits when its connection is there. Organizations take turns, and each has an equal share of it,
+//! so none slows another by how much it writes. An organization is in one transaction at a time: a second one would
+//! only wait for the first one's locks.
+
+use super::connections::{Connections, Failed, Taken, Timeout};
+use super::decision::batch::BatchOutcome;
+use super::decision::{Decided, Verdict};
+use super::severity::judge;
+use super::store::Queued;
+use crate::failure::{Failure, NoSpace, fault, no_space, unavailable};
+use diesel_async::AsyncPgConnection;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use vault_core::Command;
+use vault_core::id::OrganizationId;
+use vault_core::port::StoreError;
+
+/// The most decisions in one transaction.
+const LARGEST_BATCH: usize = 64;
+/// The most bytes in one transaction, unless the first decision has more.
+const LARGEST_SIZE: usize = 1024 * 1024;
+/// The most decisions that wait, of all organizations.
+const LONGEST_QUEUE: usize = 4_096;
+
+/// Decisions of one kind, where they wait.
+pub(super) struct WriteQueue<A: Queued> {
+    connections: Arc<Connections>,
+    waiting: Mutex<Waiting<A>>,
+}
+
+struct Waiting<A: Queued> {
+    of: HashMap<OrganizationId, VecDeque<Entry<A>>>,
+    /// The organizations whose decisions wait and that are in no transaction, the one whose turn it is first.
+    turns: VecDeque<OrganizationId>,
+    /// The organizations that are in a transaction.
+    busy: HashSet<OrganizationId>,
+    /// Whether a worker waits for a connection, to take what is there by then.
+    has_worker: bool,
+    /// How many decisions wait in all.
+    count: usize,
+}
+
+struct Entry<A: Queued> {
+    command: Command<A>,
+    caller: Caller<A>,
+}
+
+/// Who waits for a decision.
+struct Caller<A: Queued> {
+    reply: oneshot::Sender<Result<A::Outcome, StoreError>>,
+    since: Instant,
+}
+
+impl<A: Queued> Caller<A> {
+    fn tell(self, outcome: Result<A::Outcome, StoreError>) {
+        // A caller that is gone misses its answer; the decision stands all the same.
+        let _ = self.reply.send(outcome);
+    }
+}
+
+/// What one transaction decides: by organization, in the order in which it takes their locks.
+type Groups<A> = BTreeMap<OrganizationId, Vec<Entry<A>>>;
+
+impl<A: Queued> Waiting<A> {
+    fn is_ready(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    fn push(&mut self, queued: Entry<A>) {
+        let organization = queued.command.act.organization();
+        self.count += 1;
+        let queue = self.of.entry(organization).or_default();
+        queue.push_back(queued);
+        if queue.len() == 1 && !self.busy.contains(&organization) {
+            self.turns.push_back(organization);
+        }
+    }
+
+    /// Takes a batch: of each organization whose turn it is an equal share, without those whose callers are gone, and those that
+    /// have waited longer than `longest`, so that their callers might not see the answer.
+    fn take(&mut self, longest: Duration) -> Groups<A> {
+        let share = LARGEST_BATCH.div_ceil(self.turns.len().max(1));
+        let (mut groups, mut taken, mut size) = (Groups::new(), 0, 0);
+        while taken < LARGEST_BATCH && size < LARGEST_SIZE {
+            let Some(organization) = self.turns.pop_front() else { break };
+            let Some(queue) = self.of.get_mut(&organization) else { continue };
+            let mut group = Vec::new();
+            while group.len() < share.min(LARGEST_BATCH - taken) {
+                let Some(next) = queue.pop_front() else { break };
+                let larger = size + next.command.act.size();
+                if larger > LARGEST_SIZE && taken + group.len() > 0 {
+                    queue.push_front(next);
+                    size = LARGEST_SIZE;
+                    break;
+                }
+                self.count -= 1;
+                if next.caller.reply.is_closed() {
+                    continue;
+                }
+                if next.caller.since.elapsed() > longest {
+                    next.caller.tell(Err(unavailable("too many writes wait for the database")));
+                    continue;
+                }
+                size = larger;
+                group.push(next);
+            }
+            if group.is_empty() {
+                self.wait_again(organization);
+                continue;
+            }
+            taken += group.len();
+            self.busy.insert(organization);
+            groups.insert(organization, group);
+        }
+        groups
+    }
+
+    /// Gives organizations back whose transaction has ended.
+    fn give_back(&mut self, organizations: &[OrganizationId]) {
+        for organization in organizations {
+            self.busy.remove(organization);
+            self.wait_again(*organization);
+        }
+    }
+
+    /// Has an organization wait for its next turn, if it has decisions left.
+    fn wait_again(&mut self, organization: OrganizationId) {
+        if self.of.get(&organization).is_some_and(|queue| !queue.is_empty()) {
+            self.turns.push_back(organization);
+        } else {
+            self.of.remove(&organization);
+        }
+    }
+}
+
+impl<A: Queued> WriteQueue<A> {
+    pub(super) fn new(connections: &Arc<Connections>) -> Arc<Self> {
+        let waiting =
+            Waiting { of: HashMap::new(), turns: VecDeque::new(), busy: HashSet::new(), has_worker: false, count: 0 };
+        Arc::new(Self { connections: Arc::clone(connections), waiting: Mutex::new(waiting) })
+    }
+
+    /// Makes a decision. Whoever goes away before its transaction begins withdraws it; later it is made all the same.
+    pub(super) async fn decide(self: &Arc<Self>, command: Command<A>) -> Result<A::Outcome, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut waiting = self.waiting();
+            if waiting.count >= LONGEST_QUEUE {
+                return Err(unavailable("too many writes are queued"));
+            }
+            waiting.push(Entry { command, caller: Caller { reply, since: Instant::now() } });
+        }
+        self.start_worker();
+        let answer = async { answer.await.unwrap_or_else(|_| Err(unavailable("the decision was not made"))) };
+        self.connections.in_time(answer).await
+    }
+
+    /// How many decisions wait.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting().count
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting<A>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts a worker if decisions are ready and none waits for a connection.
+    fn start_worker(self: &Arc<Self>) {
+        let mut waiting = self.waiting();
+        if waiting.is_ready() && !waiting.has_worker {
+            waiting.has_worker = true;
+            drop(waiting);
+            tokio::spawn(work(Arc::clone(self)));
+        }
+    }
+
+    fn take(&self) -> Groups<A> {
+        self.waiting().take(self.connections.longest_wait() * 5 / 7)
+    }
+}
+
+/// What a worker gives back when it ends, however it ends.
+struct Turn<A: Queued> {
+    queue: Arc<WriteQueue<A>>,
+    /// Whether it is the one that waits for a connection.
+    waits: bool,
+    organizations: Vec<OrganizationId>,
+}
+
+impl<A: Queued> Turn<A> {
+    /// It has its connection: the next worker may wait for one.
+    fn begin(&mut self) -> Groups<A> {
+        let groups = self.queue.take();
+        self.organizations = groups.keys().copied().collect();
+        self.waits = false;
+        self.queue.waiting().has_worker = false;
+        self.queue.start_worker();
+        groups
+    }
+}
+
+impl<A: Queued> Drop for Turn<A> {
+    fn drop(&mut self) {
+        {
+            let mut waiting = self.queue.waiting();
+            if self.waits {
+                waiting.has_worker = false;
+            }
+            waiting.give_back(&self.organizations);
+        }
+        // A worker that was cut off by the end of its runtime starts no other.
+        if tokio::runtime::Handle::try_current().is_ok() {
+            self.queue.start_worker();
+        }
+    }
+}
+
+/// Takes what waits when a connection is there, and decides it.
+async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
+    let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
+    let connections = &queue.connections;
+    match connections.in_time(connections.take()).await {
+        Ok(taken) => {
+            let groups = turn.begin();
+            if groups.is_empty() {
+                taken.give_back();
+            } else {
+                decide_shared(connections, taken, groups).await;
+            }
+        }
+        Err(error) => refuse(turn.begin().into_values().flatten(), error),
+    }
+}
+
+/// Decides all in one transaction; if it fails, each organization alone.
+async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken<'_>, groups: Groups<A>) {
+    // Whoever waits long for the rows of one organization keeps no other waiting.
+    let timeout = if groups.len() > 1 { Timeout::Shared } else { Timeout::Usual };
+    let Err((groups, failed)) = decide_groups(connections, Some(taken), groups, timeout).await else { return };
+    if !failed.certain || groups.len() <= 1 {
+        return decide_alone(connections, groups, failed).await;
+    }
+    for group in groups {
+        if let Err((group, failed)) = decide_groups(connections, None, Groups::from([group]), Timeout::Usual).await {
+            decide_alone(connections, group, failed).await;
+        }
+    }
+}
+
+/// Decides each alone where one of an organization's is at fault and the database has said that nothing stands: the others
+/// are not to suffer.
+async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, failed: Failed) {
+    let several = groups.values().map(Vec::len).sum::<usize>() > 1;
+    if !(several && failed.certain && failed.own) {
+        return refuse(groups.into_values().flatten(), failed.error);
+    }
+    for (organization, group) in groups {
+        for one in group.into_iter().filter(|one| !one.caller.reply.is_closed()) {
+            let one = Groups::from([(organization, vec![one])]);
+            if let Err((one, failed)) = decide_groups(connections, None, one, Timeout::Usual).await {
+                refuse(one.into_values().flatten(), failed.error);
+            }
+        }
+    }
+}
+
+/// Decides in one transaction and tells the callers. They are given back if it fails.
+async fn decide_groups<A: Queued>(
+    connections: &Connections,
+    taken: Option<Taken<'_>>,
+    groups: Groups<A>,
+    timeout: Timeout,
+) -> Result<(), (Groups<A>, Failed)> {
+    let mut callers = Vec::with_capacity(groups.len());
+    let mut commands = Vec::with_capacity(groups.len());
+    for (organization, group) in groups {
+        let (of_group, who): (Vec<_>, Vec<_>) =
+            group.into_iter().map(|Entry { command, caller }| (command, caller)).unzip();
+        commands.push((organization, of_group));
+        callers.push(who);
+    }
+    let decision =
+        connections.write(taken, &commands, |connection, commands| Box::pin(decide_all(connection, commands)), timeout);
+    let outcome = connections.in_time(decision).await;
+    match outcome {
+        Ok(answers) => {
+            for (caller, answer) in callers.into_iter().flatten().zip(answers) {
+                caller.tell(answer.map_err(|failure| failure.into_store_error(judge)));
+            }
+            Ok(())
+        }
+        Err(failed) => {
+            let queued = |(command, caller)| Entry { command, caller };
+            let groups = commands.into_iter().zip(callers).map(|((organization, commands), callers)| {
+                (organization, commands.into_iter().zip(callers).map(queued).collect())
+            });
+            Err((groups.collect(), failed))
+        }
+    }
+}
+
+/// Makes the decisions of several organizations, in the order in which every transaction takes their locks.
+async fn decide_all<A: Queued>(
+    connection: &mut AsyncPgConnection,
+    commands: &[(OrganizationId, Vec<Command<A>>)],
+) -> Decided<Vec<Result<A::Outcome, Failure>>> {
+    let mut all = BatchOutcome { answers: Vec::new(), written: false };
+    for (organization, commands) in commands {
+        let BatchOutcome { answers, written } = A::decide_all(connection, *organization, commands).await?;
+        all.answers.extend(answers);
+        all.written |= written;
+    }
+    Ok(if all.written { Verdict::Recorded(all.answers) } else { Verdict::Refused(all.answers) })
+}
+
+/// Tells all of an error. The first is told its cause, for the log.
+fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError) {
+    let mut all = all.into_iter();
+    let first = all.next();
+    all.for_each(|one| one.caller.tell(Err(alike(&error))));
+    if let Some(first) = first {
+        first.caller.tell(Err(error));
+    }
+}
+
+/// The same error for one more caller.
+fn alike(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Unavailable(cause) if cause.is::<NoSpace>() => no_space(),
+        StoreError::Unavailable(_) => unavailable("the transaction that the write shared with others did not succeed"),
+        _ => fault("the transaction that the write shared with others failed"),
+    }
+}
