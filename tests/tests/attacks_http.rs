@@ -14,13 +14,13 @@ use vault_tests::{Answer, Database, Session, Vault};
 fn a83_heads_are_bounded() {
     let vault = Vault::start(Database::Sqlite);
     let headers = |count: usize, length: usize| {
-        let mut text = String::from("GET /livez HTTP/1.1\r\nHost: a\r\n");
+        let mut text = String::from("GET /livez HTTP/1.1\r\nHost: localhost\r\n");
         for number in 0..count {
             write!(text, "X-{number}: {}\r\n", "v".repeat(length)).unwrap();
         }
         text + "\r\n"
     };
-    let line = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let line = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let cases = [
         ("200 headers", headers(200, 1)),
         ("97 headers", headers(97, 1)),
@@ -30,7 +30,10 @@ fn a83_heads_are_bounded() {
         ("an address of 33 KB", line(&format!("/{}", "a".repeat(33 * 1024)))),
         ("a query of 33 KB", line(&format!("/livez?{}", "a".repeat(33 * 1024)))),
         ("an address of 200 KB", line(&format!("/{}", "a".repeat(200 * 1024)))),
-        ("a header name of 64 KiB", format!("GET /livez HTTP/1.1\r\nHost: a\r\n{}: v\r\n\r\n", "n".repeat(64 * 1024))),
+        (
+            "a header name of 64 KiB",
+            format!("GET /livez HTTP/1.1\r\nHost: localhost\r\n{}: v\r\n\r\n", "n".repeat(64 * 1024)),
+        ),
     ];
     for (name, head) in &cases {
         let mut wire = Wire::connect(vault.address());
@@ -58,22 +61,22 @@ fn malformed_heads_end_the_connection() {
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET /livez\r\n\r\n",
-        b"GET /livez HTTP/9.9\r\nHost: a\r\n\r\n",
-        b"GET  /livez HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"GET /livez HTTP/1.1 \r\nHost: a\r\n\r\n",
+        b"GET /livez HTTP/9.9\r\nHost: localhost\r\n\r\n",
+        b"GET  /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /livez HTTP/1.1 \r\nHost: localhost\r\n\r\n",
         b"GET /livez HTTP/1.1\r\nHost : a\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nNo colon\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nX: a\x00b\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n",
-        b"GET /li\x00vez HTTP/1.1\r\nHost: a\r\n\r\n",
-        b"G\x00T /livez HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\n folded\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nNo colon\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\x00b\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: a\rb\r\n\r\n",
+        b"GET /li\x00vez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"G\x00T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\r\n\r\n\r\n\r\nnonsense\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: +5\r\n\r\nhello",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 0x5\r\n\r\nhello",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: a\r\nContent-Length:\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: +5\r\n\r\nhello",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x5\r\n\r\nhello",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length:\r\n\r\n",
     ];
     for case in cases {
         let mut wire = Wire::connect(vault.address());
@@ -99,12 +102,12 @@ fn smuggled_requests_get_no_answer() {
     let session = vault.admin_session();
     let id = session.save(&s3().request);
     let smuggled = format!(
-        "DELETE /v1/organization-vault/{id} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {}\r\n\r\n",
+        "DELETE /v1/organization-vault/{id} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
         session.token
     );
     let chunked = format!("0\r\n\r\n{smuggled}");
     let with = |headers: &[&str], body: &str| {
-        let mut text = String::from("POST /v1/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
+        let mut text = String::from("POST /v1/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
         for header in headers {
             write!(text, "{header}\r\n").unwrap();
         }
@@ -147,7 +150,7 @@ fn smuggled_requests_get_no_answer() {
     }
     assert_eq!(session.ids(), [&*id], "the smuggled request was carried out");
     // Nor is a body that nobody read taken for a request.
-    let body = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3000);
+    let body = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(3000);
     for refused in [
         request("POST", "/v1/login", &["Content-Type: application/json"], body.as_bytes()),
         request("PATCH", "/v1/organization-vault", &[], body.as_bytes()),
@@ -274,8 +277,8 @@ fn a86_only_the_method_in_the_line_counts() {
         }
     }
     for raw in [
-        "CONNECT vault.example:443 HTTP/1.1\r\nHost: vault.example:443\r\n\r\n",
-        "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+        "CONNECT vault.example:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n",
+        "OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
     ] {
         let answer = Wire::exchange(vault.address(), raw).unwrap();
         assert!(matches!(answer.status, 400 | 404 | 405 | 501), "{raw}: {}", answer.status);

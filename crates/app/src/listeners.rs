@@ -58,6 +58,7 @@ fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
 /// A listener at `address`, on the socket that was bound there while this process had the rights of root, if any.
 fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
     let mut listener = ListenerSettings::new(vec![address]);
+    listener.allowed_hosts = settings.server.host_names();
     listener.bound.extend(settings.files.bound_socket(address).map(|socket| (address, socket)));
     listener
 }

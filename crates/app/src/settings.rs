@@ -255,6 +255,12 @@ impl ServerSettings {
         }
     }
 
+    /// The host names that listeners answer to.
+    pub(crate) fn host_names(&self) -> Vec<String> {
+        let public = self.public_url.iter().map(|url| url.host().to_owned());
+        self.allowed_host.iter().cloned().chain(public).collect()
+    }
+
     /// Whether settings say at which address the server is served: else it is where it was served last.
     pub(crate) fn names_address(&self) -> bool {
         self.public_url.is_some() || self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some()

@@ -54,6 +54,8 @@ problem_codes! {
     NamespaceNotAllowed = 403 "namespace-not-allowed" "No access to this namespace";
     /// The namespace is frozen until an admin or operator thaws it.
     Frozen = 403 "frozen" "The namespace is frozen";
+    /// A browser sent it for a page of another site.
+    CrossSite = 403 "cross-site" "Sent by a page of another site";
     /// No such path, or no such credential, account or session visible to this account.
     NotFound = 404 "not-found" "Not found";
     /// The path does not support this method.
@@ -76,6 +78,8 @@ problem_codes! {
     AddressTooLong = 414 "address-too-long" "The path is too long";
     /// The body is not plain `application/json`.
     UnsupportedMediaType = 415 "unsupported-media-type" "The media type is not supported";
+    /// The request was sent to a host name that is none of this server.
+    MisdirectedRequest = 421 "misdirected-request" "The host name is not known here";
     /// Well-formed, but a value is refused.
     RefusedValue = 422 "refused-value" "A value is not accepted";
     /// The idempotency key was used for another request.

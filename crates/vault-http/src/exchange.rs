@@ -4,6 +4,7 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::connection::Phase;
 use crate::head;
+use crate::host::HostNames;
 use crate::problem_response::ProblemResponse;
 use crate::route::{Operation, RequestPath};
 use crate::telemetry::{Answered, Telemetry};
@@ -51,13 +52,14 @@ pub(crate) trait Api: Clone + Send + 'static {
 pub(crate) struct Exchange<A> {
     api: A,
     ids: Arc<dyn IdGenerator>,
+    hosts: HostNames,
     over_tls: bool,
     telemetry: Telemetry,
 }
 
 impl<A: Api> Exchange<A> {
-    pub(crate) fn new(api: A, ids: Arc<dyn IdGenerator>, over_tls: bool) -> Self {
-        Self { api, ids, over_tls, telemetry: Telemetry::new() }
+    pub(crate) fn new(api: A, ids: Arc<dyn IdGenerator>, hosts: HostNames, over_tls: bool) -> Self {
+        Self { api, ids, hosts, over_tls, telemetry: Telemetry::new() }
     }
 
     /// The answer to `request`, whatever happens. Whatever is logged for it is within a span of its id.
@@ -131,6 +133,10 @@ impl<A: Api> Exchange<A> {
         body: &mut Incoming,
     ) -> Result<HttpResponse, ProblemResponse> {
         head::check(request)?;
+        // Probes ask under whatever name they have, and read nothing.
+        if !matches!(operation, Some(Operation::Live | Operation::Ready)) {
+            self.hosts.check(request)?;
+        }
         let Some(place) = place else {
             let connect = request.method() == Method::CONNECT;
             return Err(if connect {

@@ -33,6 +33,7 @@ mod forwarded;
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
+mod host;
 mod limiter;
 mod links;
 mod openapi;

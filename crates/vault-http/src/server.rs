@@ -2,6 +2,7 @@
 
 use crate::connection::{Connection, Phase};
 use crate::exchange::{Api, Exchange};
+use crate::host::HostNames;
 use crate::operation::PublicApi;
 use crate::parts::ServerParts;
 use crate::peers::{ConnectionRefusal, Peers};
@@ -99,7 +100,14 @@ pub(crate) fn serve<A: Api>(
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no address to listen on"));
     }
     let deadlines = settings.deadlines;
-    let worker = Worker { api, ids, over_tls: false, deadlines, stopping: builder.graceful_shutdown_signal() };
+    let worker = Worker {
+        api,
+        ids,
+        hosts: HostNames::of(settings),
+        over_tls: false,
+        deadlines,
+        stopping: builder.graceful_shutdown_signal(),
+    };
 
     let mut addresses = Vec::with_capacity(settings.listen.len());
     for &address in &settings.listen {
@@ -134,6 +142,7 @@ pub(crate) fn serve<A: Api>(
 struct Worker<A> {
     api: A,
     ids: Arc<dyn IdGenerator>,
+    hosts: HostNames,
     over_tls: bool,
     deadlines: Deadlines,
     stopping: GracefulShutdownSignal,
@@ -150,7 +159,8 @@ impl<A: Api> Worker<A> {
         Error = DispatchError,
         InitError = (),
     > + use<A> {
-        let exchange = Rc::new(Exchange::new(self.api.clone(), Arc::clone(&self.ids), self.over_tls));
+        let (api, ids, hosts) = (self.api.clone(), Arc::clone(&self.ids), self.hosts.clone());
+        let exchange = Rc::new(Exchange::new(api, ids, hosts, self.over_tls));
         let app = App::new().default_service(web::to(move |request: HttpRequest, payload: web::Payload| {
             let exchange = Rc::clone(&exchange);
             async move { exchange.answer(request, payload.into_inner()).await }

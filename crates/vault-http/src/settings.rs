@@ -83,6 +83,8 @@ pub struct ListenerSettings {
     pub bound: Vec<(SocketAddr, Arc<OwnedFd>)>,
     /// Speaks TLS with these; plain HTTP if `None`.
     pub tls: Option<Tls>,
+    /// Host names that it answers to beside IP addresses, localhost and the names of its certificate.
+    pub allowed_hosts: Vec<String>,
     /// Proxies whose `X-Forwarded-For` is believed, and which may have any number of connections.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether nobody is served but trusted proxies and programs on this machine.
@@ -138,6 +140,7 @@ impl ListenerSettings {
             listen,
             bound: Vec::new(),
             tls: None,
+            allowed_hosts: Vec::new(),
             trusted_proxies: Vec::new(),
             proxies_only: false,
             workers: None,

@@ -1,10 +1,11 @@
 //! TLS on a listener: from PEM to what a handshake needs, exchanged while the listener goes on.
 
+use rustls::client::verify_server_name;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
 use rustls::{Error as RustlsError, RootCertStore, ServerConfig};
 use std::fmt;
@@ -21,9 +22,16 @@ use tokio_rustls::server::TlsStream;
 pub struct Tls(Arc<Shared>);
 
 struct Shared {
-    current: RwLock<Arc<ServerConfig>>,
+    current: RwLock<Configured>,
     /// Judges the certificates of clients, which then must have one.
     clients: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+/// What handshakes need, and the certificate that they show.
+#[derive(Clone)]
+struct Configured {
+    config: Arc<ServerConfig>,
+    certificate: CertificateDer<'static>,
 }
 
 /// A certificate and a key cannot be used.
@@ -78,7 +86,7 @@ impl Tls {
         certificates: &[u8],
         key: &[u8],
     ) -> Result<Self, TlsError> {
-        let current = RwLock::new(Arc::new(configured(clients.clone(), certificates, key)?));
+        let current = RwLock::new(configured(clients.clone(), certificates, key)?);
         Ok(Self(Arc::new(Shared { current, clients })))
     }
 
@@ -88,14 +96,21 @@ impl Tls {
     /// # Errors
     /// The two cannot be used, or not together. Those before stay in use.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
-        let configured = Arc::new(configured(self.0.clients.clone(), certificates, key)?);
+        let configured = configured(self.0.clients.clone(), certificates, key)?;
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = configured;
         Ok(())
     }
 
+    /// Whether the certificate is one for `name`.
+    pub(crate) fn names(&self, name: &ServerName<'_>) -> bool {
+        let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
+        ParsedCertificate::try_from(&current.certificate)
+            .is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
+    }
+
     /// The server's side of a handshake, which may take until `deadline`.
     pub(crate) async fn accept(&self, stream: TcpStream, deadline: Duration) -> io::Result<TlsStream<TcpStream>> {
-        let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner));
+        let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner).config);
         let handshake = TlsAcceptor::from(current).accept(stream);
         timeout(deadline, handshake).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
@@ -117,20 +132,21 @@ fn configured(
     clients: Option<Arc<dyn ClientCertVerifier>>,
     certificates: &[u8],
     key: &[u8],
-) -> Result<ServerConfig, TlsError> {
+) -> Result<Configured, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
     // What the parser has to say of a key may hold parts of it.
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
+    let certificate = chain[0].clone();
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13, &TLS12])?;
     let builder = match clients {
         Some(verifier) => builder.with_client_cert_verifier(verifier),
         None => builder.with_no_client_auth(),
     };
-    let mut configured = builder.with_single_cert(chain, key)?;
-    configured.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(configured)
+    let mut config = builder.with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Configured { config: Arc::new(config), certificate })
 }
 
 impl fmt::Debug for Tls {

@@ -103,6 +103,11 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = value::network)]
     pub(crate) trusted_proxy: Vec<IpNet>,
 
+    /// Host name that the listeners answer to, beside IP addresses, localhost and the names of certificate and public URL;
+    /// repeatable [default: none]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = value::host_name)]
+    pub(crate) allowed_host: Vec<String>,
+
     /// Login attempts per second allowed per network (IPv4 /24, IPv6 /48); 0 means no limit
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = value::whole(0, MAX_RATE))]
     pub(crate) login_rate: u32,

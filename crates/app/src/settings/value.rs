@@ -27,6 +27,14 @@ pub(super) fn network(text: &str) -> Result<IpNet, String> {
         .map_err(|_| "must be a network such as 10.0.0.0/8, or one IP address".to_owned())
 }
 
+/// The name of a host.
+pub(super) fn host_name(text: &str) -> Result<String, String> {
+    match Host::parse(text) {
+        Ok(Host::Domain(name)) => Ok(name),
+        _ => Err("must be a host name without scheme and port, such as vault.example.com".to_owned()),
+    }
+}
+
 /// A whole number from `least` to `most`.
 pub(super) fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where

@@ -4,7 +4,7 @@ use super::Inner;
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::problem_response::ProblemResponse;
-use crate::{answer, content, query, wire};
+use crate::{answer, query, wire};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
@@ -16,7 +16,6 @@ use vault_core::usecase::LogInRequest;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
     query::none(call.query())?;
-    content::check(call.headers())?;
     let accounts = api.parts.accounts.clone();
     let mut request = parse(&body.read().await?, accounts.max_ttl(), call.network(&api.trusted_proxies))?;
     let client = call.headers().get(header::USER_AGENT).and_then(|value| value.to_str().ok());

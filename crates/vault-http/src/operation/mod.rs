@@ -48,6 +48,7 @@ use crate::body::Incoming;
 use crate::call::Call;
 use crate::concurrency::{ConcurrencyLimit, Permit};
 use crate::console::Console;
+use crate::content;
 use crate::exchange::Api;
 use crate::forwarded::UntrustedProxy;
 use crate::limiter::{Limiter, limited_network};
@@ -61,17 +62,22 @@ use crate::settings::{BasePath, ServerSettings};
 use crate::throttle::Throttle;
 use crate::trace;
 use actix_web::HttpResponse;
-use actix_web::http::{StatusCode, header};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderName};
 use bytes::Bytes;
 use ipnet::IpNet;
 use std::future::Future;
 use std::sync::Arc;
 use tokio::runtime::Handle;
+use vault_api::ProblemCode;
 use vault_core::credential::DataPolicy;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
+
+/// What a browser says of the page that sends a request (W3C Fetch Metadata).
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The public listener's operations.
 #[derive(Clone)]
@@ -206,8 +212,17 @@ impl Inner {
         }
     }
 
-    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often.
+    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often. What a page of
+    /// another site can have a browser send is refused first, so that it does not count: a form, whose body is not JSON, and
+    /// what the browser says of its own accord to come from another site.
     fn limit(&self, call: &Call<'_>) -> Result<(), ProblemResponse> {
+        if call.operation.is_open() {
+            content::check(call.headers())?;
+            if call.headers().get(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site") {
+                let detail = "A page of another site may not send this. Use the console or a client of this server.";
+                return Err(ProblemResponse::new(ProblemCode::CrossSite, detail));
+            }
+        }
         match &self.limiter {
             Some(limiter) if call.operation.is_open() => {
                 let network = limited_network(call.network(&self.trusted_proxies));

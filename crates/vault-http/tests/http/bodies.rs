@@ -13,7 +13,7 @@ fn chunks_make_one_body_and_the_connection_goes_on() {
     let body = s3("a", "b");
     let mut wire = world.wire();
     for _ in 0..2 {
-        wire.send(format!("PATCH /v1/organization-vault HTTP/1.1\r\nHost: v\r\n{JSON}\r\n{token}\r\nTransfer-Encoding: chunked\r\n\r\n"));
+        wire.send(format!("PATCH /v1/organization-vault HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\n{token}\r\nTransfer-Encoding: chunked\r\n\r\n"));
         for byte in body.bytes() {
             wire.send(format!("1\r\n{}\r\n", char::from(byte)));
         }
@@ -78,14 +78,14 @@ fn a_smuggled_request_is_not_seen() {
     let world = World::start();
     let mut wire = world.wire();
     wire.send(concat!(
-        "POST /v1/login HTTP/1.1\r\nHost: v\r\nContent-Type: application/json\r\nContent-Length: 4\r\n",
-        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: v\r\n\r\n"
+        "POST /v1/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 4\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
     ));
     let response = wire.receive();
     assert_eq!(response.status, 400);
     assert!(wire.is_closed());
     let mut wire = world.wire();
-    wire.send("POST /v1/login HTTP/1.1\r\nHost: v\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\n{}GET /livez HTTP/1.1\r\nHost: v\r\n\r\n");
+    wire.send("POST /v1/login HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\n{}GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_problem(&wire.receive(), 400, "malformed-request", "an upgrade with a body");
     assert!(wire.is_closed());
 }

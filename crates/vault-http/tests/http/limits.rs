@@ -47,12 +47,27 @@ fn a_proxy_that_is_not_trusted_is_warned_of() {
 }
 
 #[test]
+fn what_a_page_of_another_site_sends_does_not_count() {
+    let world = world("10.0.0.0/8");
+    for _ in 0..MANY {
+        for form in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"] {
+            let response = world.send("POST /v1/login", &[&format!("Content-Type: {form}")], "{}");
+            assert_problem(&response, 415, "unsupported-media-type", form);
+        }
+        let response = world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: cross-site"], "{}");
+        assert_problem(&response, 403, "cross-site", "with the permission of a browser that has a flaw");
+    }
+    assert_eq!(world.send("POST /v1/login", &[JSON, "Sec-Fetch-Site: same-origin"], "{}").status, 400);
+}
+
+#[test]
 fn the_refusal_comes_before_the_body() {
     let world = world("10.0.0.0/8");
     let body = "Content-Length: 1000";
     let refused = (0..MANY).find_map(|_| {
+        statuses(&world); // uses up what the network may send
         let mut wire = world.wire();
-        wire.send(request("POST /v1/login", &["Content-Type: text/plain", "Expect: 100-continue", body], ""));
+        wire.send(request("POST /v1/login", &[JSON, "Expect: 100-continue", body], ""));
         let response = wire.receive();
         (response.status == 429).then_some((wire, response))
     });

@@ -166,7 +166,14 @@ fn answered(status: u16, answer: &Answer, generator: &mut SchemaGenerator) -> Va
 fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCode>> {
     use ProblemCode as P;
     // Of every request: its head, and a body that is too large or does not come.
-    let mut codes = vec![P::MalformedRequest, P::AddressTooLong, P::HeadersTooLarge, P::InternalError, P::Unavailable];
+    let mut codes = vec![
+        P::MalformedRequest,
+        P::AddressTooLong,
+        P::MisdirectedRequest,
+        P::HeadersTooLarge,
+        P::InternalError,
+        P::Unavailable,
+    ];
     codes.extend([P::RequestTimeout, P::TooLarge, P::PreconditionFailed]);
     codes.extend_from_slice(operation.problems);
     match operation.caller {
@@ -175,7 +182,7 @@ fn problems(operation: &Operation, route: &Route) -> BTreeMap<u16, Vec<ProblemCo
         Caller::Editor | Caller::Admin => codes.extend([P::InvalidToken, P::InsufficientRole]),
     }
     if route.is_open {
-        codes.push(P::TooManyRequests);
+        codes.extend([P::CrossSite, P::TooManyRequests]);
     }
     if operation.request.is_some() {
         codes.extend([P::UnsupportedMediaType, P::RefusedValue]);

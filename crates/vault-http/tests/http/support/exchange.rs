@@ -157,7 +157,7 @@ fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
 /// A request: method and target, header lines, body (with its length announced, unless it is empty).
 pub(crate) fn request(line: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<u8> {
     let body = body.as_ref();
-    let mut text = format!("{line} HTTP/1.1\r\nHost: vault\r\n");
+    let mut text = format!("{line} HTTP/1.1\r\nHost: localhost\r\n");
     for header in headers {
         text.push_str(header);
         text.push_str("\r\n");

@@ -63,7 +63,7 @@ pub(crate) fn assert_problem(response: &Response, status: u16, code: &str, what:
     assert!(!problem.title.is_empty() && !problem.detail.is_empty(), "{what}");
     assert_eq!(Some(&*problem.request_id), response.header("x-request-id"), "{what}");
     let challenge = response.header("www-authenticate");
-    let challenges = matches!(status, 401 | 403) && code != "frozen";
+    let challenges = matches!(status, 401 | 403) && !matches!(code, "frozen" | "cross-site");
     assert_eq!(challenge.is_some(), challenges, "challenge of {what}");
     assert_eq!(response.header("retry-after").is_some(), matches!(status, 429 | 503), "retry-after of {what}");
     problem
