@@ -147,6 +147,8 @@ impl Listeners {
             data_policy: DataPolicy { allow_http_links: settings.server.allow_http_links },
             activation_url: settings.server.activation_url(),
             rate: settings.server.login_rate(),
+            requests_per_account: settings.server.account_requests,
+            requests_per_organization: settings.server.organization_requests,
         })
     }
 

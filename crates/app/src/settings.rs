@@ -31,6 +31,7 @@ use vault_http::{BasePath, Rate};
 
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
+const MAX_REQUESTS: usize = 1_000_000;
 
 /// Settings, checked. Paths are absolute.
 pub(crate) struct Settings {

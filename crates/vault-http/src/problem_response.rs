@@ -208,6 +208,13 @@ impl ProblemResponse {
         Self::waiting("Too many storage requests in progress. Retry later.", RETRY_AFTER)
     }
 
+    /// 429 for an account or an organization with too many requests in progress.
+    pub(crate) fn too_many_under_way() -> Self {
+        const RETRY_AFTER: u32 = 1; // most requests take milliseconds
+        let detail = "Your account or organization has too many requests in progress. Wait for their answers.";
+        Self::waiting(detail, RETRY_AFTER)
+    }
+
     fn waiting(detail: &'static str, retry_after: u32) -> Self {
         Self::new(ProblemCode::TooManyRequests, detail).retried_after(retry_after)
     }

@@ -29,6 +29,10 @@ pub struct ServerSettings {
     pub activation_url: Option<String>,
     /// How often one network, an IPv4 /24 or an IPv6 /48, may send logins and enrolments; without limit if `None`.
     pub rate: Option<Rate>,
+    /// The most requests of one account in progress at once.
+    pub requests_per_account: usize,
+    /// The most requests of one organization in progress at once.
+    pub requests_per_organization: usize,
 }
 
 /// How often something may be asked for.

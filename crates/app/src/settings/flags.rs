@@ -3,10 +3,10 @@
 //! The environment variable and the key of the TOML file follow from the flag's name: `--max-ttl`, `ORGVAULT_MAX_TTL`,
 //! `max-ttl`. The table in `docs/OPERATIONS.md` is made from these declarations, and a test compares them.
 
-use super::MAX_RATE;
 use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
 use super::value::{self, PublicUrl};
+use super::{MAX_RATE, MAX_REQUESTS};
 use crate::audit::SinkPlace;
 use crate::traces::Collector;
 use clap::{Args, ValueEnum};
@@ -115,6 +115,14 @@ pub(crate) struct ServerSettings {
     /// Login attempts allowed at once per network
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = value::whole(1, MAX_RATE))]
     pub(crate) login_burst: u32,
+
+    /// Requests of one account in progress at once; more get 429
+    #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value::whole(1, MAX_REQUESTS))]
+    pub(crate) account_requests: usize,
+
+    /// Requests of one organization in progress at once; more get 429
+    #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = value::whole(1, MAX_REQUESTS))]
+    pub(crate) organization_requests: usize,
 
     /// Maximum lifetime of an access token: 60 seconds to 24 hours
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = value::seconds(Ttl::MIN, Ttl::MAX))]

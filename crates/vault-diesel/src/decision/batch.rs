@@ -84,13 +84,16 @@ pub(crate) async fn authorize_each<A: Sync>(
     Ok(commands.iter().map(find).collect())
 }
 
+/// The answer to each command, and the commands that are done.
+type Answered<'a, A, T> = (Vec<Result<Answer<T>, Failure>>, Vec<&'a Command<A>>);
+
 /// Puts the outcomes of the commands whose principals may act among those of all. The answer to each, and the commands that
 /// are done.
 pub(crate) fn answer_each<A, T>(
     commands: &[Command<A>],
     authorized: Vec<Result<bool, Failure>>,
     outcomes: Vec<Outcome<T>>,
-) -> (Vec<Result<Answer<T>, Failure>>, Vec<&Command<A>>) {
+) -> Answered<'_, A, T> {
     let mut outcomes = outcomes.into_iter();
     let mut done = Vec::with_capacity(commands.len());
     let mut answer = |(command, authorized): (_, Result<bool, Failure>)| {

@@ -46,7 +46,7 @@ use crate::answer;
 use crate::authorization::bearer_token;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::concurrency::{ConcurrencyLimit, Permit};
+use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::console::Console;
 use crate::content;
 use crate::exchange::Api;
@@ -71,7 +71,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_api::ProblemCode;
 use vault_core::credential::DataPolicy;
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::id::{AccountId, CredentialId, OrganizationId};
 use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
@@ -93,6 +93,8 @@ struct Inner {
     limiter: Option<Limiter<Network>>,
     throttle: Throttle,
     verifying: ConcurrencyLimit<OrganizationId>,
+    accounts: ConcurrencyLimit<AccountId>,
+    organizations: ConcurrencyLimit<OrganizationId>,
     openapi: Bytes,
     parts: ServerParts,
 }
@@ -108,7 +110,9 @@ impl PublicApi {
             untrusted_proxy: UntrustedProxy::default(),
             limiter: settings.rate.map(Limiter::new),
             throttle: Throttle::default(),
-            verifying: ConcurrencyLimit::default(),
+            verifying: ConcurrencyLimit::new(STORAGE_REQUESTS),
+            accounts: ConcurrencyLimit::new(settings.requests_per_account),
+            organizations: ConcurrencyLimit::new(settings.requests_per_organization),
             openapi: openapi::document(&settings.base_path),
             parts,
         }))
@@ -232,10 +236,17 @@ impl Inner {
         }
     }
 
-    /// The holder of the request's token.
+    /// The holder of the request's token, for whom the request is counted.
     fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, ProblemResponse> {
         let token = bearer_token(call.headers())?;
-        self.parts.accounts.authenticate(token).map_err(ProblemResponse::from)
+        let session = self.parts.accounts.authenticate(token).map_err(ProblemResponse::from)?;
+        if !origin::is_counted() {
+            let account = self.accounts.acquire(session.account);
+            let organization = self.organizations.acquire(session.organization);
+            let permits = account.zip(organization).ok_or_else(ProblemResponse::too_many_under_way)?;
+            origin::count(permits);
+        }
+        Ok(session)
     }
 
     /// The holder of the request's token, whose role permits `action`.

@@ -2,6 +2,10 @@
 
 use crate::support::{World, WorldBuilder, assert_problem, logged, request};
 use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use vault_core::port::{ListedRows, MockCredentialStore};
 use vault_core::role::Role;
 use vault_http::Rate;
 
@@ -93,4 +97,40 @@ fn what_needs_a_token_is_not_limited() {
 fn without_a_rate_nothing_is_open() {
     let world = World::start();
     assert_eq!(statuses(&world), [400; MANY]);
+}
+
+#[test]
+fn an_account_and_an_organization_have_so_many_requests_under_way() {
+    // The bounds, and who is refused while one request is under way: its account, a colleague, another organization.
+    for ((account, organization), refused) in [((1, 2), [true, false, false]), ((2, 1), [true, true, false])] {
+        let ((begun, begins), (release, released)) = (channel(), channel::<()>());
+        let released = Mutex::new(released);
+        let mut credentials = MockCredentialStore::new();
+        credentials.expect_list_credentials().returning(move |_| {
+            begun.send(()).unwrap();
+            released.lock().unwrap().recv().unwrap();
+            Ok(ListedRows { rows: Vec::new(), searched_to: None })
+        });
+        let bounds = move |settings: &mut vault_http::ServerSettings| {
+            (settings.requests_per_account, settings.requests_per_organization) = (account, organization);
+        };
+        let world = WorldBuilder::default().credentials(credentials).settings(bounds).start();
+        let others = [world.token(Role::Viewer), world.token_in("Other", Role::Viewer)];
+        let token = world.token(Role::Viewer);
+        let list = || request("GET /v1/organization-vault", &[&token], "");
+        let mut wire = world.wire();
+        wire.send(list());
+        begins.recv_timeout(Duration::from_secs(60)).expect("it is carried out");
+        // A client that goes away ends nothing: its request counts until it is carried out.
+        drop(wire);
+        for (token, refused) in [&token, &others[0], &others[1]].into_iter().zip(refused) {
+            let response = world.send("GET /v1/account", &[token], "");
+            match refused {
+                true => drop(assert_problem(&response, 429, "too-many-requests", token)),
+                false => assert_eq!(response.status, 200, "{token}"),
+            }
+        }
+        release.send(()).unwrap();
+        while world.send("GET /v1/account", &[&token], "").status == 429 {}
+    }
 }

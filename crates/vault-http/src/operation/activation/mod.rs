@@ -12,7 +12,7 @@ use crate::activation::ActivationParts;
 use crate::authorization::integration_token;
 use crate::body::Incoming;
 use crate::call::Call;
-use crate::concurrency::{ConcurrencyLimit, Permit};
+use crate::concurrency::{ConcurrencyLimit, Permit, STORAGE_REQUESTS};
 use crate::exchange::Api;
 use crate::limiter::Limiter;
 use crate::origin;
@@ -43,7 +43,13 @@ impl ActivationApi {
         let limiter = settings.rate.map(Limiter::new);
         let base = settings.base_path.clone();
         let trusted_proxies = settings.listener.trusted_proxies.clone();
-        Self(Arc::new(Inner { base, trusted_proxies, limiter, outside: ConcurrencyLimit::default(), parts }))
+        Self(Arc::new(Inner {
+            base,
+            trusted_proxies,
+            limiter,
+            outside: ConcurrencyLimit::new(STORAGE_REQUESTS),
+            parts,
+        }))
     }
 }
 

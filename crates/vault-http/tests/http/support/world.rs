@@ -127,6 +127,8 @@ impl WorldBuilder {
             data_policy: Default::default(),
             activation_url: None,
             rate: None,
+            requests_per_account: 256,
+            requests_per_organization: 1_024,
         };
         settings.listener.workers = std::num::NonZeroUsize::new(1);
         if let Some(change) = self.settings {
