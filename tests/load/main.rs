@@ -134,13 +134,14 @@ fn measure_all(
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
     let ground = Ground { options, vault, server: &server, references, cluster };
-    let subjects: [(Subject, &str, Measurement); 12] = [
+    let subjects: [(Subject, &str, Measurement); 13] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),
         (Subject::Deletes, "deletes", measure::deletes),
         (Subject::Life, "replacements and labels", measure::life),
         (Subject::Activations, "activations", measure::activations),
         (Subject::Tenants, "many organizations", measure::tenants),
+        (Subject::Fairness, "a flood of lists", measure::fairness),
         (Subject::Rotation, "a key rotation", measure::rotation),
         (Subject::Commands, "commands", measure::commands),
         (Subject::Console, "the console", measure::console),

@@ -60,6 +60,8 @@ pub(crate) enum Subject {
     Activations,
     /// Saving in many organizations at once, and beside an organization whose saves are all refused
     Tenants,
+    /// A reader of one organization, beside another organization's flood of lists
+    Fairness,
     /// Replacing the key of an organization
     Rotation,
     /// Logging in

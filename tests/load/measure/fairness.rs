@@ -1,0 +1,81 @@
+//! A reader of one organization, while another organization floods the server with its largest lists.
+
+use super::lists::FirstPage;
+use super::saves::fill;
+use super::{Ground, judge};
+use crate::account::Organization;
+use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::report::{Bound, Rate, Report};
+use crate::{Result, request};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Rows of the reader's list.
+const FEW: u64 = 10;
+/// Rows of a list of the flood: the most that one page has.
+const MANY: u64 = 1_000;
+/// How many connections flood.
+const FLOODS: [usize; 3] = [16, 200, 1_500];
+
+/// The largest page, again and again. What is turned away is asked again at once.
+struct Flood(Vec<u8>);
+
+impl Workload for Flood {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        request.extend_from_slice(&self.0);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        match judge(answer, 200) {
+            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
+            verdict => verdict,
+        }
+    }
+}
+
+/// Measures one reader alone, then beside each flood.
+pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let address = ground.server.address;
+    let reading = Organization::create(ground.vault, ground.server, "Reader")?;
+    let flooding = Organization::create(ground.vault, ground.server, "Flood")?;
+    fill(ground, &reading, FEW, Duration::from_secs(10), false)?;
+    fill(ground, &flooding, MANY, Duration::from_secs(30), false)?;
+    ground.analyse();
+    let reader = || run(&ground.round(1), &mut FirstPage::new(address, &reading.token, FEW)?);
+    let mut alone = Sample::empty()?;
+    for _ in 0..ground.options.rounds {
+        alone.add(reader()?)?;
+    }
+    let bound = |name| Bound::new(name, alone.rate());
+    let mut rates = Vec::new();
+    for connections in FLOODS {
+        let target = format!("/v1/organization-vault?limit={MANY}");
+        let mut flood = Flood(request::list_at(address, &flooding.token, &target));
+        let mut sample = Sample::empty()?;
+        for _ in 0..ground.options.rounds {
+            let plan = ground.round(connections);
+            let read: Result<Sample> = thread::scope(|scope| {
+                // Its error crosses threads as text.
+                let flood = scope.spawn(|| run(&plan, &mut flood).map_err(|error| error.to_string()));
+                thread::sleep(Duration::from_millis(200));
+                let sample = reader()?;
+                flood.join().map_err(|_| "the flood panicked")??;
+                Ok(sample)
+            });
+            sample.add(read?)?;
+        }
+        let what = format!("list {FEW} beside {connections} connections of another organization that list {MANY}");
+        let references = vec![bound("alone")];
+        rates.push(Rate { what, connections: 1, sample, references, target: None });
+    }
+    report.rate(Rate {
+        what: format!("list {FEW} alone"),
+        connections: 1,
+        sample: alone,
+        references: Vec::new(),
+        target: None,
+    });
+    rates.into_iter().for_each(|rate| report.rate(rate));
+    Ok(())
+}
