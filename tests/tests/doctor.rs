@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use vault_tests::process::Server;
+use vault_tests::samples::small;
 use vault_tests::{Database, Vault};
 
 vault_tests::on_both_databases!(a_sound_vault_passes, an_unsound_one_is_told_with_the_remedy);
@@ -64,4 +65,26 @@ fn a_server_that_requires_an_encrypted_disk_starts_on_no_other() {
     let refused = Server::fail(vault.command(&["serve", "--require-disk-encryption"]));
     assert_eq!(refused.status, Some(1));
     assert!(refused.stderr.contains("cannot be seen from here"), "{}", refused.stderr);
+}
+
+/// Bits that flip on the disk, wherever in the file.
+#[test]
+fn flipped_bits_of_the_database_file_are_found() {
+    let mut vault = Vault::start(Database::Sqlite);
+    let admin = vault.admin_session();
+    (0..40).for_each(|number| drop(admin.save(&small("imports", number))));
+    vault.stop();
+    let file = vault.data_dir().join("orgvault.db");
+    let sound = std::fs::read(&file).unwrap();
+    assert_eq!(vault.run(&["doctor", "--deep", "--json"]).status, Some(0));
+    for place in (1..=12).map(|part| sound.len() * part / 13) {
+        let mut flipped = sound.clone();
+        flipped[place] ^= 1;
+        std::fs::write(&file, flipped).unwrap();
+        let run = vault.run(&["doctor", "--deep", "--json"]);
+        assert_eq!(run.status, Some(1), "byte {place}: {}", run.stdout);
+        let (checks, _) = report(&run.stdout);
+        let is_told = checks.get("pages").is_some_and(|result| result == "failed") || checks["vault"] == "failed";
+        assert!(is_told, "byte {place}: {}", run.stdout);
+    }
 }

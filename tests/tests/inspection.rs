@@ -31,7 +31,7 @@ fn finds(vault: &Vault, id: &str, flawed: &str) {
 }
 
 /// Saves, replaces, stages, promotes, describes, shows and deletes; invites, enrols, changes; makes, rotates and disables.
-fn live(vault: &Vault, admin: &Session) -> (Account, String) {
+pub(crate) fn live(vault: &Vault, admin: &Session) -> (Account, String) {
     let kept = admin.save(&small("imports", 1));
     admin.replace(&kept, &small("imports", 2), false).expect(201);
     admin.replace(&kept, &small("imports", 3), true).expect(201);

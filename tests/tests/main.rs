@@ -41,6 +41,7 @@ mod dry_run;
 mod faults;
 mod first_run;
 mod inspection;
+mod inspection_columns;
 mod instance_rotation;
 mod logs;
 mod main_job;

@@ -48,6 +48,6 @@ pub use ports::{Store, StorePorts};
 pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
 pub use sqlite::{
     CopyError, FileContent, LockError, LockFileFlaw, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
-    SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, copy_file, replay,
+    SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,
 };
 pub use transfer::{CopiedTable, Progress, Step, Transfer, TransferError, Transferred};

@@ -14,7 +14,7 @@ use vault_core::port::{
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
-use vault_diesel::{Migration, ServerLock, Store, StoreLoad, StorePorts};
+use vault_diesel::{CopyError, Migration, ServerLock, SqliteKey, Store, StoreLoad, StorePorts, check_pages};
 
 /// How long entries are sealed when a vault is closed, in milliseconds.
 const SEAL_LAST: i64 = 2_000;
@@ -164,6 +164,26 @@ impl OpenVault {
             made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
         }
         Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint, keyring: self.anchors.keyring() })?)
+    }
+
+    /// How often the database was restored, as it says itself.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn restore_epoch(&self) -> Result<u64, StoreError> {
+        self.ports.store.operator.restore_epoch().await
+    }
+
+    /// What is wrong with pages of the embedded database file, in words, while it is used. `None`: PostgreSQL looks after its
+    /// own.
+    ///
+    /// # Errors
+    /// The file does not open.
+    pub async fn check_pages(&self) -> Result<Option<Vec<String>>, CopyError> {
+        let (Some(file), Some(key)) = (self.file.clone(), &self.database_key) else { return Ok(None) };
+        let key = SqliteKey::from_bytes(key.expose_bytes()); // handed to the database
+        let checking = tokio::task::spawn_blocking(move || check_pages(&file, key)).await;
+        checking.unwrap_or_else(|_| Ok(Vec::new())).map(Some) // the runtime ends
     }
 
     /// What the anchor in the file `path` knows. `None`: there is no such file.

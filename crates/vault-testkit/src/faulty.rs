@@ -213,6 +213,8 @@ ports! {
         instance_row(part: InstancePart, place: InstancePlace) -> Option<InstanceRow>;
         credential_places(after: Option<StoredPlace>, limit: usize) -> Vec<StoredPlace>;
         whole_credential(organization: OrganizationId, id: CredentialId) -> Option<WholeCredential>;
+        missing_look_ups(part: InstancePart, place: InstancePlace, expected: Vec<LookUp>) -> Vec<&'static str>;
+        version_places(after: Option<StoredPlace>, limit: usize) -> Vec<(StoredPlace, bool)>;
         closures(organization: OrganizationId) -> Option<ClosedState>;
         recorded_states(query: RecordedStates) -> Vec<AuditEntry>;
     }

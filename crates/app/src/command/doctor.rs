@@ -91,6 +91,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             checks.push(audit_sink(&vault).await);
             if let Some(opener) = opener {
                 let found = findings.insert(Vec::new());
+                checks.extend(deep::pages(&vault, found).await);
                 checks.push(deep::audit(settings, &vault, found).await?);
                 checks.push(deep::rows(&vault, opener, found).await?);
             }

@@ -46,6 +46,23 @@ pub struct RecordedStates {
 /// Where a row is, as it is stored: the id of its organization, and its own. Neither need be an id, if the row is damaged.
 pub type StoredPlace = (String, String);
 
+/// What a row is looked up by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookUp {
+    /// The address of an account or an invitation.
+    Address(Digest),
+    /// The enrolment code of an invitation.
+    EnrolmentCode(Digest),
+    /// A token of an integration.
+    Token(Digest),
+    /// The name of an integration, as it is unique.
+    Name(String),
+    /// The name of an organization, as its row has it.
+    OwnName,
+    /// The account of a seed, or the invitation of a draft.
+    Owner,
+}
+
 /// Reads rows by their place.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
@@ -71,6 +88,21 @@ pub trait Inspection: Send + Sync {
         organization: OrganizationId,
         id: CredentialId,
     ) -> Result<Option<WholeCredential>, StoreError>;
+
+    /// Through which tables the row at a place is not found by what it is looked up by.
+    async fn missing_look_ups(
+        &self,
+        part: InstancePart,
+        place: InstancePlace,
+        expected: Vec<LookUp>,
+    ) -> Result<Vec<&'static str>, StoreError>;
+
+    /// The places of credentials that have versions beside the current one, in their order, and whether each is there.
+    async fn version_places(
+        &self,
+        after: Option<StoredPlace>,
+        limit: usize,
+    ) -> Result<Vec<(StoredPlace, bool)>, StoreError>;
 
     /// What of an organization is closed.
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError>;

@@ -1,6 +1,8 @@
 //! Inspect all stored rows: whether they can be decrypted where they are, whether rows that grant rights fit their codes, and
 //! whether a row was put back in an earlier state.
 
+mod look_ups;
+
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
 use crate::error::Error;
@@ -66,6 +68,13 @@ pub enum Flaw {
         /// The entry's id.
         entry: String,
     },
+    /// What it is looked up by does not lead to it.
+    LookUp {
+        /// The table that should.
+        table: &'static str,
+    },
+    /// It is not the version of a credential.
+    NoCredential,
     /// An entry about it does not fit its code.
     Entry {
         /// The entry's id.
@@ -87,6 +96,12 @@ impl fmt::Display for RowFinding {
             }
             Flaw::Removed { entry } => {
                 write!(f, "was removed, as audit entry {entry} recorded, and was put back outside the service")
+            }
+            Flaw::LookUp { table } => {
+                write!(f, "is not found where it is looked up: table {table} does not lead to it")
+            }
+            Flaw::NoCredential => {
+                f.write_str("is the version of no credential: it was moved or left outside the service")
             }
             Flaw::Entry { entry } => write!(f, "has an audit entry that was changed outside the service: {entry}"),
         }
@@ -130,6 +145,7 @@ enum Records {
 enum Way {
     Instance(usize, Option<StoredPlace>),
     Credentials(Option<StoredPlace>),
+    Versions(Option<StoredPlace>),
     End,
 }
 
@@ -210,12 +226,22 @@ impl InspectionRound {
             Way::Credentials(after) => {
                 let places = store.credential_places(after, limit).await?;
                 if places.is_empty() {
-                    self.way = Way::End;
+                    self.way = Way::Versions(None);
                 }
                 for stored in places {
                     let place = ids(&stored).map(|(organization, id)| InspectedRow::Credential(organization, id));
                     self.look(place.ok_or((RecordedRow::Credential.table(), &stored)), report).await?;
                     self.way = Way::Credentials(Some(stored));
+                }
+            }
+            Way::Versions(after) => {
+                // What is stored beside a credential was looked at with it.
+                let places = store.version_places(after, limit).await?;
+                self.way = places.last().map_or(Way::End, |(last, _)| Way::Versions(Some(last.clone())));
+                for ((_, id), has_credential) in places {
+                    if !has_credential {
+                        self.find(RowFinding { table: "credential_versions", id, flaw: Flaw::NoCredential }, report);
+                    }
                 }
             }
             Way::End => return Ok(false),
@@ -244,10 +270,14 @@ impl InspectionRound {
         self.rows += 1;
         self.unrecorded += u64::from(seen.unrecorded);
         for finding in seen.findings {
-            self.inspector.environment.emit(Event::IntegrityFailure { table: finding.table, id: finding.id.clone() });
-            report(finding);
+            self.find(finding, report);
         }
         Ok(())
+    }
+
+    fn find(&self, finding: RowFinding, report: &mut (dyn FnMut(RowFinding) + Send)) {
+        self.inspector.environment.emit(Event::IntegrityFailure { table: finding.table, id: finding.id.clone() });
+        report(finding);
     }
 }
 
@@ -349,16 +379,21 @@ impl Inspector {
                 let state = stored.integration.recorded(digester);
                 (stored.is_sound(digester), subject, RecordedRow::Integration, state)
             }
-            InstanceRow::Organization { .. } => return self.look_at_closures(organization, seen).await,
+            InstanceRow::Organization { .. } => {
+                self.look_for(row, seen).await?;
+                return self.look_at_closures(organization, seen).await;
+            }
             InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
-                return Ok(());
+                return self.look_for(row, seen).await;
             }
         };
         if !is_sound {
             seen.find(kind.table(), id, Flaw::Code);
             return Ok(());
         }
-        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state }, seen).await
+        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state }, seen).await?;
+        // A row that was put back is looked up by what was removed with it.
+        if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
     }
 
     async fn look_at_closures(&self, organization: OrganizationId, seen: &mut Seen) -> Result<(), Error> {
@@ -421,6 +456,14 @@ impl Inspector {
         if !current.is_sound(digester, organization) {
             // What opens or not in a row that says something else follows from that.
             seen.find(TABLE, id, Flaw::Code);
+            return Ok(());
+        }
+        let numbers: BTreeSet<_> = whole.versions.others.iter().map(|version| version.number).collect();
+        if numbers.contains(&current.version)
+            || numbers.into_iter().chain([current.version]).any(|number| number > whole.versions.highest)
+            || current.staged.is_some_and(|staged| whole.versions.others.iter().all(|other| other.number != staged))
+        {
+            seen.find(TABLE, id, Flaw::Unreadable("its versions are not those that it has"));
             return Ok(());
         }
         let at = |version| CredentialContext { organization, credential: id, version };

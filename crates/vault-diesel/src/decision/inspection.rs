@@ -3,19 +3,21 @@
 use super::audit;
 use super::backend::{Connection, RunQuery, Store};
 use super::credential::{checks, labels, versions};
+use super::look_ups;
 use super::organization::instance_rotation;
 use crate::failure::Failure;
-use crate::schema::{credentials, frozen_namespaces, organizations};
+use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
 use crate::stored::{Read, ToIdText as _};
 use async_trait::async_trait;
+use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ClosedState, Find, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
-    WholeCredential,
+    ClosedState, Find, Inspection, InstancePart, InstancePlace, InstanceRow, LookUp, RecordedStates, StoreError,
+    StoredPlace, WholeCredential,
 };
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
@@ -60,6 +62,29 @@ impl Inspection for Store {
         self.read((organization, id), |connection, place| Box::pin(whole(connection, *place))).await
     }
 
+    async fn missing_look_ups(
+        &self,
+        part: InstancePart,
+        place: InstancePlace,
+        expected: Vec<LookUp>,
+    ) -> Result<Vec<&'static str>, StoreError> {
+        self.read((part, place, expected), |connection, (part, place, expected)| {
+            Box::pin(look_ups::missing(connection, *part, *place, expected))
+        })
+        .await
+    }
+
+    async fn version_places(
+        &self,
+        after: Option<StoredPlace>,
+        limit: usize,
+    ) -> Result<Vec<(StoredPlace, bool)>, StoreError> {
+        self.read((after.unwrap_or_default(), limit), |connection, (after, limit)| {
+            Box::pin(version_places(connection, after, *limit))
+        })
+        .await
+    }
+
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {
         self.read(organization, |connection, organization| Box::pin(closures(connection, *organization))).await
     }
@@ -81,6 +106,25 @@ async fn places(
         .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .select((credentials::organization_id, credentials::id));
     Ok(following.load(connection).await?)
+}
+
+async fn version_places(
+    connection: &mut Connection,
+    (organization, id): &StoredPlace,
+    limit: usize,
+) -> Result<Vec<(StoredPlace, bool)>, Failure> {
+    let credential = credentials::table
+        .filter(credentials::organization_id.eq(credential_versions::organization_id))
+        .filter(credentials::id.eq(credential_versions::id));
+    let following = credential_versions::table
+        .filter(credential_versions::organization_id.ge(organization.as_str()))
+        .filter(credential_versions::organization_id.gt(organization.as_str()).or(credential_versions::id.gt(id)))
+        .order((credential_versions::organization_id, credential_versions::id))
+        .limit(i64::try_from(limit).unwrap_or(i64::MAX))
+        .select(((credential_versions::organization_id, credential_versions::id), exists(credential)));
+    let mut places: Vec<(StoredPlace, bool)> = following.load(connection).await?;
+    places.dedup();
+    Ok(places)
 }
 
 async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<ClosedState>, Failure> {

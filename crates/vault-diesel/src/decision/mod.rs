@@ -18,6 +18,7 @@ mod hourly;
 mod inspection;
 mod integration;
 mod login;
+mod look_ups;
 mod maintenance;
 pub(super) mod organization;
 pub(super) mod schema_version;

@@ -20,6 +20,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
 
+/// How often pages in which something is wrong are read again.
+const PAGE_LOOKS: usize = 3;
+
 /// How many rows a table has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRows {
@@ -136,6 +139,27 @@ pub(super) fn attach(
 ) -> Result<(), SqlError> {
     let path = path.replace('\'', "''");
     connection.batch_execute(&key.quoted(&format!("ATTACH DATABASE '{path}' AS {schema} KEY ")))
+}
+
+/// What is wrong with pages of the database file `path`, as `PRAGMA cipher_integrity_check` and `integrity_check` say it. Others
+/// may write to the file meanwhile. Blocks.
+///
+/// # Errors
+/// The file does not open under the key.
+pub fn check_pages(path: &Path, key: SqliteKey) -> Result<Vec<String>, CopyError> {
+    let mut connection = establish(&Source { path: text(path)?, key, page_cache: SqliteSettings::PAGE_CACHE })?;
+    let failed = |error: SqlError| CopyError::Damaged { path: path.to_owned(), finding: error.to_string() };
+    let mut findings = Vec::new();
+    // A page that is just being written is read whole the next time.
+    for _ in 0..PAGE_LOOKS {
+        findings = sql::<Text>("PRAGMA cipher_integrity_check").load(&mut connection).map_err(failed)?;
+        let others: Vec<String> = sql::<Text>("PRAGMA integrity_check").load(&mut connection).map_err(failed)?;
+        findings.extend(others.into_iter().filter(|finding| finding != "ok"));
+        if findings.is_empty() {
+            break;
+        }
+    }
+    Ok(findings)
 }
 
 /// Checks every page and every row of the database file `path`, which nobody writes to: that each page is as it was written

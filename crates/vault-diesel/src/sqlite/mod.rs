@@ -20,7 +20,7 @@ mod writer;
 mod decision;
 
 pub(crate) use connection::{Purpose, Source, open};
-pub use copy::{CopyError, FileContent, TableRows, check_file, copy_file};
+pub use copy::{CopyError, FileContent, TableRows, check_file, check_pages, copy_file};
 pub use lock::{LockError, LockFileFlaw, ServerLock};
 pub use replay::{Replayed, SinceCredential, SinceNamed, replay};
 pub use settings::{OpenError, SqliteKey, SqliteSettings};

@@ -7,7 +7,7 @@ use vault_core::audit::AuditEntry;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, RecordedStates, StoreError, StoredPlace,
+    ClosedState, Inspection, InstancePart, InstancePlace, InstanceRow, LookUp, RecordedStates, StoreError, StoredPlace,
     TakenCredential, WholeCredential,
 };
 
@@ -71,6 +71,19 @@ impl Inspection for MemoryStore {
             let sealed = others.chain([taken(row.stored.version, &row.sealed)]).collect();
             Some(WholeCredential { versions: row.versions(), sealed, labels: row.labels.clone() })
         })
+    }
+
+    async fn missing_look_ups(
+        &self,
+        _: InstancePart,
+        _: InstancePlace,
+        _: Vec<LookUp>,
+    ) -> Result<Vec<&'static str>, StoreError> {
+        self.decide(|_| Vec::new()) // it finds rows by themselves
+    }
+
+    async fn version_places(&self, _: Option<StoredPlace>, _: usize) -> Result<Vec<(StoredPlace, bool)>, StoreError> {
+        self.decide(|_| Vec::new()) // a credential holds its versions
     }
 
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError> {

@@ -24,13 +24,38 @@ fn told(findings: &mut Vec<String>, finding: String) {
     }
 }
 
+/// Whether every page of the embedded database file is as it was written.
+pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Option<Check> {
+    let remedy = "Stop the server, check the disk, and restore the newest backup.";
+    match vault.check_pages().await {
+        Ok(None) => None,
+        Ok(Some(flaws)) if flaws.is_empty() => {
+            Some(Check::passed("pages", "every page of the database file is as it was written"))
+        }
+        Ok(Some(flaws)) => {
+            let found = format!("{} in the database file", counted(flaws.len() as u64, "finding"));
+            flaws.into_iter().for_each(|flaw| told(findings, format!("database file: {flaw}")));
+            Some(Check::other("pages", Outcome::Failed, found, remedy))
+        }
+        Err(error) => {
+            Some(Check::other("pages", Outcome::Failed, format!("the database file cannot be read: {error}"), remedy))
+        }
+    }
+}
+
 /// Whether the audit is unchanged, up to the checkpoint that the anchor knows.
 pub(super) async fn audit(
     settings: &Settings,
     vault: &OpenVault,
     findings: &mut Vec<String>,
 ) -> Result<Check, Failure> {
+    let epoch = vault.restore_epoch().await?;
     let anchor = match vault.read_anchor(&compose::anchor(settings)) {
+        Ok(Some(anchor)) if anchor.epoch != epoch => {
+            let found = "the database says that it was restored, and the anchor does not know of that".to_owned();
+            let remedy = "If you restored it: `orgvault restore --after-external`. If not, somebody changed it: stop the server.";
+            return Ok(Check::other("audit", Outcome::Failed, found, remedy));
+        }
         Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
         Err(error) => {
             let found = format!("the anchor cannot be used: {error}");

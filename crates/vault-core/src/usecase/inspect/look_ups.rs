@@ -1,0 +1,35 @@
+//! What leads to a row: addresses, codes and tokens are looked up in rows of their own. A bit that flips there locks somebody
+//! out, though nothing is wrong with the row itself.
+
+use super::{Flaw, Inspector, Seen};
+use crate::digest::DigestPurpose;
+use crate::error::Error;
+use crate::port::{InstanceRow, LookUp};
+
+impl Inspector {
+    /// Sees that everything that leads to the row does.
+    pub(super) async fn look_for(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
+        let address =
+            |email: &str| LookUp::Address(self.crypto.digester.digest(DigestPurpose::Address, &[email.as_bytes()]));
+        let expected = match row {
+            InstanceRow::Account { signed, .. } => vec![address(signed.grant.email.as_str())],
+            InstanceRow::Invitation(stored) => {
+                let invitation = &stored.invitation;
+                vec![address(invitation.grant.email.as_str()), LookUp::EnrolmentCode(invitation.code)]
+            }
+            InstanceRow::Integration(stored) => {
+                let integration = &stored.integration;
+                let tokens = [Some(integration.token), integration.previous.as_ref().map(|previous| previous.digest)];
+                let name = LookUp::Name(integration.name.uniqueness_key());
+                tokens.into_iter().flatten().map(LookUp::Token).chain([name]).collect()
+            }
+            InstanceRow::Organization { .. } => vec![LookUp::OwnName],
+            InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![LookUp::Owner],
+            InstanceRow::OrganizationKey { .. } => return Ok(()),
+        };
+        for table in self.store.missing_look_ups(row.part(), row.place(), expected).await? {
+            seen.find(row.part().table(), row.place().1, Flaw::LookUp { table });
+        }
+        Ok(())
+    }
+}
