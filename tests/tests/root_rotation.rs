@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use vault_tests::binary::Run;
 use vault_tests::database::new_postgres;
 use vault_tests::samples::small;
-use vault_tests::{Client, Database, Door, Integration, Vault, on_both_databases};
+use vault_tests::{Account, Client, Database, Door, Integration, Vault, on_both_databases};
 
 on_both_databases! {
     the_root_key_is_replaced_beside_a_running_server,
+    the_instance_key_and_at_once_the_root_key_are_replaced,
     a_root_key_is_not_replaced_by_accident,
 }
 
@@ -80,6 +81,36 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     assert_eq!((&again["result"], &again["root_key"]), (&json!("unchanged"), &status["root_key"]));
     vault.run(&["audit", "verify"]).done();
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
+}
+
+/// Both keys, one at once after the other: servers go on that have noticed neither yet, and start again.
+fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
+    let (mut vault, door) = Door::open(database);
+    let session = vault.admin_session();
+    session.save(&small("imports/nightly", 1));
+    let integration = Integration::make(&vault, "nightly", &["imports/*"]);
+    let before = activated(&integration, &door.client());
+    Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
+    let new_file = vault.scratch("new.key");
+    let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
+    session.on(&vault.client()).save(&small("imports/other", 2));
+    assert!(colleague(&vault, &new_file).log_in(&vault.client()).is_live());
+    assert_eq!(activated(&integration, &door.client()), before);
+    put_in_place(&printed);
+    vault.kill_and_restart();
+    assert!(session.on(&vault.client()).is_live());
+    assert_eq!(activated(&integration, &door.client()), before);
+    vault.stop();
+    let said = vault.run(&["doctor", "--deep"]);
+    assert!(said.stdout.contains("rows can be decrypted and match the audit"), "{said:?}");
+}
+
+/// A new account, by a command under the root key in `file`.
+fn colleague(vault: &Vault, file: &Path) -> Account {
+    let create =
+        ["account", "create", "--org", "Acme", "--email", "colleague@example.com", "--role", "viewer", "--json"];
+    let created = vault.run(&[&create[..], &["--root-key-file", text(file)]].concat()).done().json();
+    Account::new(&created, None)
 }
 
 fn a_root_key_is_not_replaced_by_accident(database: Database) {

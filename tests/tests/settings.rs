@@ -1,7 +1,8 @@
 //! Settings and wrong usage.
 
 use serde_json::json;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use vault_tests::binary::{self, Run};
 use vault_tests::process::Server;
 use vault_tests::samples::every_type;
@@ -177,4 +178,31 @@ fn a_proxy_makes_listening_beyond_loopback_possible() {
     let mut serve = vault.serve_command();
     serve.args(["--trusted-proxy", "not a network"]);
     Server::fail(serve).misused();
+}
+
+#[test]
+fn a_database_url_with_a_password_comes_from_a_file() {
+    let vault = Vault::init(Database::Postgres);
+    let url = vault.url().to_owned();
+    let with_password = match url.contains('?') {
+        true => format!("{url}&password=hunter2"),
+        false => format!("{url}?password=hunter2"),
+    };
+    let file = vault.scratch("database-url");
+    fs::write(&file, format!("{with_password}\n")).unwrap();
+    let list = |flag: &str, value: &str| {
+        let mut command = binary::command();
+        Run::of(command.arg("--data-dir").arg(vault.data_dir()).args([flag, value, "org", "list"]))
+    };
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let said = list("--database-url-file", file.to_str().unwrap()).refused().stderr;
+    assert!(said.contains("--database-url-file") && said.contains("0644"), "{said}");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let said = list("--database-url-file", file.to_str().unwrap()).done();
+    assert!(!said.stderr.contains("password"), "{}", said.stderr);
+    let said = list("--database-url", &with_password).done().stderr;
+    assert!(said.contains("--database-url-file") && !said.contains("hunter2"), "{said}");
+    fs::write(&file, "not a url with hunter2").unwrap();
+    let said = list("--database-url-file", file.to_str().unwrap()).misused().stderr;
+    assert!(said.contains("--database-url-file") && !said.contains("hunter2"), "{said}");
 }

@@ -108,6 +108,12 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     if let Some(became) = became {
         tracing::info!("{became}");
     }
+    if settings.shows_password {
+        tracing::warn!(
+            "--database-url holds a password, which every user of this machine can read in the list of processes: put the URL \
+             into a file and name it with --database-url-file, or set ORGVAULT_DATABASE_URL"
+        );
+    }
     for variable in &settings.unknown_variables {
         tracing::warn!("environment variable {variable} is not a setting and is ignored; see `orgvault help settings`");
     }

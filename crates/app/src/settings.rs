@@ -16,6 +16,7 @@ pub(crate) use value::{PublicUrl, seconds};
 use crate::audit::SinkPlace;
 use crate::failure::Failure;
 use crate::run_as::{Named, NamedFiles, RunAs};
+use crate::secret_file;
 use crate::text::{program, quoted};
 use crate::tls::TlsFiles;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -31,6 +32,8 @@ use vault_http::{BasePath, Rate};
 
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
+/// The longest database URL in a file, in bytes.
+const MAX_DATABASE_URL: usize = 8 * 1024;
 const MAX_REQUESTS: usize = 1_000_000;
 
 /// Settings, checked. Paths are absolute.
@@ -43,6 +46,9 @@ pub(crate) struct Settings {
     pub(crate) server: ServerSettings,
     /// Environment variables that look like settings and are none.
     pub(crate) unknown_variables: Vec<String>,
+    /// Whether a flag shows the password of the database to every user of the machine.
+    pub(crate) shows_password: bool,
+    database_url_file: Option<PathBuf>,
     /// Files that flags and the environment name.
     pub(crate) files: NamedFiles,
 }
@@ -95,7 +101,8 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
     }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in ["root_key_file", "tls_key_file", "audit_sink_token_file", "otlp_headers_file"] {
+    for setting in ["database_url_file", "root_key_file", "tls_key_file", "audit_sink_token_file", "otlp_headers_file"]
+    {
         secrets.extend(path(setting)?);
     }
     secrets.extend(found.get_one::<RootKeySource>("root_key_source").into_iter().flat_map(RootKeySource::secret_files));
@@ -133,9 +140,16 @@ impl Settings {
         server.check()?;
 
         let data_dir = run_as.resolved(absolute(&vault.data_dir)?);
+        let database_url_file = vault.database_url_file.as_deref().map(absolute).transpose()?;
         let known: Vec<String> = all.iter().map(variable).chain(also_known.iter().cloned()).collect();
         Ok(Self {
-            database: vault.database_url.unwrap_or_else(|| Database::sqlite(data_dir.join("orgvault.db"))),
+            shows_password: flag_shows_password(&all, flags, vault.database_url.as_ref()),
+            database: match (vault.database_url, &database_url_file) {
+                (Some(url), _) => url,
+                (None, Some(path)) => database_in(&run_as.files, path)?,
+                (None, None) => Database::sqlite(data_dir.join("orgvault.db")),
+            },
+            database_url_file,
             root_key: match (vault.root_key_source, vault.root_key_file) {
                 (Some(source), _) => source.place("--root-key-source")?,
                 (None, Some(path)) => RootKeyPlace::File(absolute(&path)?),
@@ -164,14 +178,32 @@ impl Settings {
             flags.push(self.root_key.flag());
         }
         let default = self.data_dir.join("orgvault.db");
-        if let Some(path) = self.database.file().filter(|path| *path != default) {
+        let named = self.database.file().filter(|path| self.database_url_file.is_none() && *path != default);
+        if let Some(path) = named {
             flags.push(format!("--database-url=sqlite://{}", path.display()));
         }
-        if let Some(url) = self.database.url_without_password() {
-            flags.push(format!("--database-url={url}"));
+        match (&self.database_url_file, self.database.url_without_password()) {
+            (Some(path), _) => flags.push(format!("--database-url-file={}", path.display())),
+            (None, Some(url)) => flags.push(format!("--database-url={url}")),
+            (None, None) => {}
         }
         flags
     }
+}
+
+/// The database whose URL is in the file at `path`.
+fn database_in(files: &NamedFiles, path: &Path) -> Result<Database, Failure> {
+    const FLAG: &str = "--database-url-file";
+    let text = secret_file::read(files, FLAG, path, MAX_DATABASE_URL)?;
+    let url = std::str::from_utf8(&text).map_err(|_| "is not UTF-8".to_owned());
+    let database = url.and_then(|url| url.trim_ascii().parse::<Database>().map_err(|invalid| invalid.to_string()));
+    database.map_err(|flaw| Failure::usage(format!("{FLAG}: {}: {flaw}", path.display())))
+}
+
+/// Whether the URL was given as a flag, which every user of the machine can read, and holds a password.
+fn flag_shows_password(all: &[Arg], flags: &ArgMatches, url: Option<&Database>) -> bool {
+    let is_flag = all.iter().any(|setting| setting.get_id() == "database_url" && sources::is_flag(setting, flags));
+    is_flag && url.is_some_and(|url| url.file().is_none() && url.url_without_password().is_none())
 }
 
 /// The keys that a settings file may have.

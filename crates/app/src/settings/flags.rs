@@ -61,6 +61,10 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "URL")]
     pub(super) database_url: Option<Database>,
 
+    /// File with the database URL, for a URL that holds a password (mode 0600) [default: none]
+    #[arg(long, value_name = "FILE", conflicts_with = "database_url")]
+    pub(super) database_url_file: Option<PathBuf>,
+
     /// Root key file (32 bytes, mode 0600) [default: <data-dir>/root.key]
     #[arg(long, value_name = "FILE")]
     pub(super) root_key_file: Option<PathBuf>,

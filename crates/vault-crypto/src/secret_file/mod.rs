@@ -48,8 +48,8 @@ impl SecretFile {
     }
 
     /// Its content, of at most `limit` bytes. The file must be a regular one that belongs to this process's user or to
-    /// root, with mode 0600 or less. One of root's may also be readable by a group: by one of this process's, or, if
-    /// this process is root's, by any but root's own.
+    /// root, with mode 0600 or less. One of root's may also be readable by a group of this process's, unless this process is
+    /// root's itself.
     ///
     /// # Errors
     /// The file is not to be trusted, is longer than `limit`, or cannot be read. Names the path, never the content.
@@ -89,12 +89,8 @@ fn judge(file: impl AsFd) -> Result<(), SecretFileFlaw> {
     }
     let mode = found.st_mode & 0o7777;
     // Root hands its file to a service's group (or to the service alone, by an access list, whose mask shows as the
-    // group's). Root's own commands must take that file too.
-    let handed_over = match (found.st_uid, we) {
-        (0, 0) => found.st_gid != 0,
-        (0, _) => found.st_gid == 0 || is_our_group(found.st_gid),
-        _ => false,
-    };
+    // group's). Root's own commands on the service's vault read it with the service's rights.
+    let handed_over = found.st_uid == 0 && we != 0 && (found.st_gid == 0 || is_our_group(found.st_gid));
     let refused = if handed_over { 0o037 } else { 0o077 };
     if mode & refused != 0 { Err(SecretFileFlaw::Mode(mode)) } else { Ok(()) }
 }
