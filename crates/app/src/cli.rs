@@ -2,6 +2,7 @@
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialArgs, LoginArgs, ProfileArg};
+use crate::command::trust;
 use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
 use crate::text::Moment;
@@ -46,6 +47,9 @@ Durations have units: 90s, 15m, 12h, 30d; a number alone counts seconds.";
 
 const CREATE_EXAMPLE: &str =
     "Example: orgvault integration create --org Acme --name nightly --namespace 'imports/*' --expires 90d";
+
+const ISSUER_EXAMPLE: &str = "Example: orgvault issuer add github --issuer https://token.actions.githubusercontent.com \
+                              --require-claim /repository_owner_id";
 
 const EXEC_EXAMPLE: &str = "Example: orgvault exec --namespace imports/nightly -- rclone copy orgvault:bucket/in ./in";
 
@@ -155,6 +159,9 @@ pub(crate) enum Command {
     /// Manage integrations: programs that get the credentials of their namespaces with a token
     #[command(subcommand)]
     Integration(IntegrationCommand),
+    /// Manage issuers of identity tokens: whose workloads integrations may trust in place of a token
+    #[command(subcommand)]
+    Issuer(IssuerCommand),
     /// Freeze a namespace, so that no credentials of it are issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
@@ -595,6 +602,33 @@ pub(crate) enum IntegrationCommand {
         /// [default: never]
         #[arg(long, value_name = "TIME")]
         expires: Option<Moment>,
+        /// Workload that may act for it without a token, by its identity token: JSON, or
+        /// github:OWNER/REPO[@BRANCH][,environment=NAME], gitlab:GROUP/PROJECT[@BRANCH] or
+        /// kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT; repeatable
+        #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
+        trust: Vec<serde_json::Value>,
+        /// Give it no token: only workloads that it trusts act for it
+        #[arg(long, requires = "trust")]
+        no_token: bool,
+    },
+    /// Show an integration with the audience of its identity tokens and its trusts
+    Show(NamedIntegration),
+    /// Have a workload act for an integration without a token
+    Trust {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        /// The workload: JSON, or github:OWNER/REPO[@BRANCH][,environment=NAME], gitlab:GROUP/PROJECT[@BRANCH] or
+        /// kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT
+        #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
+        trust: serde_json::Value,
+    },
+    /// End a trust of an integration: its workloads act no more
+    Distrust {
+        #[command(flatten)]
+        integration: NamedIntegration,
+        /// Id of the trust, as `orgvault integration show` prints it
+        #[arg(long, value_name = "ID")]
+        trust: String,
     },
     /// List integrations, without their tokens
     List {
@@ -621,6 +655,56 @@ pub(crate) enum IntegrationCommand {
         /// Do not ask for confirmation
         #[arg(long)]
         yes: bool,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct AddIssuer {
+    /// Name by which trusts name it
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// What its tokens have as iss, such as https://token.actions.githubusercontent.com, or spiffe://DOMAIN
+    #[arg(long, value_name = "URL")]
+    pub(crate) issuer: String,
+    /// Where its keys are [default: as its OpenID discovery says]
+    #[arg(long, value_name = "URL")]
+    pub(crate) jwks_url: Option<String>,
+    /// File with its keys (JSON Web Key Set), for an issuer that cannot be reached; they are never fetched
+    #[arg(long, value_name = "FILE", conflicts_with = "jwks_url")]
+    pub(crate) jwks_file: Option<PathBuf>,
+    /// Certificates (PEM) that vouch for it, beside those that the system trusts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Claim that every trust must say exactly, as a JSON pointer such as /repository_owner_id; repeatable. For issuers that
+    /// others share
+    #[arg(long, value_name = "POINTER")]
+    pub(crate) require_claim: Vec<String>,
+    /// Organization that may trust it; repeatable [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) org: Vec<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum IssuerCommand {
+    /// Add an issuer, with its keys
+    #[command(after_help = ISSUER_EXAMPLE)]
+    Add(AddIssuer),
+    /// List issuers
+    List,
+    /// Show an issuer: its keys, when they were fetched and the last error
+    Show {
+        /// Name of the issuer
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Remove an issuer: its tokens open nothing any more
+    Remove {
+        /// Name of the issuer
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Also remove the trusts that name it
+        #[arg(long)]
+        force: bool,
     },
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tracing::field::display;
-use tracing::info;
+use tracing::{info, warn};
 use vault_core::audit::{Actor, AuditRecord};
 use vault_core::id::AccountId;
 use vault_core::port::{Clock, Event, EventSink as _};
@@ -125,6 +125,8 @@ impl Kind {
             Event::LoginPasscodeDisabled { .. } => plain("login.passcode-disabled"),
             Event::LoginUnlocked { .. } => plain("login.unlocked"),
             Event::IntegrationRefused { refusal, .. } => because("integration.refused", refusal.as_str()),
+            Event::WorkloadRefused { refusal, .. } => because("workload.refused", refusal.as_str()),
+            Event::IssuerUnreachable { .. } => plain("issuer.unreachable"),
             Event::Recorded(record) => plain(record.action.as_str()),
             Event::IntegrityFailure { table, .. } => because("integrity.failure", table),
             Event::OrganizationKeyReplaced(_) => plain("organization.key-replaced"),
@@ -192,6 +194,11 @@ fn write_line(message: &'static str, event: &Event) {
             let (integration, network) = (integration.map(display), network.map(display));
             info!(reason = refusal.as_str(), integration, network, "{message}");
         }
+        Event::WorkloadRefused { refusal, integration, network } => {
+            let (integration, network) = (integration.map(display), network.map(display));
+            info!(reason = %refusal, integration, network, "{message}");
+        }
+        Event::IssuerUnreachable { issuer, reason } => warn!(%issuer, reason, "{message}"),
         Event::Recorded(record) => write_record(message, record),
         event => LoggedEvents.emit(event.clone()),
     }

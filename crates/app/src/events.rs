@@ -41,6 +41,10 @@ impl EventSink for ServerEvents {
             Event::IntegrationRefused { refusal, .. } => {
                 metrics::counter!("orgvault_integrations_refused_total", "reason" => refusal.as_str()).increment(1);
             }
+            Event::WorkloadRefused { refusal, .. } => {
+                metrics::counter!("orgvault_workloads_refused_total", "reason" => refusal.as_str()).increment(1);
+            }
+            Event::IssuerUnreachable { .. } => metrics::counter!("orgvault_issuer_failures_total").increment(1),
             Event::ShortFormMissed(reason) => {
                 metrics::counter!("orgvault_short_forms_missed_total", "reason" => reason.as_str()).increment(1);
             }

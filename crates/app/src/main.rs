@@ -161,6 +161,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Org(command) => command::organization::run(vault, command, output).await,
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
         Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
+        Command::Issuer(command) => command::issuer::run(vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,

@@ -5,9 +5,11 @@ use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::{CredentialVendor, Opener, StorageProbe};
+use vault_core::usecase::activations::Identity;
+use vault_crypto::JwtVerifier;
 use vault_embed::OpenVault;
 use vault_http::{ActivationParts, Readiness, ServerParts};
-use vault_storage::{EgressPolicy, Storage, StorageSettings};
+use vault_storage::{EgressPolicy, IssuerClient, Storage, StorageSettings};
 
 /// What the public listener is made of.
 pub(crate) fn public(
@@ -42,7 +44,15 @@ pub(crate) fn activation(
     let vendor = storage.map(|storage| Arc::clone(storage) as Arc<dyn CredentialVendor>);
     ActivationParts {
         runtime: Handle::current(),
-        activations: opened.activations(opener).vendor(vendor).probe(storage.map(as_probe)).live_limit(settings.limit),
+        activations: opened
+            .activations(opener)
+            .vendor(vendor)
+            .probe(storage.map(as_probe))
+            .live_limit(settings.limit)
+            .identity(Some(Identity {
+                verifier: Arc::new(JwtVerifier),
+                keys: Some(Arc::new(IssuerClient::default())),
+            })),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),
     }

@@ -2,6 +2,8 @@
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A new integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +17,56 @@ pub struct CreateIntegrationRequest {
     /// When it expires, RFC 3339; absent: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// `false`: it gets no token, and only workloads that it trusts act for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<bool>,
+    /// The workloads that may act for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trusts: Option<Vec<TrustRequest>>,
+}
+
+/// Which workloads of an issuer may act for an integration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrustRequest {
+    /// The name of the issuer, as `GET {base_url}/issuers` lists it.
+    pub issuer: Value,
+    /// What each claim of its tokens must be, by JSON pointer: exactly, or the beginning before a last `*`. `/sub` is required.
+    pub claims: Value,
+    /// For how long a token may be valid, in seconds; 3600 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lifetime: Option<Value>,
+}
+
+/// A trust of an integration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TrustItem {
+    /// Its id.
+    pub id: String,
+    /// The name of the issuer.
+    pub issuer: String,
+    /// What each claim of its tokens must be, by JSON pointer.
+    pub claims: BTreeMap<String, Value>,
+    /// For how long a token may be valid, in seconds.
+    pub max_lifetime: i64,
+}
+
+/// An issuer that integrations may trust.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IssuerItem {
+    /// Its name.
+    pub name: String,
+    /// What its tokens have as `iss`.
+    pub issuer: String,
+    /// Claims that every trust must say exactly, as JSON pointers.
+    pub required_claims: Vec<String>,
+    /// When its keys were fetched, RFC 3339 in UTC.
+    pub fetched_at: String,
+    /// Why its keys could not be fetched since; absent: they could.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
 }
 
 /// A change of an integration; absent members stay unchanged.
@@ -53,8 +105,14 @@ pub struct IssuedIntegration {
     pub name: String,
     /// What it may activate.
     pub namespaces: Vec<String>,
-    /// Its token, shown once.
-    pub token: WireSecret,
+    /// Its token, shown once; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<WireSecret>,
+    /// The audience of identity tokens for it.
+    pub audience: String,
+    /// The workloads that may act for it; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<TrustItem>,
     /// When it expires, RFC 3339 in UTC, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
@@ -83,6 +141,11 @@ pub struct IntegrationItem {
     /// When the previous token expires, RFC 3339 in UTC, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_token_until: Option<String>,
+    /// The audience of identity tokens for it.
+    pub audience: String,
+    /// The workloads that may act for it; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusts: Vec<TrustItem>,
 }
 
 /// A namespace of the organization.

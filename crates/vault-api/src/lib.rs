@@ -47,7 +47,7 @@ pub use credential::{
 pub use enrolment::{ConfirmEnrolmentRequest, EnrolRequest, EnrolResponse, Totp};
 pub use integration::{
     ChangeIntegrationRequest, CreateIntegrationRequest, FrozenNamespace, IntegrationItem, IssuedIntegration,
-    NamespaceItem, NamespaceRequest, RotateIntegrationRequest,
+    IssuerItem, NamespaceItem, NamespaceRequest, RotateIntegrationRequest, TrustItem, TrustRequest,
 };
 pub use login::{LoginRequest, LoginResponse, TOKEN_TYPE};
 pub use own_account::{

@@ -46,6 +46,8 @@ problem_codes! {
     InvalidLogin = 401 "invalid-login" "Login failed";
     /// Wrong enrolment code or passcode; the answer never says which.
     InvalidEnrolment = 401 "invalid-enrolment" "Enrolment failed";
+    /// An identity token does not prove a workload that may act.
+    UnknownWorkload = 401 "unknown-workload" "Unknown workload";
     /// No access or integration token, or an invalid, expired or revoked one.
     InvalidToken = 401 "invalid-token" "Missing or invalid token";
     /// The account's role does not permit it.

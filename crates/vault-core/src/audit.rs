@@ -257,6 +257,14 @@ actions! {
     IntegrationChanged = "integration.changed",
     /// An integration was deleted.
     IntegrationDeleted = "integration.deleted",
+    /// Workloads of an issuer may act for an integration.
+    IntegrationTrusted = "integration.trusted",
+    /// Workloads of an issuer may no longer act for an integration.
+    IntegrationDistrusted = "integration.distrusted",
+    /// An issuer of identity tokens was added.
+    IssuerAdded = "issuer.added",
+    /// An issuer of identity tokens was removed.
+    IssuerRemoved = "issuer.removed",
     /// A namespace was frozen: nothing activates it.
     NamespaceFrozen = "namespace.frozen",
     /// A namespace was thawed.
@@ -271,6 +279,8 @@ actions! {
     ActivationRefusedOutside = "activation.refused-outside",
     /// Somebody came with a token of an integration that was replaced or has expired, or of one that is disabled.
     ActivationRefusedToken = "activation.refused-token",
+    /// An identity token was shown that no trust of the integration allows. At most one entry a minute, with their number.
+    ActivationRefusedWorkload = "activation.refused-workload",
     /// An integration asked for a frozen namespace.
     ActivationRefusedFrozen = "activation.refused-frozen",
     /// An integration asked for an empty or too large namespace, or has too many live activations.

@@ -34,13 +34,15 @@ pub enum DigestPurpose {
     Label,
     /// What a credential's row says: which version is handed out, as what and in which forms.
     CredentialState,
+    /// An issuer of workloads' tokens, with its keys.
+    IssuerGrant,
     /// The state in which the audit records a row that grants. The row itself never accepts it.
     RecordedState,
 }
 
 impl DigestPurpose {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -54,6 +56,7 @@ impl DigestPurpose {
         Self::Cursor,
         Self::Label,
         Self::CredentialState,
+        Self::IssuerGrant,
         Self::RecordedState,
     ];
 
@@ -73,6 +76,7 @@ impl DigestPurpose {
             Self::Cursor => "cursor",
             Self::Label => "label",
             Self::CredentialState => "credential state",
+            Self::IssuerGrant => "issuer grant",
             Self::RecordedState => "recorded state",
         }
     }

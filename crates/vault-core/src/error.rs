@@ -5,6 +5,7 @@ use crate::check::CheckReport;
 use crate::credential::CredentialType;
 use crate::field::FieldError;
 use crate::id::CredentialId;
+use crate::identity::WorkloadRefusal;
 use crate::password::PasswordFlaw;
 use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
 use crate::principal::Denial;
@@ -51,6 +52,18 @@ pub enum Refusal {
     /// The access token does not work.
     #[error("the access token is invalid: {0}")]
     Token(TokenRefusal),
+    /// An identity token does not prove a workload that may act.
+    #[error("{0}")]
+    UnknownWorkload(Box<WorkloadRefusal>),
+    /// An issuer has this name.
+    #[error("an issuer has this name")]
+    IssuerExists,
+    /// Integrations trust the issuer.
+    #[error("integrations trust the issuer: {}", .0.join(", "))]
+    IssuerTrusted(Vec<String>),
+    /// The issuer's keys were not had, in fixed words.
+    #[error("the keys of the issuer cannot be used: {0}")]
+    IssuerKeys(&'static str),
     /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
     #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
     InvalidLogin,
@@ -224,7 +237,9 @@ impl Refusal {
     /// What the caller can do about it.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => ErrorKind::Unauthenticated,
+            Self::UnknownWorkload(_) | Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => {
+                ErrorKind::Unauthenticated
+            }
             Self::NamespaceNotAllowed | Self::Frozen => ErrorKind::Forbidden,
             Self::NotFound | Self::NoSuchVersion | Self::NoOrganization | Self::NamespaceEmpty => ErrorKind::NotFound,
             Self::Cursor
@@ -233,6 +248,7 @@ impl Refusal {
             | Self::ChecksUnavailable
             | Self::LimitReached { .. }
             | Self::VerifyUnavailable
+            | Self::IssuerKeys(_)
             | Self::NotUsable(_) => ErrorKind::Invalid,
             Self::NothingPending
             | Self::AddressInUse
@@ -240,6 +256,8 @@ impl Refusal {
             | Self::SeveralInvitations(_)
             | Self::AddressTaken
             | Self::NameTaken
+            | Self::IssuerExists
+            | Self::IssuerTrusted(_)
             | Self::OnlyInvited
             | Self::AwaitsEnrolment
             | Self::OwnAccount

@@ -51,6 +51,7 @@ pub mod error;
 pub mod field;
 pub mod hourly;
 pub mod id;
+pub mod identity;
 pub mod integration;
 pub mod invitation;
 pub mod json;

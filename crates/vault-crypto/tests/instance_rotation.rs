@@ -210,8 +210,13 @@ impl Process {
     }
 
     async fn integration(&self, organization: OrganizationId, name: &str) -> IntegrationId {
-        let request =
-            CreateIntegrationRequest { name: name.to_owned(), namespaces: vec!["imports".into()], expires_at: None };
+        let request = CreateIntegrationRequest {
+            name: name.to_owned(),
+            namespaces: vec!["imports".into()],
+            expires_at: None,
+            token: true,
+            trusts: Vec::new(),
+        };
         self.integrations.create(&Principal::Operator, organization, request).await.unwrap().integration.id
     }
 

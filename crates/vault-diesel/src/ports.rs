@@ -8,9 +8,9 @@ use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventSink, FreezeRepository, Inspection, InspectionStore, InstanceKeyRotation,
-    IntegrationRepository, IntegrationStore, InvitationRepository, KeyRepository, KeyRotation, LoginGuard, Maintenance,
-    OperatorStore, OrganizationRepository, OwnAccountRepository, RestoreRepository, RotationStore, SessionRepository,
-    StoreError,
+    IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository, KeyRepository, KeyRotation,
+    LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository, RestoreRepository,
+    RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -130,6 +130,7 @@ impl StorePorts {
             + SessionRepository
             + CredentialRepository
             + IntegrationRepository
+            + IssuerRepository
             + FreezeRepository
             + ActivationRepository
             + KeyRepository

@@ -367,6 +367,24 @@ diesel::table! {
         created_at -> BigInt,
         last_used_at -> Nullable<BigInt>,
         digest_key_id -> Text,
+        trusts -> Text,
+    }
+}
+
+diesel::table! {
+    issuers (name) {
+        name -> Text,
+        url -> Text,
+        source -> Text,
+        ca -> Text,
+        required -> Text,
+        organizations -> Text,
+        created_at -> BigInt,
+        keys -> Text,
+        fetched_at -> BigInt,
+        asked_at -> BigInt,
+        failure -> Text,
+        code -> Binary,
     }
 }
 

@@ -16,6 +16,7 @@ use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, ActivationId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, SeedId};
+use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
@@ -157,6 +158,7 @@ text_forms! {
     EmailAddress => |text: &str| Self::parse(text).ok().filter(|email| email.as_str() == text);
     Namespace => |text: &str| Self::parse(text, "").ok();
     NamespacePatterns => Self::from_stored;
+    Trusts => Self::from_stored;
     OrganizationName => |text: &str| Self::parse(text).ok();
     VendMode => Self::parse;
     VendRule => Self::parse;

@@ -5,8 +5,8 @@ use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap};
 use secrecy::SecretString;
 
-/// The longest token that is looked at, in bytes.
-const MAX_TOKEN: usize = 4 * 1024;
+/// The longest token that is looked at, in bytes: an identity token may have so many.
+const MAX_TOKEN: usize = 8 * 1024;
 
 /// The access token that the request carries.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ProblemResponse> {

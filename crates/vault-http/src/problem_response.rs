@@ -104,6 +104,12 @@ impl ProblemResponse {
         Self::unauthorized(ProblemCode::InvalidToken, Challenge::InvalidToken, detail)
     }
 
+    /// 401 for an identity token that proves no workload that may act. What it says of the token's claims is the one exception
+    /// from that no value of a request is told.
+    pub(crate) fn unknown_workload(detail: String) -> Self {
+        Self::unauthorized(ProblemCode::UnknownWorkload, Challenge::InvalidToken, detail)
+    }
+
     /// 401 for a login.
     pub(crate) fn invalid_login() -> Self {
         let detail = "Wrong e-mail, password or passcode, or the account is locked or disabled.";
@@ -132,7 +138,7 @@ impl ProblemResponse {
         Self::unauthorized(ProblemCode::InvalidEnrolment, Challenge::Plain, detail)
     }
 
-    fn unauthorized(code: ProblemCode, challenge: Challenge, detail: &'static str) -> Self {
+    fn unauthorized(code: ProblemCode, challenge: Challenge, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(code, detail).challenging(challenge)
     }
 

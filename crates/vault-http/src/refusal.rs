@@ -51,6 +51,9 @@ impl From<Refusal> for ProblemResponse {
                 tracing::debug!(reason = %refusal, "token refused");
                 Self::invalid_token()
             }
+            Refusal::UnknownWorkload(refusal) => Self::unknown_workload(refusal.to_string()),
+            // Of commands that an operator runs on the server.
+            Refusal::IssuerExists | Refusal::IssuerTrusted(_) | Refusal::IssuerKeys(_) => Self::not_found(),
             Refusal::InvalidLogin => Self::invalid_login(),
             Refusal::InvalidEnrolment => Self::invalid_enrolment(),
             Refusal::NotFound => Self::not_found(),

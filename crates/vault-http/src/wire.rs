@@ -65,6 +65,14 @@ impl Document {
         self.members.len() < before
     }
 
+    /// The members, to be read by their own rules.
+    ///
+    /// # Errors
+    /// A member is repeated.
+    pub(crate) fn into_members(self) -> Result<Vec<Member>, ProblemResponse> {
+        self.flaws.finish(Some(self.members))
+    }
+
     /// The members as a `T`, and what is wrong with their form.
     ///
     /// # Errors
@@ -375,6 +383,8 @@ mod tests {
             name: "n\u{e4}".into(),
             namespaces: vec!["a".into(), "b/*".into()],
             expires_at: None,
+            token: None,
+            trusts: None,
         };
         assert_eq!(request, Some(expected));
         let stage = |text: &str| {

@@ -53,6 +53,7 @@ mod azure;
 mod egress;
 mod gcs;
 mod guard;
+mod issuer;
 mod kms;
 mod link;
 mod probe;
@@ -63,6 +64,7 @@ mod text;
 
 pub use egress::EgressPolicy;
 pub use guard::{Resolve, TrustError};
+pub use issuer::IssuerClient;
 pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;

@@ -13,6 +13,7 @@ use vault_core::audit::{
 };
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName};
@@ -266,6 +267,13 @@ ports! {
         own_account(principal: SessionPrincipal, now: Timestamp) -> OwnAccount;
         reserve_confirmation(principal: SessionPrincipal, now: Timestamp) -> Option<WaitingSeed>;
         confirm_passcode(command: Command<ConfirmPasscode>) -> bool;
+    }
+    IssuerRepository {
+        add_issuer(command: Command<StoredIssuer>) -> ();
+        list_issuers() -> Vec<StoredIssuer>;
+        find_issuers(names: Vec<IssuerName>) -> Vec<StoredIssuer>;
+        remove_issuer(command: Command<IssuerName>) -> bool;
+        note_keys(seen: StoredIssuer, next: StoredIssuer) -> ();
     }
     RestoreRepository {
         restore_epoch() -> u64;

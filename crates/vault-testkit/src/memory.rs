@@ -9,6 +9,7 @@ mod inspection;
 mod instance_rotation;
 mod integration;
 mod invitation;
+mod issuer;
 mod key;
 mod login;
 mod maintenance;
@@ -30,6 +31,7 @@ use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::Invitation;
 use vault_core::namespace::Namespace;
@@ -82,6 +84,7 @@ struct State {
     sessions: BTreeMap<SessionId, SessionRow>,
     credentials: BTreeMap<(OrganizationId, CredentialId), CredentialRow>,
     integrations: BTreeMap<(OrganizationId, IntegrationId), StoredIntegration>,
+    issuers: BTreeMap<IssuerName, StoredIssuer>,
     frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,

@@ -11,6 +11,8 @@ use serde::Serialize;
 use vault_core::Error;
 use vault_core::cursor::PageRequest;
 use vault_core::field::FieldError;
+use vault_core::id::OrganizationId;
+use vault_core::identity::{Trust, audience};
 use vault_core::integration::{Integration, IntegrationState, IntegrationToken, Overlap, StoredIntegration};
 use vault_core::principal::{Principal, Scope};
 use vault_core::time::Timestamp;
@@ -28,7 +30,11 @@ struct ShownToken<'a> {
     integration_id: String,
     name: String,
     namespaces: Vec<String>,
-    token: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<&'a str>,
+    audience: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trusts: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
 }
@@ -50,17 +56,27 @@ struct Shown {
     /// When the previous token expires, if it is still valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_token_until: Option<String>,
+    /// The audience of identity tokens for it.
+    audience: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    trusts: Vec<serde_json::Value>,
 }
 
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
-        Asked::Create { integration, namespace, expires } => {
+        Asked::Create { integration, namespace, expires, trust, no_token } => {
             let expires_at = expires.map(|moment| moment.from(vault.ports().environment.now()));
             let NamedIntegration { org, name } = integration;
             let what = format!("create integration {name} in {org}");
             let done = format!("Created integration {name} in {org}.");
-            let request = CreateIntegrationRequest { name, namespaces: namespace.clone(), expires_at };
+            let request = CreateIntegrationRequest {
+                name,
+                namespaces: namespace.clone(),
+                expires_at,
+                token: !no_token,
+                trusts: trust,
+            };
             let organization = Organizations::of(vault).await?.id_of(&org)?;
             let created = vault.integrations().create(&Principal::Operator, organization, request).await;
             let created = created.map_err(|error| match error {
@@ -68,7 +84,44 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 error => error.into(),
             });
             let created = created.doing(|| what)?;
-            print_token(settings, &created.integration, &created.token, &done, output)
+            match &created.token {
+                Some(token) => print_token(settings, &created.integration, token, &done, output),
+                None => {
+                    let document = issued(&created.integration, None);
+                    output.print(&document, &format!("{done}\n\n{}", workloads(settings, &created.integration)))
+                }
+            }
+        }
+        Asked::Show(integration) => {
+            let stored = find(vault, &integration).await?;
+            let shown = shown(&stored, integration.org.clone(), vault.integrations().now());
+            let expires = shown.expires_at.clone().unwrap_or_else(|| "never".to_owned());
+            let text = format!(
+                "  integration id  {}\n  state           {}\n  namespaces      {}\n  expires         {expires}\n\n{}",
+                shown.integration_id,
+                shown.state,
+                shown.namespaces.join(", "),
+                workloads(settings, &stored.integration)
+            );
+            output.print(&shown, &text)
+        }
+        Asked::Trust { integration, trust } => {
+            let (organization, meant) = place(vault, &integration).await?;
+            let trusted = vault.integrations().trust(&Principal::Operator, organization, &meant, &trust).await;
+            let trusted = trusted.map_err(|error| refused(error, NO_INTEGRATION));
+            let trusted = trusted.doing(|| format!("trust a workload for integration {}", integration.name))?;
+            let stored = find(vault, &integration).await?;
+            let text = format!("Added trust {}.\n\n{}", trusted.id, workloads(settings, &stored.integration));
+            output.print(&trusted.to_value(), &text)
+        }
+        Asked::Distrust { integration, trust } => {
+            let id = trust.parse().map_err(|_| Failure::usage("--trust: must be the id of a trust"))?;
+            let (organization, meant) = place(vault, &integration).await?;
+            let ended = vault.integrations().distrust(&Principal::Operator, organization, &meant, id).await;
+            let ended = ended.map_err(|error| refused(error, "no such integration or trust"));
+            ended.doing(|| format!("end trust {trust} of integration {}", integration.name))?;
+            let text = format!("Ended trust {trust} of integration {}. Its workloads act no more.", integration.name);
+            output.print(&serde_json::json!({"id": trust}), &text)
         }
         Asked::List { org } => list(vault, org, output).await,
         Asked::Rotate { integration, overlap } => {
@@ -109,6 +162,8 @@ fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
             let pattern = index.parse().ok().and_then(|index: usize| namespaces.get(index));
             format!("--namespace {}", pattern.map_or("", String::as_str))
         }
+        Some(("trusts", _)) => "--trust".to_owned(),
+        _ if pointer == "/trusts" => "--trust".to_owned(),
         _ if pointer == "/namespaces" => "--namespace".to_owned(),
         _ if pointer == "/expires_at" => "--expires".to_owned(),
         _ => format!("--{}", pointer.trim_start_matches('/')),
@@ -174,14 +229,50 @@ fn print_token(
         integration.id,
         job_lines(settings, integration, &namespaces)
     );
-    let document = ShownToken {
+    output.print(&issued(integration, Some(token)), &text)
+}
+
+fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'a> {
+    ShownToken {
         integration_id: integration.id.to_string(),
         name: integration.name.to_string(),
-        namespaces,
+        namespaces: patterns(integration),
         token,
+        audience: audience(integration.id),
+        trusts: integration.trusts.iter().map(Trust::to_value).collect(),
         expires_at: integration.expires_at.map(rfc3339),
-    };
-    output.print(&document, &text)
+    }
+}
+
+/// Who acts for it without a token, and what their jobs need.
+fn workloads(settings: &Settings, integration: &Integration) -> String {
+    let mut text = format!("  audience        {}\n", audience(integration.id));
+    for trust in integration.trusts.iter() {
+        text.push_str(&format!("  trust {}  {}\n", trust.id, trust.issuer));
+        for (pointer, pattern) in &trust.claims {
+            text.push_str(&format!("    {pointer} = {}\n", pattern.to_value()));
+        }
+    }
+    if !integration.trusts.is_empty() {
+        let url = settings.server.activation_url().unwrap_or_else(|| "https://HOST:PORT/v1".to_owned());
+        text.push_str(&format!(
+            "\nA job asks its surroundings for an identity token of this audience, and is told:\n\n  \
+             ORGVAULT_ACTIVATION_URL={url}\n  ORGVAULT_INTEGRATION_ID={}\n",
+            integration.id
+        ));
+    }
+    text
+}
+
+async fn place(vault: &OpenVault, integration: &NamedIntegration) -> Result<(OrganizationId, IntegrationRef), Failure> {
+    let organization = Organizations::of(vault).await?.id_of(&integration.org)?;
+    Ok((organization, IntegrationRef::Name(integration.name.clone())))
+}
+
+async fn find(vault: &OpenVault, integration: &NamedIntegration) -> Result<StoredIntegration, Failure> {
+    let (organization, meant) = place(vault, integration).await?;
+    let found = vault.integrations().find(&Principal::Operator, organization, &meant).await;
+    found.map_err(|error| refused(error, NO_INTEGRATION))
 }
 
 /// The job's side, ready to paste: the token into a file, a test of the namespace, and the job. The first command asks
@@ -259,6 +350,8 @@ fn shown(stored: &StoredIntegration, organization: String, now: Timestamp) -> Sh
         expires_at: integration.expires_at.map(rfc3339),
         last_used_at: stored.last_used_at.map(rfc3339),
         previous_token_until: integration.previous.map(|previous| rfc3339(previous.until)),
+        audience: audience(integration.id),
+        trusts: integration.trusts.iter().map(Trust::to_value).collect(),
     }
 }
 

@@ -18,6 +18,12 @@ pub enum ChangedField {
     Vend,
     /// The version of a credential that is handed out, or that is staged or destroyed.
     Version,
+    /// The workloads that may act for an integration.
+    Trusts,
+    /// Who acted for an integration: issuer, subject and id of its identity token.
+    Workload,
+    /// The name of an issuer of identity tokens.
+    Issuer,
     /// The labels of a credential. Their values are sealed, so an entry does not say them.
     Labels,
     /// The description of a credential. It is sealed, so an entry does not say it.
@@ -34,6 +40,9 @@ impl ChangedField {
             Self::ExpiresAt => "expires_at",
             Self::Vend => "vend",
             Self::Version => "version",
+            Self::Trusts => "trusts",
+            Self::Workload => "workload",
+            Self::Issuer => "issuer",
             Self::Labels => "labels",
             Self::Description => "description",
         }

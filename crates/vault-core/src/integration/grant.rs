@@ -5,9 +5,11 @@ use crate::audit::{RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
+use crate::identity::{Trusts, Workload, audience_look_up};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
+use std::sync::Arc;
 
 /// The longest time that the previous token works after a rotation, in seconds: 7 days.
 pub const MAX_OVERLAP_SECONDS: i64 = 7 * 86_400;
@@ -91,6 +93,8 @@ pub struct Integration {
     /// The token that the latest rotation replaced, kept after its overlap, so that its use is not mistaken for
     /// guessing.
     pub previous: Option<PreviousToken>,
+    /// The workloads that may act for it without a token.
+    pub trusts: Trusts,
     /// [`Integration::FIRST_VERSION`] when created, one more after each change.
     pub version: i64,
     /// When it was created.
@@ -167,6 +171,7 @@ impl Integration {
         let until = self.previous.map(|previous| millis(previous.until));
         let version = self.version.to_be_bytes();
         let patterns: Vec<_> = self.patterns.iter().map(ToString::to_string).collect();
+        let trusts = self.trusts.to_stored();
         // Patterns come last: their number is all that varies, and no other part is left out.
         let mut parts: Vec<&[u8]> = vec![
             self.id.as_bytes(),
@@ -178,6 +183,7 @@ impl Integration {
             self.token.as_bytes(),
             self.previous.as_ref().map_or(&[], |previous| previous.digest.as_bytes().as_slice()),
             until.as_ref().map_or(&[], |bytes| bytes.as_slice()),
+            trusts.as_bytes(),
         ];
         parts.extend(patterns.iter().map(String::as_bytes));
         digest(&parts)
@@ -198,13 +204,44 @@ impl Integration {
             }
             TokenSlot::Previous
         };
+        self.judge_state(now).map(|()| slot)
+    }
+
+    /// Decides whether it may act at `now`, whoever acts for it.
+    fn judge_state(&self, now: Timestamp) -> Result<(), IntegrationRefusal> {
         if self.state != IntegrationState::Active {
             return Err(IntegrationRefusal::Disabled);
         }
         if self.has_expired(now) {
             return Err(IntegrationRefusal::Expired);
         }
-        Ok(slot)
+        Ok(())
+    }
+
+    /// The principal that a workload is at `now` whose token fits one of the trusts; `seen` is the digest that the row carries,
+    /// and fits.
+    ///
+    /// # Errors
+    /// Why it may not act.
+    pub fn workload_principal(
+        &self,
+        workload: Workload,
+        seen: Digest,
+        now: Timestamp,
+    ) -> Result<IntegrationPrincipal, IntegrationRefusal> {
+        self.judge_state(now)?;
+        Ok(IntegrationPrincipal {
+            organization: self.organization,
+            integration: self.id,
+            token: audience_look_up(self.id),
+            slot: TokenSlot::Current,
+            patterns: self.patterns.clone(),
+            expires_at: self.expires_at,
+            token_until: None,
+            seen,
+            network: None,
+            workload: Some(Arc::new(workload)),
+        })
     }
 
     /// The principal that the holder of the token with the digest `token` is at `now`; `seen` is the digest that the
@@ -229,6 +266,7 @@ impl Integration {
             token_until: self.previous.filter(|_| slot == TokenSlot::Previous).map(|previous| previous.until),
             seen,
             network: None,
+            workload: None,
         })
     }
 

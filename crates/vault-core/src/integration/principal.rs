@@ -3,8 +3,10 @@
 use super::{IntegrationRefusal, NamespacePatterns, TokenSlot};
 use crate::digest::Digest;
 use crate::id::{IntegrationId, OrganizationId};
+use crate::identity::Workload;
 use crate::network::Network;
 use crate::time::Timestamp;
+use std::sync::Arc;
 
 /// The holder of an integration token, with the contents of its verified row.
 ///
@@ -30,6 +32,8 @@ pub struct IntegrationPrincipal {
     pub seen: Digest,
     /// The network that the token came from, where it came over one. For the audit.
     pub network: Option<Network>,
+    /// The workload that acts, where none of the integration's own tokens was shown.
+    pub workload: Option<Arc<Workload>>,
 }
 
 /// What the store read of an integration principal's rows, for [`judge_integration`].

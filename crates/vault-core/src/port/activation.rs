@@ -1,5 +1,6 @@
 //! Activations in the store.
 
+use super::IssuerRepository;
 use super::{AuditLog, KeyedDigester, StoreError};
 use crate::activation::{Activation, HandOutRefusal, HandedOut, Purpose, VendMode, VendRule};
 use crate::audit::SealedAuditRecord;
@@ -287,6 +288,6 @@ pub trait ActivationRepository: Send + Sync {
 }
 
 /// What activating needs of a store: the only group that gives out sealed data.
-pub trait ActivationStore: ActivationRepository + AuditLog {}
+pub trait ActivationStore: ActivationRepository + AuditLog + IssuerRepository {}
 
-impl<S: ActivationRepository + AuditLog + ?Sized> ActivationStore for S {}
+impl<S: ActivationRepository + AuditLog + IssuerRepository + ?Sized> ActivationStore for S {}

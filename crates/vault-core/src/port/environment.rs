@@ -3,6 +3,7 @@
 use crate::audit::{AuditRecord, Origin, SealedAuditRecord};
 use crate::check::CheckReason;
 use crate::id::{AccountId, IntegrationId, KeyId, SessionId};
+use crate::identity::{IssuerName, WorkloadRefusal};
 use crate::integration::IntegrationRefusal;
 use crate::network::Network;
 use crate::time::Timestamp;
@@ -130,6 +131,22 @@ pub enum Event {
         integration: Option<IntegrationId>,
         /// Where it came from, if it came over a network.
         network: Option<Network>,
+    },
+    /// A token of a workload did not prove that it may act.
+    WorkloadRefused {
+        /// Why.
+        refusal: WorkloadRefusal,
+        /// The integration that it names, if there is one.
+        integration: Option<IntegrationId>,
+        /// Where it came from, if it came over a network.
+        network: Option<Network>,
+    },
+    /// The keys of an issuer could not be fetched.
+    IssuerUnreachable {
+        /// The issuer.
+        issuer: IssuerName,
+        /// Why not, in fixed words.
+        reason: &'static str,
     },
     /// A short-lived credential was preferred, but not available; the saved one was issued.
     ShortFormMissed(CheckReason),

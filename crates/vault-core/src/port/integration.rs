@@ -1,6 +1,6 @@
 //! Integrations in the store.
 
-use super::{Find, FreezeRepository, List, StoreError};
+use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
 use crate::command::Command;
 use crate::digest::RowCode;
 use crate::error::Refusal;
@@ -97,6 +97,6 @@ pub trait IntegrationRepository: Send + Sync {
 }
 
 /// What administering integrations and namespaces needs of a store.
-pub trait IntegrationStore: IntegrationRepository + FreezeRepository {}
+pub trait IntegrationStore: IntegrationRepository + FreezeRepository + IssuerRepository {}
 
-impl<S: IntegrationRepository + FreezeRepository + ?Sized> IntegrationStore for S {}
+impl<S: IntegrationRepository + FreezeRepository + IssuerRepository + ?Sized> IntegrationStore for S {}

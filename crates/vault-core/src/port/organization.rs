@@ -1,6 +1,6 @@
 //! Organizations in the store.
 
-use super::{AuditLog, AuditTrail, KeyRepository, Maintenance, RestoreRepository, StoreError};
+use super::{AuditLog, AuditTrail, IssuerRepository, KeyRepository, Maintenance, RestoreRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
@@ -63,11 +63,18 @@ pub trait OrganizationRepository: Send + Sync {
 
 /// What operators need of a store.
 pub trait OperatorStore:
-    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository
+    OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + IssuerRepository
 {
 }
 
-impl<S: OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + ?Sized>
-    OperatorStore for S
+impl<S> OperatorStore for S where
+    S: OrganizationRepository
+        + KeyRepository
+        + AuditLog
+        + AuditTrail
+        + Maintenance
+        + RestoreRepository
+        + IssuerRepository
+        + ?Sized
 {
 }

@@ -428,6 +428,8 @@ CREATE TABLE integrations (
     token BLOB NOT NULL,
     previous_token BLOB,
     previous_until BIGINT,
+    -- The workloads that may act for it: a JSON array.
+    trusts TEXT NOT NULL,
     digest BLOB NOT NULL,
     digest_key_id TEXT NOT NULL,
     version BIGINT NOT NULL,
@@ -446,6 +448,23 @@ CREATE TABLE integration_tokens (
 ) WITHOUT ROWID;
 
 CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integration_id);
+
+-- Whose identity tokens are looked at, and by which keys: the operator's. `source`: discovery, pasted, or the URL of the keys.
+CREATE TABLE issuers (
+    name TEXT NOT NULL PRIMARY KEY,
+    url TEXT NOT NULL,
+    source TEXT NOT NULL,
+    ca TEXT NOT NULL,
+    required TEXT NOT NULL,
+    organizations TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    keys TEXT NOT NULL,
+    fetched_at BIGINT NOT NULL,
+    -- When it was last asked for its keys, and why it did not give them then. Not under the code.
+    asked_at BIGINT NOT NULL,
+    failure TEXT NOT NULL,
+    code BLOB NOT NULL
+) WITHOUT ROWID;
 
 CREATE TABLE frozen_namespaces (
     organization_id TEXT NOT NULL REFERENCES organizations (id),

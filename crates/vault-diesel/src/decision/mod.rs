@@ -17,6 +17,7 @@ pub(super) mod credential;
 mod hourly;
 mod inspection;
 mod integration;
+mod issuers;
 mod login;
 mod look_ups;
 mod maintenance;

@@ -38,6 +38,7 @@ impl World {
             state: IntegrationState::Active,
             token: address(number),
             previous: None,
+            trusts: Default::default(),
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 36] = [
+pub(super) static PUBLIC: [Address; 39] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -85,6 +85,17 @@ pub(super) static PUBLIC: [Address; 36] = [
         methods: &[("PATCH", Operation::ChangeIntegration), ("DELETE", Operation::DeleteIntegration)],
         allow: "PATCH, DELETE",
     },
+    Address {
+        template: "{base}/integrations/{id}/trusts",
+        methods: &[("GET", Operation::ListTrusts), ("POST", Operation::CreateTrust)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/integrations/{id}/trusts/{trust}",
+        methods: &[("DELETE", Operation::DeleteTrust)],
+        allow: "DELETE",
+    },
+    Address { template: "{base}/issuers", methods: &[("GET", Operation::ListIssuers)], allow: "GET, HEAD" },
     Address {
         template: "{base}/integrations/{id}/rotate",
         methods: &[("POST", Operation::RotateIntegration)],

@@ -29,21 +29,27 @@ pub enum TrustError {
 
 /// TLS that believes whom the operating system believes, and the owners of the certificates in `ca_file`.
 pub(super) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
+    let read = |path: &Path| {
+        let content = fs::read(path).map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
+        certificates(&content).ok_or_else(|| TrustError::NoCertificates(path.to_owned()))
+    };
+    tls_of(ca_file.map(read).transpose()?.unwrap_or_default())
+}
+
+/// The certificates in PEM `text`, if they are all valid and there is one.
+pub(super) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().ok()?;
+    let mut roots = RootCertStore::empty();
+    let usable = !found.is_empty() && found.iter().all(|certificate| roots.add(certificate.clone()).is_ok());
+    usable.then_some(found)
+}
+
+/// TLS that believes whom the operating system believes, and the owners of these certificates.
+pub(super) fn tls_of(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, TrustError> {
     let mut roots = RootCertStore::empty();
     // Where the system has none, every connection fails and says so.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(path) = ca_file {
-        let content = fs::read(path).map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
-        let unusable = || TrustError::NoCertificates(path.to_owned());
-        let certificates: Vec<_> =
-            CertificateDer::pem_slice_iter(&content).collect::<Result<_, _>>().map_err(|_| unusable())?;
-        if certificates.is_empty() {
-            return Err(unusable());
-        }
-        for certificate in certificates {
-            roots.add(certificate).map_err(|_| unusable())?;
-        }
-    }
+    roots.add_parsable_certificates(certificates);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?

@@ -11,6 +11,7 @@ use vault_core::activation::{Activation, HandedOut, VendMode, VendedForm};
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
+use vault_core::identity::Trusts;
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
 };
@@ -44,6 +45,7 @@ impl<S: ?Sized> World<'_, S> {
             state: IntegrationState::Active,
             token: self.token(),
             previous: None,
+            trusts: trusts(),
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         }
@@ -354,4 +356,10 @@ impl<'a> Activators<'a> {
 pub(super) fn replacement(integration: &Integration) -> IntegrationChange {
     let digest = integration.digest(&FakeDigester::default());
     IntegrationChange::Replace { integration: Box::new(integration.clone()), digest }
+}
+
+/// Trusts that a store is to give back as they were.
+fn trusts() -> Trusts {
+    let stored = r#"[{"id":"00000000-0000-0000-0000-000000000007","issuer":"github","claims":{"/sub":"repo:acme/etl:*","/environment":"prod","/count":7},"max_lifetime":600}]"#;
+    Trusts::from_stored(stored).unwrap()
 }

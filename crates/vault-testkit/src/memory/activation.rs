@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use vault_core::activation::{Activation, HandOutFacts, HandOutRefusal, TakingFacts, judge_hand_out, judge_taking};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::identity::audience_look_up;
 use vault_core::integration::{
     Integration, IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, TokenSlot, judge_integration,
 };
@@ -22,7 +23,9 @@ impl ActivationRepository for MemoryStore {
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
         self.decide(|state| {
             let has = |integration: &Integration| {
-                integration.token == token || integration.previous.is_some_and(|previous| previous.digest == token)
+                integration.token == token
+                    || audience_look_up(integration.id) == token
+                    || integration.previous.is_some_and(|previous| previous.digest == token)
             };
             let found = state.integrations.values().find(|row| has(&row.integration))?;
             let organization_active = state.organization_is_active(found.integration.organization);

@@ -37,7 +37,14 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!(record.actor, Actor::Integration(made.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
-    let raw = |credential| HandedOut { credential, version: 1, form: VendedForm::Raw, expires_at: None };
+    let raw = |credential| HandedOut {
+        credential,
+        version: 1,
+        form: VendedForm::Raw,
+        expires_at: None,
+        token: true,
+        trusts: Vec::new(),
+    };
     assert_eq!(note.credentials, [raw(first), raw(second)]);
     assert_eq!(note.network, network);
     let begun = &setting.audited(AuditAction::ActivationBegun)[0];

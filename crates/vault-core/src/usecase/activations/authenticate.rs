@@ -9,7 +9,7 @@ use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal, 
 use crate::network::Network;
 use crate::port::{Event, FoundIntegration, StoreError};
 use crate::principal::Denial;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 impl Activations {
     /// The principal of the token `text`, sent from `network`. A token with a wrong form or checksum is refused before
@@ -25,17 +25,22 @@ impl Activations {
     ) -> Result<IntegrationPrincipal, Error> {
         match IntegrationToken::read(text) {
             Some(token) => self.find(token.digest(&*self.digester), network).await,
+            // No token of our own has a dot, and every JSON Web Token has two.
+            None if text.expose_secret().contains('.') => self.authenticate_workload(text, network).await,
             None => Err(self.refuse(IntegrationRefusal::Unknown, None, network)),
         }
     }
 
     /// The same principal as its row is now.
     pub(super) async fn again(&self, principal: &IntegrationPrincipal) -> Result<IntegrationPrincipal, Error> {
-        self.find(principal.token, principal.network).await
+        match &principal.workload {
+            Some(workload) => self.workload_again(principal, workload).await,
+            None => self.find(principal.token, principal.network).await,
+        }
     }
 
     /// Counts and logs that an integration was refused.
-    fn refuse(
+    pub(super) fn refuse(
         &self,
         refusal: IntegrationRefusal,
         integration: Option<IntegrationId>,
@@ -73,7 +78,24 @@ impl Activations {
     async fn find(&self, token: Digest, network: Option<Network>) -> Result<IntegrationPrincipal, Error> {
         let found = self.store.find_integration_by_token(token).await?;
         let found = found.ok_or_else(|| self.refuse(IntegrationRefusal::Unknown, None, network))?;
-        let FoundIntegration { stored, organization_active } = found;
+        let FoundIntegration { stored, .. } = self.sound(found, network).await?;
+        let integration = Some(stored.integration.id);
+        match stored.integration.principal(token, stored.digest.code, self.environment.now()) {
+            Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
+            Err(refusal) => {
+                self.count(&stored.integration);
+                Err(self.refuse(refusal, integration, network))
+            }
+        }
+    }
+
+    /// An integration that was found, if its row fits its code and its organization is active.
+    pub(super) async fn sound(
+        &self,
+        found: FoundIntegration,
+        network: Option<Network>,
+    ) -> Result<FoundIntegration, Error> {
+        let FoundIntegration { stored, organization_active } = &found;
         let integration = Some(stored.integration.id);
         self.digester.know(&[stored.digest.key]).await?;
         if !stored.is_sound(&*self.digester) {
@@ -84,13 +106,7 @@ impl Activations {
         if !organization_active {
             return Err(self.refuse(IntegrationRefusal::OrganizationClosed, integration, network));
         }
-        match stored.integration.principal(token, stored.digest.code, self.environment.now()) {
-            Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
-            Err(refusal) => {
-                self.count(&stored.integration);
-                Err(self.refuse(refusal, integration, network))
-            }
-        }
+        Ok(found)
     }
 
     /// Counts the use of a token that was valid once. Recorded once a minute, with the count, because such requests are

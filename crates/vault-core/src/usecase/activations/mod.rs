@@ -11,15 +11,18 @@ mod check;
 mod open;
 mod own;
 mod recheck;
+mod workload;
 
 pub use activate::{ActivationRequest, RenewalRequest};
 pub use check::{CheckNamespaceRequest, CheckedCredential};
+
+pub use workload::Identity;
 
 pub(super) use check::authenticates;
 
 use super::{AuditTally, Environment};
 use crate::activation::DEFAULT_LIVE_LIMIT;
-use crate::audit::{Actor, AuditAction, AuditNote, SealedAuditRecord, Subject};
+use crate::audit::{Actor, Affected, AuditAction, AuditChange, AuditNote, ChangedField, SealedAuditRecord, Subject};
 use crate::command::Command;
 use crate::error::Error;
 use crate::integration::IntegrationPrincipal;
@@ -43,6 +46,7 @@ pub struct Activations {
     vendor: Option<Arc<dyn CredentialVendor>>,
     probe: Option<Arc<dyn StorageProbe>>,
     live_limit: i64,
+    identity: Option<Identity>,
 }
 
 impl Activations {
@@ -55,7 +59,7 @@ impl Activations {
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
         let live_limit = DEFAULT_LIVE_LIMIT;
-        Self { environment, tally, store, opener, digester, vendor: None, probe: None, live_limit }
+        Self { environment, tally, store, opener, digester, vendor: None, probe: None, live_limit, identity: None }
     }
 
     /// With what issues short-lived credentials.
@@ -97,7 +101,10 @@ impl Activations {
         note: AuditNote,
     ) -> SealedAuditRecord {
         let now = self.environment.now();
-        self.environment.record_on(now, principal.organization, Actor::from(principal), action, subject, note)
+        let workload = principal.workload.as_ref().map(|workload| workload.describe());
+        let changes = workload.map(|workload| AuditChange::new(ChangedField::Workload, None, Some(workload)));
+        let affected = Affected::from(subject).changing(changes);
+        self.environment.record_on(now, principal.organization, Actor::from(principal), action, affected, note)
     }
 }
 

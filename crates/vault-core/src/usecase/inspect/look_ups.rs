@@ -4,6 +4,7 @@
 use super::{Flaw, Inspector, Seen};
 use crate::digest::DigestPurpose;
 use crate::error::Error;
+use crate::identity::audience_look_up;
 use crate::port::{InstanceRow, LookUp};
 
 impl Inspector {
@@ -21,7 +22,8 @@ impl Inspector {
                 let integration = &stored.integration;
                 let tokens = [Some(integration.token), integration.previous.as_ref().map(|previous| previous.digest)];
                 let name = LookUp::Name(integration.name.uniqueness_key());
-                tokens.into_iter().flatten().map(LookUp::Token).chain([name]).collect()
+                let audience = audience_look_up(integration.id);
+                tokens.into_iter().flatten().chain([audience]).map(LookUp::Token).chain([name]).collect()
             }
             InstanceRow::Organization { .. } => vec![LookUp::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![LookUp::Owner],

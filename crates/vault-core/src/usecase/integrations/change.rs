@@ -6,6 +6,7 @@ use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, RowState
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
+use crate::identity::{Trust, TrustId, TrustRequest, Trusts};
 use crate::integration::{
     Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns, Overlap, StoredIntegration,
 };
@@ -20,6 +21,19 @@ pub enum IntegrationRef {
     Id(IntegrationId),
     /// The one with this name, without regard to ASCII case.
     Name(String),
+}
+
+impl IntegrationRef {
+    /// By what it is found.
+    pub(super) fn key(&self) -> Result<IntegrationKey, Refusal> {
+        match self {
+            Self::Id(id) => Ok(IntegrationKey::Id(*id)),
+            // What cannot be a name names nothing.
+            Self::Name(name) => {
+                IntegrationName::parse(name, "").map(IntegrationKey::Name).map_err(|_| Refusal::NotFound)
+            }
+        }
+    }
 }
 
 /// What an integration's row is to say from now on; `None` leaves it as it is.
@@ -45,6 +59,8 @@ pub struct ChangedIntegration {
 enum Deed {
     Rotate(Overlap),
     Edit { state: Option<IntegrationState>, patterns: Option<NamespacePatterns>, expires_at: Option<Option<Timestamp>> },
+    Trust(Box<TrustRequest>),
+    Distrust(TrustId),
     Delete,
 }
 
@@ -93,6 +109,41 @@ impl Integrations {
         self.carry_out(principal, organization, integration, &Deed::Delete).await
     }
 
+    /// Has workloads of an issuer act for the integration from now on, and gives the trust.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at a member of the trust; [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`],
+    /// [`Refusal::Contended`].
+    pub async fn trust(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+        trust: &serde_json::Value,
+    ) -> Result<Trust, Error> {
+        Self::permit(principal, organization)?;
+        let request = self.read_trust(organization, trust, "").await?;
+        let deed = Deed::Trust(Box::new(request));
+        let changed = self.carry_out(principal, organization, integration, &deed).await?;
+        let newest = changed.integration.integration.trusts.iter().last().cloned();
+        newest.ok_or_else(|| Refusal::Contended.into())
+    }
+
+    /// Ends a trust: a workload that has it acts no more from the moment this returns.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], also where there is no such trust, [`Refusal::NoOrganization`], [`Refusal::Damaged`],
+    /// [`Refusal::Contended`].
+    pub async fn distrust(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+        trust: TrustId,
+    ) -> Result<(), Error> {
+        self.carry_out(principal, organization, integration, &Deed::Distrust(trust)).await.map(drop)
+    }
+
     async fn carry_out(
         &self,
         principal: &Principal,
@@ -101,13 +152,7 @@ impl Integrations {
         deed: &Deed,
     ) -> Result<ChangedIntegration, Error> {
         Self::permit(principal, organization)?;
-        let key = match integration {
-            IntegrationRef::Id(id) => IntegrationKey::Id(*id),
-            // What cannot be a name names nothing.
-            IntegrationRef::Name(name) => {
-                IntegrationKey::Name(IntegrationName::parse(name, "").map_err(|_| Refusal::NotFound)?)
-            }
-        };
+        let key = integration.key()?;
         for _ in self.environment.attempts() {
             let (principal, key, now) = (principal.clone(), key.clone(), self.environment.now());
             let query = Find { principal: principal.clone(), of: organization, key, now };
@@ -164,6 +209,17 @@ impl Integrations {
                 let rotated = integration.rotated(token.digest(&*self.digester), *overlap, self.environment.now());
                 (AuditAction::IntegrationRotated, Integration { version, ..rotated }, None, Some(token))
             }
+            Deed::Trust(request) => {
+                let now = self.environment.now();
+                let trust = TrustRequest::clone(request).with_id(TrustId::from_uuid(self.environment.ids.ordered(now)));
+                let trusts = integration.trusts.iter().cloned().chain([trust]).collect();
+                let trusts = Trusts::new(trusts, "")?;
+                (AuditAction::IntegrationTrusted, Integration { version, trusts, ..integration }, last_used_at, None)
+            }
+            Deed::Distrust(trust) => {
+                let trusts = integration.trusts.without(*trust).ok_or(Refusal::NotFound)?;
+                (AuditAction::IntegrationDistrusted, Integration { version, trusts, ..integration }, last_used_at, None)
+            }
             Deed::Edit { state, patterns, expires_at } => {
                 // Whether it may act at all is graver than what it may do.
                 let action = match state
@@ -201,6 +257,10 @@ fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
         AuditChange::between(ChangedField::State, &from.state, &to.state, state),
         AuditChange::between(ChangedField::Namespaces, &from.patterns, &to.patterns, patterns),
         AuditChange::between(ChangedField::ExpiresAt, &from.expires_at, &to.expires_at, expiry),
+        AuditChange::between(ChangedField::Trusts, &from.trusts, &to.trusts, |trusts| {
+            let told: Vec<_> = trusts.iter().map(|trust| trust.to_value().to_string()).collect();
+            (!told.is_empty()).then(|| told.join(" "))
+        }),
     ];
     changes.into_iter().flatten().collect()
 }

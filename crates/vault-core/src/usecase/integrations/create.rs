@@ -5,6 +5,7 @@ use crate::audit::{AuditAction, RecordedRow, Subject};
 use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
+use crate::identity::Trusts;
 use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
 use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
@@ -20,21 +21,25 @@ pub struct CreateIntegrationRequest {
     pub namespaces: Vec<String>,
     /// When it expires, if it does.
     pub expires_at: Option<Timestamp>,
+    /// Whether it gets a token. Without one, only workloads that it trusts act for it.
+    pub token: bool,
+    /// The workloads that may act for it, each a JSON object.
+    pub trusts: Vec<serde_json::Value>,
 }
 
 /// An integration that was created.
 pub struct CreatedIntegration {
     /// The integration.
     pub integration: Integration,
-    /// Its token; shown this once.
-    pub token: IntegrationToken,
+    /// Its token, if it has one; shown this once.
+    pub token: Option<IntegrationToken>,
 }
 
 impl Integrations {
     /// Creates an integration of `organization`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/name`, `/namespaces/…` and `/expires_at`; and those of
+    /// [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at` and `/trusts/…`; and those of
     /// [`create_integration`](crate::port::IntegrationRepository::create_integration).
     pub async fn create(
         &self,
@@ -43,7 +48,8 @@ impl Integrations {
         request: CreateIntegrationRequest,
     ) -> Result<CreatedIntegration, Error> {
         Self::permit(principal, organization)?;
-        under_active_key(&*self.digester, || self.create_once(principal, organization, &request)).await
+        let trusts = self.read_trusts(organization, &request.trusts).await?;
+        under_active_key(&*self.digester, || self.create_once(principal, organization, &request, &trusts)).await
     }
 
     async fn create_once(
@@ -51,9 +57,11 @@ impl Integrations {
         principal: &Principal,
         organization: OrganizationId,
         request: &CreateIntegrationRequest,
+        trusts: &Trusts,
     ) -> Result<CreatedIntegration, Error> {
         let now = self.environment.now();
         let (name, patterns) = read(request, now)?;
+        // One that gets no token has one that nobody knows.
         let token = IntegrationToken::generate(&*self.entropy)?;
         let integration = Integration {
             id: IntegrationId::from_uuid(self.environment.ids.ordered(now)),
@@ -64,6 +72,7 @@ impl Integrations {
             state: IntegrationState::Active,
             token: token.digest(&*self.digester),
             previous: None,
+            trusts: trusts.clone(),
             version: Integration::FIRST_VERSION,
             created_at: now,
         };
@@ -76,7 +85,7 @@ impl Integrations {
         let created = Event::recorded(&command.audit);
         self.store.create_integration(command).await?;
         self.environment.emit(created);
-        Ok(CreatedIntegration { integration, token })
+        Ok(CreatedIntegration { integration, token: request.token.then_some(token) })
     }
 }
 

@@ -7,6 +7,7 @@ mod change;
 mod create;
 mod freeze;
 mod list;
+mod trusts;
 
 pub use change::{ChangedIntegration, IntegrationEdit, IntegrationRef};
 pub use create::{CreateIntegrationRequest, CreatedIntegration};

@@ -5,6 +5,7 @@ mod count_by_state;
 mod create_organization;
 mod cut_audit;
 mod deliver_audit;
+mod issuers;
 mod maintain;
 mod seal_audit;
 mod settle_restore;

@@ -8,6 +8,7 @@ use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{IntegrationId, OrganizationId};
+use vault_core::identity::{Trusts, audience_look_up};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationState, NamespacePatterns, PreviousToken, StoredIntegration,
 };
@@ -25,6 +26,7 @@ pub(crate) struct IntegrationRow {
     token: Read<Digest>,
     previous_token: Option<Read<Digest>>,
     previous_until: Option<i64>,
+    trusts: Read<Trusts>,
     created_at: i64,
     digest: CodeColumns,
     version: i64,
@@ -43,6 +45,7 @@ macro_rules! columns {
             integrations::token,
             integrations::previous_token,
             integrations::previous_until,
+            integrations::trusts,
             integrations::created_at,
             (integrations::digest, integrations::digest_key_id),
             integrations::version,
@@ -83,6 +86,7 @@ impl IntegrationRow {
             state: self.state.sound(TABLE, &id, "state")?,
             token: self.token.sound(TABLE, &id, "token")?,
             previous,
+            trusts: self.trusts.sound(TABLE, &id, "trusts")?,
             version: self.version,
             created_at: Timestamp::from_millis(self.created_at),
         };
@@ -146,6 +150,7 @@ pub(crate) async fn insert(
             integrations::previous_token
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
+            integrations::trusts.eq(integration.trusts.to_stored()),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
             integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
@@ -181,6 +186,7 @@ pub(crate) async fn replace(
             integrations::previous_token
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
+            integrations::trusts.eq(integration.trusts.to_stored()),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
             integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
@@ -212,7 +218,8 @@ pub(crate) async fn remove(
 
 async fn insert_tokens(connection: &mut Connection, integration: &Integration) -> Result<(), Failure> {
     let previous = integration.previous.map(|previous| previous.digest);
-    for token in [integration.token].into_iter().chain(previous) {
+    let audience = audience_look_up(integration.id);
+    for token in [integration.token, audience].into_iter().chain(previous) {
         diesel::insert_into(integration_tokens::table)
             .values((
                 integration_tokens::token.eq(token.as_bytes().as_slice()),

@@ -1,12 +1,13 @@
 //! `POST {base_url}/integrations`
 
-use super::issued;
+use super::{issued, trusts};
 use crate::body::Incoming;
 use crate::call::Call;
 use crate::operation::Inner;
 use crate::operation::document::optional_time;
 use crate::problem_response::ProblemResponse;
-use crate::{answer, content, query, wire};
+use crate::wire::Document;
+use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_core::integration::{IntegrationName, NamespacePatterns};
@@ -23,16 +24,26 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let create = async move { integrations.create(&principal.into(), organization, request).await };
     let created = api.complete(create).await?;
 
-    answer::secret(StatusCode::CREATED, &issued(&created.integration, &created.token))
+    answer::secret(StatusCode::CREATED, &issued(&created.integration, created.token.as_ref()))
 }
 
 /// The use case judges name and patterns again, since they come from a terminal too; here they are judged so that all
 /// flaws are told at once.
 pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResponse> {
-    let (request, mut flaws) = wire::read::<vault_api::CreateIntegrationRequest>(body)?;
-    let vault_api::CreateIntegrationRequest { name, namespaces, expires_at } = request;
+    let mut document = Document::parse(body)?;
+    let trusts = document.remove("trusts").map(trusts::array);
+    let (request, mut flaws) = document.read::<vault_api::CreateIntegrationRequest>()?;
+    let vault_api::CreateIntegrationRequest { name, namespaces, expires_at, token, .. } = request;
+    let trusts = flaws.check("/trusts", || trusts.transpose());
     flaws.check("/name", || IntegrationName::parse(&name, "/name"));
     flaws.check_all("/namespaces", || NamespacePatterns::parse(&namespaces, "/namespaces"));
     let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
-    flaws.finish(expires_at.map(|expires_at| CreateIntegrationRequest { name, namespaces, expires_at }))
+    let request = expires_at.zip(trusts).map(|(expires_at, trusts)| CreateIntegrationRequest {
+        name,
+        namespaces,
+        expires_at,
+        token: token.unwrap_or(true),
+        trusts: trusts.unwrap_or_default(),
+    });
+    flaws.finish(request)
 }

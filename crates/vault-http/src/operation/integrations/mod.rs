@@ -5,12 +5,14 @@ pub(super) mod create;
 pub(super) mod delete;
 pub(super) mod list;
 pub(super) mod rotate;
+pub(super) mod trusts;
 
 use super::NO_ID;
 use crate::answer::time_text;
 use crate::route::RequestPath;
 use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
+use vault_core::identity::audience;
 use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
 use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::IntegrationRef;
@@ -21,12 +23,14 @@ fn named(place: RequestPath<'_>) -> IntegrationRef {
 }
 
 /// An integration and the token that is shown this once.
-fn issued(integration: &Integration, token: &IntegrationToken) -> IssuedIntegration {
+fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
     IssuedIntegration {
         integration_id: integration.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
-        token: token.text().clone().into(),
+        token: token.map(|token| token.text().clone().into()),
+        audience: audience(integration.id),
+        trusts: trusts::items(&integration.trusts),
         expires_at: integration.expires_at.map(time_text),
     }
 }
@@ -43,6 +47,8 @@ fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
         expires_at: integration.expires_at.map(time_text),
         last_used_at: stored.last_used_at.map(time_text),
         previous_token_until: integration.previous.map(|previous| time_text(previous.until)),
+        audience: audience(integration.id),
+        trusts: trusts::items(&integration.trusts),
     }
 }
 

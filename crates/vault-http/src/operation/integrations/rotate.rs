@@ -27,7 +27,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let rotated = api.complete(rotate).await?;
 
     let token = rotated.token.ok_or_else(|| ProblemResponse::internal().caused_by("a rotation without a token"))?;
-    answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, &token))
+    answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, Some(&token)))
 }
 
 /// For how long the current token works on; the default if nothing is said.

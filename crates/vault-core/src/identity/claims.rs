@@ -1,0 +1,116 @@
+//! Claims of a token, and what a trust says of them.
+
+use crate::field::{FieldCode, FieldError};
+use serde_json::Value;
+use std::fmt;
+
+/// The longest name and the longest value of a claim, in bytes.
+pub const MAX_VALUE_LENGTH: usize = 1_024;
+
+/// Where a claim is: a JSON pointer (RFC 6901).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClaimPointer(String);
+
+impl ClaimPointer {
+    /// The subject, which every trust names.
+    pub const SUBJECT: &str = "/sub";
+
+    /// A claim's pointer; `field` is where it was read.
+    ///
+    /// # Errors
+    /// [`FieldCode::Malformed`].
+    pub fn parse(text: &str, field: &str) -> Result<Self, FieldError> {
+        let is_pointer = text.starts_with('/') && text.len() > 1 && text.len() <= MAX_VALUE_LENGTH;
+        let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+        let is_plain = !text.chars().any(char::is_control);
+        if is_pointer && escapes && is_plain {
+            Ok(Self(text.to_owned()))
+        } else {
+            let detail =
+                "must be a JSON pointer to a claim, such as /sub or /kubernetes.io/namespace with ~1 for each /";
+            Err(FieldError::new(field, FieldCode::Malformed, detail))
+        }
+    }
+
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ClaimPointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a claim must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClaimPattern {
+    /// Exactly this text, number or truth value.
+    Exact(Value),
+    /// Text that begins so.
+    Prefix(String),
+}
+
+impl ClaimPattern {
+    /// A pattern. Text that ends in `*` is a prefix: the `*` must stand after a `:` or `/`, behind an owner.
+    ///
+    /// # Errors
+    /// [`FieldCode::Malformed`] for a wildcard that reaches too far or stands elsewhere, [`FieldCode::WrongType`] for what
+    /// is no text, number or truth value.
+    pub fn parse(value: &Value, field: &str) -> Result<Self, FieldError> {
+        let flaw = |code, detail| Err(FieldError::new(field, code, detail));
+        match value {
+            Value::String(text) if text.is_empty() || text.len() > MAX_VALUE_LENGTH => {
+                flaw(FieldCode::Malformed, "must have 1 to 1,024 bytes")
+            }
+            Value::String(text) => match text.strip_suffix('*') {
+                None if text.contains('*') => flaw(FieldCode::Malformed, "may have one `*`, at its end"),
+                None => Ok(Self::Exact(value.clone())),
+                Some(prefix) if prefix.contains('*') => flaw(FieldCode::Malformed, "may have one `*`, at its end"),
+                Some(prefix) if names_an_owner(prefix) => Ok(Self::Prefix(prefix.to_owned())),
+                Some(_) => flaw(
+                    FieldCode::Malformed,
+                    "reaches too far: `*` must follow a `:` or `/` behind the owner, as in repo:acme/etl:*",
+                ),
+            },
+            Value::Bool(_) | Value::Number(_) => Ok(Self::Exact(value.clone())),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                flaw(FieldCode::WrongType, "must be a string, a number, true or false")
+            }
+        }
+    }
+
+    /// Whether a claim's value is such.
+    pub fn fits(&self, found: &Value) -> bool {
+        match self {
+            Self::Exact(value) => value == found,
+            Self::Prefix(prefix) => {
+                found.as_str().is_some_and(|text| text.len() > prefix.len() && text.starts_with(prefix.as_str()))
+            }
+        }
+    }
+
+    /// As it is written.
+    pub fn to_value(&self) -> Value {
+        match self {
+            Self::Exact(value) => value.clone(),
+            Self::Prefix(prefix) => Value::String(format!("{prefix}*")),
+        }
+    }
+}
+
+/// Whether what stands before a `*` names more than the kind of a subject: the owner whose workloads it covers.
+fn names_an_owner(prefix: &str) -> bool {
+    if !prefix.ends_with([':', '/']) {
+        return false;
+    }
+    let kinds = match prefix {
+        _ if prefix.starts_with("system:serviceaccount:") => 2,
+        // The trust domain is the issuer: all of it is no owner.
+        _ if prefix.contains("://") => 2,
+        _ => 1,
+    };
+    prefix.split([':', '/']).filter(|segment| !segment.is_empty()).count() > kinds
+}

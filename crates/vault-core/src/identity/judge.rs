@@ -1,0 +1,180 @@
+//! Whether a token's claims are those of a workload that is trusted.
+
+use super::claims::ClaimPointer;
+use super::issuer::IssuerName;
+use super::trust::{Trust, Trusts};
+use crate::integration::is_printable;
+use crate::time::Timestamp;
+use serde_json::Value;
+use std::fmt;
+
+/// How far clocks may differ, in seconds.
+pub const TOKEN_LEEWAY_SECONDS: i64 = 30;
+/// How much of a claim's value is told, in characters.
+const TOLD: usize = 200;
+
+/// A claim that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The claim.
+    pub pointer: String,
+    /// The token's own value, as it is told; `None`: the token does not have the claim.
+    pub found: Option<String>,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pointer, found } = self;
+        match found {
+            Some(found) => write!(f, "claim {pointer} is {found}, which no trust of this integration allows"),
+            None => write!(f, "the token has no claim {pointer}, which every trust of this integration asks for"),
+        }
+    }
+}
+
+/// Why a token does not prove a workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkloadRefusal {
+    /// It is no token, names no integration, or nobody who is trusted has signed it. Nothing of it is told.
+    Unverified,
+    /// The keys of its issuer are more than a day old, because the issuer does not answer.
+    NoKeys,
+    /// A claim about time does not fit.
+    Time(&'static str),
+    /// It is genuine, but of a workload that is not trusted.
+    NotTrusted(Mismatch),
+}
+
+impl WorkloadRefusal {
+    /// The reason's name in metrics.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unverified => "unverified",
+            Self::NoKeys => "no-keys",
+            Self::Time(_) => "time",
+            Self::NotTrusted(_) => "not-trusted",
+        }
+    }
+}
+
+impl fmt::Display for WorkloadRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unverified => f.write_str(
+                "The identity token is not accepted. Its audience must be urn:orgvault:integration:<id>, and the integration \
+                 must trust its issuer. `orgvault identity inspect` shows what it says; the server's log has the reason.",
+            ),
+            Self::NoKeys => f.write_str("The issuer of the token does not answer, so its keys are not known. Try again later."),
+            Self::Time(reason) => write!(f, "The identity token is not valid at this time: {reason}."),
+            Self::NotTrusted(mismatch) => write!(f, "The identity token is genuine, but {mismatch}."),
+        }
+    }
+}
+
+/// Who a token proves somebody to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Who says so.
+    pub issuer: IssuerName,
+    /// The subject.
+    pub subject: String,
+    /// The id of the token, if it has one.
+    pub token_id: Option<String>,
+    /// The verified claims.
+    pub claims: Value,
+}
+
+impl Workload {
+    /// The workload of verified claims.
+    pub fn new(issuer: IssuerName, claims: Value) -> Self {
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(|text| told(text, TOLD));
+        let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
+        Self { issuer, subject, token_id, claims }
+    }
+
+    /// As the audit names it.
+    pub fn describe(&self) -> String {
+        let token = self.token_id.as_ref().map(|id| format!(" jti={id}")).unwrap_or_default();
+        format!("{} {}{token}", self.issuer, self.subject)
+    }
+}
+
+/// When a token is valid, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TokenTimes {
+    /// `exp`.
+    pub expires_at: i64,
+    /// How long it is valid from its issue, or from now.
+    pub lifetime: i64,
+}
+
+/// Judges the times in verified claims (RFC 7519, 4.1).
+///
+/// # Errors
+/// Why it is not valid at `now`.
+pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, WorkloadRefusal> {
+    let now = now.as_seconds();
+    let seconds = |name: &str| match claims.get(name) {
+        None => Ok(None),
+        // A NumericDate may have a fraction.
+        Some(value) => match value.as_f64().filter(|number| (0.0..1e12).contains(number)) {
+            #[expect(clippy::cast_possible_truncation, reason = "it was bounded")]
+            Some(number) => Ok(Some(number.floor() as i64)),
+            None => Err(WorkloadRefusal::Time("exp, nbf and iat must be numbers of seconds")),
+        },
+    };
+    let (expires_at, not_before, issued_at) = (seconds("exp")?, seconds("nbf")?, seconds("iat")?);
+    let Some(expires_at) = expires_at else { return Err(WorkloadRefusal::Time("it has no exp")) };
+    if now >= expires_at.saturating_add(TOKEN_LEEWAY_SECONDS) {
+        return Err(WorkloadRefusal::Time("it has expired"));
+    }
+    if not_before.is_some_and(|at| at > now.saturating_add(TOKEN_LEEWAY_SECONDS)) {
+        return Err(WorkloadRefusal::Time("its nbf is in the future"));
+    }
+    if issued_at.is_some_and(|at| at > now.saturating_add(TOKEN_LEEWAY_SECONDS)) {
+        return Err(WorkloadRefusal::Time("its iat is in the future"));
+    }
+    Ok(TokenTimes { expires_at, lifetime: expires_at.saturating_sub(issued_at.unwrap_or(now)) })
+}
+
+/// The trust of `issuer` that the claims fit.
+///
+/// # Errors
+/// Why none does: of the trust that fits best, the first claim that does not, with the token's own value.
+pub fn judge_trusts<'a>(
+    trusts: &'a Trusts,
+    issuer: &IssuerName,
+    claims: &Value,
+    times: TokenTimes,
+) -> Result<&'a Trust, WorkloadRefusal> {
+    let mut nearest: Option<(usize, WorkloadRefusal)> = None;
+    for trust in trusts.iter().filter(|trust| trust.issuer == *issuer) {
+        let fits = |pointer: &ClaimPointer| {
+            let pattern = trust.claims.get(pointer);
+            let found = claims.pointer(pointer.as_str());
+            pattern.zip(found).is_some_and(|(pattern, found)| pattern.fits(found))
+        };
+        let flaw = match trust.claims.keys().find(|pointer| !fits(pointer)) {
+            None if times.lifetime <= trust.max_lifetime => return Ok(trust),
+            None => WorkloadRefusal::Time("it is valid for longer than the trust allows (max_lifetime)"),
+            Some(pointer) => {
+                let found = claims.pointer(pointer.as_str()).map(|value| match value {
+                    Value::String(text) => told(text, TOLD),
+                    other => told(&other.to_string(), TOLD),
+                });
+                WorkloadRefusal::NotTrusted(Mismatch { pointer: pointer.to_string(), found })
+            }
+        };
+        let fitting = trust.claims.keys().filter(|pointer| fits(pointer)).count();
+        if nearest.as_ref().is_none_or(|(most, _)| fitting > *most) {
+            nearest = Some((fitting, flaw));
+        }
+    }
+    Err(nearest.map_or(WorkloadRefusal::Unverified, |(_, flaw)| flaw))
+}
+
+/// Foreign text for people: of bounded length, and without anything that a terminal obeys.
+fn told(text: &str, most: usize) -> String {
+    let shown: String = text.chars().take(most).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
+    if text.chars().count() > most { format!("{shown}…") } else { shown }
+}

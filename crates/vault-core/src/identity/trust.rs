@@ -1,0 +1,222 @@
+//! Which workloads may act for an integration.
+
+use super::claims::{ClaimPattern, ClaimPointer};
+use super::issuer::{Issuer, IssuerName};
+use crate::field::{FieldCode, FieldError, Invalid};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use uuid::Uuid;
+
+/// The most trusts of an integration.
+pub const MAX_TRUSTS: usize = 10;
+/// The most claims of a trust.
+pub const MAX_CLAIMS: usize = 16;
+/// How long a token may be valid from its issue, in seconds, unless the trust says otherwise.
+pub const DEFAULT_LIFETIME_SECONDS: i64 = 3_600;
+/// The most that a trust may say.
+pub const MAX_LIFETIME_SECONDS: i64 = 86_400;
+const MIN_LIFETIME_SECONDS: i64 = 60;
+
+/// The id of a trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TrustId(Uuid);
+
+impl TrustId {
+    /// The id with these bits.
+    pub const fn from_uuid(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
+impl fmt::Display for TrustId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hyphenated().fmt(f)
+    }
+}
+
+impl FromStr for TrustId {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let id = Uuid::try_parse(text).map_err(|_| Invalid("not an id"))?;
+        if id.hyphenated().to_string() == text { Ok(Self(id)) } else { Err(Invalid("not an id")) }
+    }
+}
+
+/// One kind of workload: an issuer, and what its tokens must say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// Its id.
+    pub id: TrustId,
+    /// Whose tokens.
+    pub issuer: IssuerName,
+    /// What the claims must be; [`ClaimPointer::SUBJECT`] is among them.
+    pub claims: BTreeMap<ClaimPointer, ClaimPattern>,
+    /// How long a token may be valid, in seconds.
+    pub max_lifetime: i64,
+}
+
+/// A trust as it was asked for, judged by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustRequest {
+    /// Whose tokens.
+    pub issuer: IssuerName,
+    /// What the claims must be.
+    pub claims: BTreeMap<ClaimPointer, ClaimPattern>,
+    /// How long a token may be valid, in seconds.
+    pub max_lifetime: i64,
+}
+
+impl TrustRequest {
+    /// The trust in a JSON object `{"issuer", "claims", "max_lifetime"?}` at `field`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(value: &Value, field: &str) -> Result<Self, Vec<FieldError>> {
+        let at = |name: &str| format!("{field}/{name}");
+        let error = |name: &str, code, detail: &str| FieldError::new(at(name), code, detail.to_owned());
+        let Value::Object(members) = value else {
+            return Err(vec![FieldError::new(field, FieldCode::WrongType, "must be an object")]);
+        };
+        let mut errors: Vec<_> = members
+            .keys()
+            .filter(|name| !matches!(name.as_str(), "issuer" | "claims" | "max_lifetime"))
+            .map(|name| error(name, FieldCode::Unknown, "unknown field; expected one of issuer, claims, max_lifetime"))
+            .collect();
+        let issuer = match members.get("issuer") {
+            None => Err(error("issuer", FieldCode::Required, "is required")),
+            Some(Value::String(name)) => IssuerName::parse(name, &at("issuer")),
+            Some(_) => Err(error("issuer", FieldCode::WrongType, "must be a string")),
+        };
+        let issuer = issuer.map_err(|error| errors.push(error)).ok();
+        let claims = match members.get("claims") {
+            None => Err(vec![error("claims", FieldCode::Required, "is required")]),
+            Some(Value::Object(claims)) => parse_claims(claims, &at("claims")),
+            Some(_) => Err(vec![error("claims", FieldCode::WrongType, "must be an object")]),
+        };
+        let claims = claims.map_err(|flaws| errors.extend(flaws)).ok();
+        let max_lifetime = match members.get("max_lifetime").map(Value::as_i64) {
+            None => Some(DEFAULT_LIFETIME_SECONDS),
+            Some(Some(seconds)) if (MIN_LIFETIME_SECONDS..=MAX_LIFETIME_SECONDS).contains(&seconds) => Some(seconds),
+            Some(found) => {
+                let code = if found.is_some() { FieldCode::OutOfRange } else { FieldCode::WrongType };
+                errors.push(error("max_lifetime", code, "must be 60 to 86400 seconds"));
+                None
+            }
+        };
+        match (issuer, claims, max_lifetime) {
+            (Some(issuer), Some(claims), Some(max_lifetime)) if errors.is_empty() => {
+                Ok(Self { issuer, claims, max_lifetime })
+            }
+            _ => Err(errors),
+        }
+    }
+
+    /// Whether it pins every claim that trusts of the issuer must.
+    ///
+    /// # Errors
+    /// [`FieldCode::Required`] at a claim that it must say exactly.
+    pub fn satisfies(&self, issuer: &Issuer, field: &str) -> Result<(), Vec<FieldError>> {
+        let is_exact = |pointer: &&ClaimPointer| matches!(self.claims.get(pointer), Some(ClaimPattern::Exact(_)));
+        let flaw = |pointer: &ClaimPointer| {
+            let detail = format!("must say {pointer} exactly: the issuer is shared by others");
+            FieldError::new(format!("{field}/claims"), FieldCode::Required, detail)
+        };
+        let flaws: Vec<_> = issuer.required.iter().filter(|pointer| !is_exact(pointer)).map(flaw).collect();
+        if flaws.is_empty() { Ok(()) } else { Err(flaws) }
+    }
+
+    /// The trust with its id.
+    pub fn with_id(self, id: TrustId) -> Trust {
+        let Self { issuer, claims, max_lifetime } = self;
+        Trust { id, issuer, claims, max_lifetime }
+    }
+}
+
+fn parse_claims(
+    claims: &Map<String, Value>,
+    field: &str,
+) -> Result<BTreeMap<ClaimPointer, ClaimPattern>, Vec<FieldError>> {
+    let (mut read, mut errors) = (BTreeMap::new(), Vec::new());
+    for (name, value) in claims {
+        let place = format!("{field}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match (ClaimPointer::parse(name, &place), ClaimPattern::parse(value, &place)) {
+            (Ok(pointer), Ok(pattern)) => drop(read.insert(pointer, pattern)),
+            (pointer, pattern) => errors.extend(pointer.err().into_iter().chain(pattern.err())),
+        }
+    }
+    let has_subject = claims.get(ClaimPointer::SUBJECT).is_some_and(Value::is_string);
+    if !has_subject {
+        errors.push(FieldError::new(field, FieldCode::Required, "must say /sub, as a string"));
+    }
+    if claims.len() > MAX_CLAIMS {
+        errors.push(FieldError::new(field, FieldCode::TooLong, "may have at most 16 claims"));
+    }
+    if errors.is_empty() { Ok(read) } else { Err(errors) }
+}
+
+impl Trust {
+    /// As JSON, with its id.
+    pub fn to_value(&self) -> Value {
+        let claims: Map<_, _> =
+            self.claims.iter().map(|(pointer, pattern)| (pointer.to_string(), pattern.to_value())).collect();
+        json!({
+            "id": self.id.to_string(),
+            "issuer": self.issuer.as_str(),
+            "claims": claims,
+            "max_lifetime": self.max_lifetime,
+        })
+    }
+
+    fn from_value(value: &Value) -> Option<Self> {
+        let mut request = value.clone();
+        let id = request.as_object_mut()?.remove("id")?.as_str()?.parse().ok()?;
+        Some(TrustRequest::parse(&request, "").ok()?.with_id(id))
+    }
+}
+
+/// The trusts of an integration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trusts(Vec<Trust>);
+
+impl Trusts {
+    /// These.
+    ///
+    /// # Errors
+    /// [`FieldCode::TooLong`] at `field`.
+    pub fn new(trusts: Vec<Trust>, field: &str) -> Result<Self, FieldError> {
+        if trusts.len() > MAX_TRUSTS {
+            return Err(FieldError::new(field, FieldCode::TooLong, "an integration may have at most 10 trusts"));
+        }
+        Ok(Self(trusts))
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Trust> {
+        self.0.iter()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The form in which a store keeps them, and which the code of the row covers.
+    pub fn to_stored(&self) -> String {
+        Value::Array(self.0.iter().map(Trust::to_value).collect()).to_string()
+    }
+
+    /// The trusts that [`Trusts::to_stored`] wrote.
+    pub fn from_stored(text: &str) -> Option<Self> {
+        let values: Vec<Value> = serde_json::from_str(text).ok()?;
+        Some(Self(values.iter().map(Trust::from_value).collect::<Option<_>>()?))
+    }
+
+    /// Those without the trust `id`; `None`: there is no such trust.
+    pub fn without(&self, id: TrustId) -> Option<Self> {
+        let rest: Vec<_> = self.0.iter().filter(|trust| trust.id != id).cloned().collect();
+        (rest.len() < self.0.len()).then_some(Self(rest))
+    }
+}

@@ -1,0 +1,78 @@
+//! Issuers of workloads' tokens: in the store, asked for their keys, and their tokens verified.
+
+use super::StoreError;
+use crate::command::Command;
+use crate::identity::{Issuer, IssuerName, StoredIssuer};
+use async_trait::async_trait;
+use secrecy::SecretString;
+use serde_json::Value;
+
+/// Issuers in the store. They are few, and the operator's.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait IssuerRepository: Send + Sync {
+    /// Adds one.
+    ///
+    /// Refused with [`Refusal::IssuerExists`](crate::Refusal::IssuerExists): one has the name.
+    async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError>;
+
+    /// All of them, by name.
+    async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError>;
+
+    /// Those of these names that there are.
+    async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError>;
+
+    /// Removes one. `false`: there is none of the name.
+    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError>;
+
+    /// Notes what an issuer answered. Nothing is noted if the row is not as it was `seen`.
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError>;
+}
+
+/// Why an issuer's keys were not had, in fixed words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct IssuerFailure(pub &'static str);
+
+/// Asks issuers for their keys.
+#[cfg_attr(feature = "mock", mockall::automock)]
+#[async_trait]
+pub trait IssuerKeys: Send + Sync {
+    /// The issuer's keys: a JSON Web Key Set.
+    async fn fetch(&self, issuer: &Issuer) -> Result<String, IssuerFailure>;
+}
+
+/// A token as it was sent, before anything of it is verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnverifiedToken {
+    /// `iss`, if it has one.
+    pub issuer: Option<String>,
+    /// `sub`, if it has one.
+    pub subject: Option<String>,
+    /// The one audience, if there is one and no other.
+    pub audience: Option<String>,
+}
+
+/// Why a signature was not verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignatureFlaw {
+    /// None of the keys has the id that the token names, or fits its algorithm.
+    UnknownKey,
+    /// It is no token, asks for what is not permitted, or nobody who has one of the keys made it.
+    Wrong,
+}
+
+/// Reads and verifies tokens (RFC 7515, 7518, 8725).
+pub trait TokenVerifier: Send + Sync {
+    /// What a token says, unverified; `None`: it is none.
+    fn read(&self, token: &SecretString) -> Option<UnverifiedToken>;
+
+    /// The claims of a token that the holder of one of `keys`, a JSON Web Key Set, has signed.
+    ///
+    /// # Errors
+    /// Why not.
+    fn verify(&self, token: &SecretString, keys: &str) -> Result<Value, SignatureFlaw>;
+
+    /// How many keys of a JSON Web Key Set can verify a token; `None`: it is no key set.
+    fn usable_keys(&self, keys: &str) -> Option<usize>;
+}

@@ -1,0 +1,181 @@
+//! Tell which workload has sent an identity token, and whether it may act for the integration that the token names.
+
+use super::Activations;
+use crate::audit::{Actor, AuditAction, Subject};
+use crate::error::{Error, Refusal};
+use crate::identity::{
+    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts,
+};
+use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
+use crate::network::Network;
+use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureFlaw, TokenVerifier, UnverifiedToken};
+use secrecy::SecretString;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What identity tokens are verified with.
+#[derive(Clone)]
+pub struct Identity {
+    /// Reads and verifies them.
+    pub verifier: Arc<dyn TokenVerifier>,
+    /// Asks issuers for their keys; without it, only stored keys are used.
+    pub keys: Option<Arc<dyn IssuerKeys>>,
+}
+
+impl Activations {
+    /// With what verifies identity tokens. Without it, every one is refused.
+    #[must_use]
+    pub fn identity(self, identity: Option<Identity>) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// The principal of the workload whose identity token `text` is.
+    pub(super) async fn authenticate_workload(
+        &self,
+        text: &SecretString,
+        network: Option<Network>,
+    ) -> Result<IntegrationPrincipal, Error> {
+        let unverified = || self.refuse_workload(WorkloadRefusal::Unverified, None, network);
+        let Some(identity) = &self.identity else { return Err(unverified()) };
+        let Some(token) = identity.verifier.read(text) else { return Err(unverified()) };
+        let Some(integration) = token.audience.as_deref().and_then(integration_of) else { return Err(unverified()) };
+        let Some(found) = self.store.find_integration_by_token(audience_look_up(integration)).await? else {
+            return Err(unverified());
+        };
+        let found = self.sound(found, network).await?;
+        let integration = &found.stored.integration;
+        let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
+        let Some(issuer) = self.issuer_of(&token, integration).await? else {
+            return Err(refuse(WorkloadRefusal::Unverified));
+        };
+        let claims = self.verified(identity, text, issuer.clone()).await?.map_err(refuse)?;
+        let workload = Workload::new(issuer.issuer.name, claims);
+        let judged = self.judge_workload(found, workload, network);
+        judged.map_err(|refused| match refused {
+            Ok(refusal) => self.refuse(refusal, None, network),
+            Err((refusal, integration)) => self.refuse_workload(refusal, Some(&integration), network),
+        })
+    }
+
+    /// The same workload as its integration's row is now. Its signature was verified.
+    pub(super) async fn workload_again(
+        &self,
+        principal: &IntegrationPrincipal,
+        workload: &Workload,
+    ) -> Result<IntegrationPrincipal, Error> {
+        let network = principal.network;
+        let Some(found) = self.store.find_integration_by_token(principal.token).await? else {
+            return Err(self.refuse(IntegrationRefusal::Unknown, Some(principal.integration), network));
+        };
+        let found = self.sound(found, network).await?;
+        self.judge_workload(found, workload.clone(), network).map_err(|refused| match refused {
+            Ok(refusal) => self.refuse(refusal, None, network),
+            Err((refusal, integration)) => self.refuse_workload(refusal, Some(&integration), network),
+        })
+    }
+
+    /// Judges verified claims by the trusts of the integration, and the integration itself.
+    fn judge_workload(
+        &self,
+        found: FoundIntegration,
+        workload: Workload,
+        network: Option<Network>,
+    ) -> Result<IntegrationPrincipal, Result<IntegrationRefusal, (WorkloadRefusal, Box<Integration>)>> {
+        let (integration, seen, now) = (found.stored.integration, found.stored.digest.code, self.environment.now());
+        let judged = judge_times(&workload.claims, now)
+            .and_then(|times| judge_trusts(&integration.trusts, &workload.issuer, &workload.claims, times).map(drop));
+        match judged {
+            Err(refusal) => Err(Err((refusal, Box::new(integration)))),
+            Ok(()) => match integration.workload_principal(workload, seen, now) {
+                Ok(principal) => Ok(IntegrationPrincipal { network, ..principal }),
+                Err(refusal) => Err(Ok(refusal)),
+            },
+        }
+    }
+
+    /// The issuer that made the token, among those that the integration trusts.
+    async fn issuer_of(
+        &self,
+        token: &UnverifiedToken,
+        integration: &Integration,
+    ) -> Result<Option<StoredIssuer>, Error> {
+        let names: BTreeSet<IssuerName> = integration.trusts.iter().map(|trust| trust.issuer.clone()).collect();
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let issuers = self.store.find_issuers(names.into_iter().collect()).await?;
+        let made = |stored: &StoredIssuer| {
+            stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
+                && stored.issuer.serves(integration.organization)
+        };
+        let Some(stored) = issuers.into_iter().find(made) else { return Ok(None) };
+        if stored.is_sound(&*self.digester) {
+            return Ok(Some(stored));
+        }
+        let id = stored.issuer.name.to_string();
+        self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
+        Ok(None)
+    }
+
+    /// The claims of a token that the issuer has signed. Its keys are fetched again where they are old, or one is missing.
+    async fn verified(
+        &self,
+        identity: &Identity,
+        text: &SecretString,
+        mut issuer: StoredIssuer,
+    ) -> Result<Result<serde_json::Value, WorkloadRefusal>, Error> {
+        if issuer.is_due(self.environment.now(), false) {
+            issuer = self.fetch_keys(identity, issuer).await?;
+        }
+        let mut verified = identity.verifier.verify(text, &issuer.keys);
+        if verified == Err(SignatureFlaw::UnknownKey) && issuer.is_due(self.environment.now(), true) {
+            issuer = self.fetch_keys(identity, issuer).await?;
+            verified = identity.verifier.verify(text, &issuer.keys);
+        }
+        Ok(match verified {
+            Ok(_) if !issuer.is_usable(self.environment.now()) => Err(WorkloadRefusal::NoKeys),
+            Ok(claims) => Ok(claims),
+            Err(SignatureFlaw::UnknownKey | SignatureFlaw::Wrong) => Err(WorkloadRefusal::Unverified),
+        })
+    }
+
+    /// Asks an issuer for its keys and notes the answer, for every process.
+    async fn fetch_keys(&self, identity: &Identity, issuer: StoredIssuer) -> Result<StoredIssuer, Error> {
+        let Some(keys) = &identity.keys else { return Ok(issuer) };
+        let now = self.environment.now();
+        // Noted first, so that a flood of tokens has one process ask once.
+        let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
+        self.store.note_keys(issuer, asked.clone()).await?;
+        let next = match keys.fetch(&asked.issuer).await {
+            Ok(keys) if identity.verifier.usable_keys(&keys).is_some() => {
+                StoredIssuer::sign(asked.issuer.clone(), keys, now, &*self.digester)
+            }
+            Ok(_) => self.unreachable(&asked, "its answer is no key set"),
+            Err(failure) => self.unreachable(&asked, failure.0),
+        };
+        self.store.note_keys(asked, next.clone()).await?;
+        Ok(next)
+    }
+
+    fn unreachable(&self, issuer: &StoredIssuer, reason: &'static str) -> StoredIssuer {
+        self.environment.emit(Event::IssuerUnreachable { issuer: issuer.issuer.name.clone(), reason });
+        StoredIssuer { failure: reason.to_owned(), ..issuer.clone() }
+    }
+
+    /// Counts, logs and records that a workload was refused.
+    fn refuse_workload(
+        &self,
+        refusal: WorkloadRefusal,
+        integration: Option<&Integration>,
+        network: Option<Network>,
+    ) -> Error {
+        if let Some(integration) = integration {
+            let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
+            let (now, subject) = (self.environment.now(), Subject::Integration(integration.id));
+            self.tally.count(now, organization, actor, AuditAction::ActivationRefusedWorkload, subject);
+        }
+        let integration = integration.map(|integration| integration.id);
+        self.environment.emit(Event::WorkloadRefused { refusal: refusal.clone(), integration, network });
+        Refusal::UnknownWorkload(Box::new(refusal)).into()
+    }
+}

@@ -1,0 +1,76 @@
+//! Which workloads may act for an integration: what is asked for, judged beside the issuers that there are.
+
+use super::{IntegrationRef, Integrations};
+use crate::error::{Error, Refusal};
+use crate::field::{FieldCode, FieldError};
+use crate::id::OrganizationId;
+use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
+use crate::integration::StoredIntegration;
+use crate::port::Find;
+use crate::principal::Principal;
+use serde_json::Value;
+
+impl Integrations {
+    /// The issuers that an organization's integrations may trust, by name.
+    ///
+    /// # Errors
+    /// The principal may not administer its integrations; the store failed.
+    pub async fn issuers(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+    ) -> Result<Vec<StoredIssuer>, Error> {
+        Self::permit(principal, organization)?;
+        let issuers = self.store.list_issuers().await?;
+        Ok(issuers.into_iter().filter(|stored| stored.issuer.serves(organization)).collect())
+    }
+
+    /// An integration of `organization`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`].
+    pub async fn find(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        integration: &IntegrationRef,
+    ) -> Result<StoredIntegration, Error> {
+        Self::permit(principal, organization)?;
+        let (principal, now) = (principal.clone(), self.environment.now());
+        let query = Find { principal, of: organization, key: integration.key()?, now };
+        Ok(self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?)
+    }
+
+    /// Trusts that an integration is created with.
+    pub(super) async fn read_trusts(&self, organization: OrganizationId, asked: &[Value]) -> Result<Trusts, Error> {
+        let (mut trusts, mut errors) = (Vec::new(), Vec::new());
+        for (number, value) in asked.iter().enumerate() {
+            match self.read_trust(organization, value, &format!("/trusts/{number}")).await {
+                Ok(request) => {
+                    let id = self.environment.ids.ordered(self.environment.now());
+                    trusts.push(request.with_id(TrustId::from_uuid(id)));
+                }
+                Err(Error::Invalid(flaws)) => errors.extend(flaws),
+                Err(error) => return Err(error),
+            }
+        }
+        if errors.is_empty() { Ok(Trusts::new(trusts, "/trusts")?) } else { Err(Error::Invalid(errors)) }
+    }
+
+    /// A trust in the JSON at `field`: it is well-formed, its issuer is there, and it says what the issuer asks for.
+    pub(super) async fn read_trust(
+        &self,
+        organization: OrganizationId,
+        value: &Value,
+        field: &str,
+    ) -> Result<TrustRequest, Error> {
+        let request = TrustRequest::parse(value, field).map_err(Error::Invalid)?;
+        let found = self.store.find_issuers(vec![request.issuer.clone()]).await?;
+        let Some(stored) = found.into_iter().find(|stored| stored.issuer.serves(organization)) else {
+            let detail = "is no issuer that this organization may trust; GET {base_url}/issuers lists them";
+            return Err(FieldError::new(format!("{field}/issuer"), FieldCode::NotAllowed, detail).into());
+        };
+        request.satisfies(&stored.issuer, field).map_err(Error::Invalid)?;
+        Ok(request)
+    }
+}

@@ -1,0 +1,68 @@
+//! Issuers of identity tokens: whose tokens are looked at is the operator's to say.
+
+use super::Operator;
+use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
+use crate::error::{Error, Refusal};
+use crate::identity::{Issuer, IssuerName, StoredIssuer};
+use crate::port::{Event, IssuerKeys, KeyedDigester, TokenVerifier};
+use crate::principal::Principal;
+
+impl Operator {
+    /// Adds an issuer with its keys: those of `pasted`, or else those that it answers with.
+    ///
+    /// # Errors
+    /// [`Refusal::IssuerExists`], [`Refusal::IssuerKeys`].
+    pub async fn add_issuer(
+        &self,
+        issuer: Issuer,
+        pasted: Option<String>,
+        (verifier, keys, digester): (&dyn TokenVerifier, &dyn IssuerKeys, &dyn KeyedDigester),
+    ) -> Result<StoredIssuer, Error> {
+        let found = match pasted {
+            Some(keys) => keys,
+            None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0))?,
+        };
+        match verifier.usable_keys(&found) {
+            None => return Err(Refusal::IssuerKeys("they are no JSON Web Key Set").into()),
+            Some(0) => return Err(Refusal::IssuerKeys("none of them can verify a token").into()),
+            Some(_) => {}
+        }
+        let stored = StoredIssuer::sign(issuer, found, self.environment.now(), digester);
+        let affected = named(&stored.issuer.name);
+        let command =
+            self.environment.command(&Principal::Operator, None, AuditAction::IssuerAdded, affected, stored.clone());
+        let added = Event::recorded(&command.audit);
+        self.store.add_issuer(command).await?;
+        self.environment.emit(added);
+        Ok(stored)
+    }
+
+    /// All issuers, by name.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn issuers(&self) -> Result<Vec<StoredIssuer>, Error> {
+        Ok(self.store.list_issuers().await?)
+    }
+
+    /// Removes an issuer. From then on its tokens open nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`].
+    pub async fn remove_issuer(&self, name: &IssuerName) -> Result<(), Error> {
+        let affected = named(name);
+        let command =
+            self.environment.command(&Principal::Operator, None, AuditAction::IssuerRemoved, affected, name.clone());
+        let removed = Event::recorded(&command.audit);
+        if !self.store.remove_issuer(command).await? {
+            return Err(Refusal::NotFound.into());
+        }
+        self.environment.emit(removed);
+        Ok(())
+    }
+}
+
+/// An act on the issuer of this name.
+fn named(name: &IssuerName) -> Affected {
+    Affected::from(Subject::Instance).changing([AuditChange::new(ChangedField::Issuer, None, Some(name.to_string()))])
+}

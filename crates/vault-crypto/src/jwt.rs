@@ -1,0 +1,252 @@
+//! JSON Web Tokens of workloads: read, and verified by the keys of their issuers (RFC 7515, 7517, 7518, 8037, 8725).
+//!
+//! What is permitted is a list: five algorithms of public keys, each with a key of its own kind. Nothing in a token says where
+//! keys are: `jku`, `jwk`, `x5u` and `x5c` are not looked at.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PSS_2048_8192_SHA256,
+    RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
+};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use vault_core::port::{SignatureFlaw, TokenVerifier, UnverifiedToken};
+
+/// The longest token, in bytes.
+const MAX_TOKEN: usize = 8 * 1024;
+/// The largest key set, in bytes.
+const MAX_KEY_SET: usize = 1024 * 1024;
+/// The most keys of a set.
+const MAX_KEYS: usize = 100;
+/// An RSA modulus of 2,048 bits, in bytes.
+const MIN_MODULUS: usize = 256;
+
+/// Verifies identity tokens.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct JwtVerifier;
+
+/// What a token may be signed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Algorithm {
+    Rs256,
+    Ps256,
+    Es256,
+    Es384,
+    EdDsa,
+}
+
+impl Algorithm {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "RS256" => Self::Rs256,
+            "PS256" => Self::Ps256,
+            "ES256" => Self::Es256,
+            "ES384" => Self::Es384,
+            "EdDSA" => Self::EdDsa,
+            _ => return None,
+        })
+    }
+
+    /// Whether a key of this kind verifies it.
+    fn fits(self, kind: &KeyKind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::Rs256 | Self::Ps256, KeyKind::Rsa { .. })
+                | (Self::Es256, KeyKind::P256(_))
+                | (Self::Es384, KeyKind::P384(_))
+                | (Self::EdDsa, KeyKind::Ed25519(_))
+        )
+    }
+}
+
+/// A public key.
+enum KeyKind {
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
+    P256(Vec<u8>),
+    P384(Vec<u8>),
+    Ed25519(Vec<u8>),
+}
+
+struct PublicKey {
+    id: Option<String>,
+    /// The one algorithm that it is for, if it says one.
+    algorithm: Option<Algorithm>,
+    kind: KeyKind,
+}
+
+/// A key as a set has it (RFC 7517). Members that are not looked at are left out.
+#[derive(Deserialize)]
+struct JsonWebKey {
+    kty: String,
+    #[serde(rename = "use")]
+    usage: Option<String>,
+    key_ops: Option<Vec<String>>,
+    alg: Option<String>,
+    kid: Option<String>,
+    crv: Option<String>,
+    n: Option<String>,
+    e: Option<String>,
+    x: Option<String>,
+    y: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct JsonWebKeySet {
+    keys: Vec<Value>,
+}
+
+/// The parts of a token, decoded.
+struct Parts {
+    header: Map<String, Value>,
+    claims: Value,
+    signature: Vec<u8>,
+    /// How many bytes of the text are signed.
+    signed: usize,
+}
+
+impl Parts {
+    fn read(token: &str) -> Option<Self> {
+        if token.len() > MAX_TOKEN {
+            return None;
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, claims) = signed.split_once('.').filter(|(_, claims)| !claims.contains('.'))?;
+        let Value::Object(header) = json(header)? else { return None };
+        let claims = json(claims).filter(Value::is_object)?;
+        Some(Self { header, claims, signature: decode(signature)?, signed: signed.len() })
+    }
+
+    /// The algorithm, if nothing in the head asks for what is not understood.
+    fn algorithm(&self) -> Option<Algorithm> {
+        // An extension that must be understood (RFC 7515, 4.1.11), an unencoded or a compressed payload.
+        if ["crit", "b64", "zip"].iter().any(|name| self.header.contains_key(*name)) {
+            return None;
+        }
+        Algorithm::parse(self.header.get("alg")?.as_str()?)
+    }
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok()
+}
+
+fn json(text: &str) -> Option<Value> {
+    serde_json::from_slice(&decode(text)?).ok()
+}
+
+impl TokenVerifier for JwtVerifier {
+    fn read(&self, token: &SecretString) -> Option<UnverifiedToken> {
+        let parts = Parts::read(token.expose_secret())?;
+        let text = |name: &str| parts.claims.get(name).and_then(Value::as_str).map(str::to_owned);
+        let audience = match parts.claims.get("aud") {
+            Some(Value::String(audience)) => Some(audience.clone()),
+            Some(Value::Array(audiences)) => match audiences.as_slice() {
+                [Value::String(audience)] => Some(audience.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
+        Some(UnverifiedToken { issuer: text("iss"), subject: text("sub"), audience })
+    }
+
+    fn verify(&self, token: &SecretString, keys: &str) -> Result<Value, SignatureFlaw> {
+        let text = token.expose_secret(); // its signature is checked
+        let parts = Parts::read(text).ok_or(SignatureFlaw::Wrong)?;
+        let algorithm = parts.algorithm().ok_or(SignatureFlaw::Wrong)?;
+        let id = match parts.header.get("kid") {
+            None => None,
+            Some(Value::String(id)) => Some(id.as_str()),
+            Some(_) => return Err(SignatureFlaw::Wrong),
+        };
+        let keys = key_set(keys).unwrap_or_default();
+        let mut fitting = keys.iter().filter(|key| {
+            id.is_none_or(|id| key.id.as_deref() == Some(id))
+                && algorithm.fits(&key.kind)
+                && key.algorithm.is_none_or(|only| only == algorithm)
+        });
+        let mut known = false;
+        let signed = text.as_bytes().get(..parts.signed).unwrap_or_default();
+        let is_genuine = fitting.any(|key| {
+            known = true;
+            key.kind.has_signed(algorithm, signed, &parts.signature)
+        });
+        match (is_genuine, known) {
+            (true, _) => Ok(parts.claims),
+            (false, true) => Err(SignatureFlaw::Wrong),
+            (false, false) => Err(SignatureFlaw::UnknownKey),
+        }
+    }
+
+    fn usable_keys(&self, keys: &str) -> Option<usize> {
+        key_set(keys).map(|keys| keys.len())
+    }
+}
+
+/// The keys of a set that can verify a token.
+fn key_set(text: &str) -> Option<Vec<PublicKey>> {
+    if text.len() > MAX_KEY_SET {
+        return None;
+    }
+    let set: JsonWebKeySet = serde_json::from_str(text).ok()?;
+    (set.keys.len() <= MAX_KEYS).then(|| set.keys.into_iter().filter_map(public_key).collect())
+}
+
+/// A key, if it is a public one for signatures of a kind that is permitted.
+fn public_key(value: Value) -> Option<PublicKey> {
+    let key: JsonWebKey = serde_json::from_value(value).ok()?;
+    let for_signatures = key.usage.is_none_or(|usage| usage == "sig")
+        && key.key_ops.is_none_or(|operations| operations.iter().any(|operation| operation == "verify"));
+    if !for_signatures {
+        return None;
+    }
+    let algorithm = match key.alg.as_deref() {
+        None => None,
+        Some(text) => Some(Algorithm::parse(text)?),
+    };
+    let part = |text: &Option<String>| text.as_deref().and_then(decode);
+    let kind = match (key.kty.as_str(), key.crv.as_deref()) {
+        ("RSA", _) => {
+            let (modulus, exponent) = (stripped(part(&key.n)?), stripped(part(&key.e)?));
+            (modulus.len() >= MIN_MODULUS).then_some(KeyKind::Rsa { modulus, exponent })?
+        }
+        ("EC", Some("P-256")) => KeyKind::P256(point(&part(&key.x)?, &part(&key.y)?, 32)?),
+        ("EC", Some("P-384")) => KeyKind::P384(point(&part(&key.x)?, &part(&key.y)?, 48)?),
+        ("OKP", Some("Ed25519")) => KeyKind::Ed25519(part(&key.x).filter(|x| x.len() == 32)?),
+        _ => return None,
+    };
+    let fits = algorithm.is_none_or(|algorithm| algorithm.fits(&kind));
+    fits.then_some(PublicKey { id: key.kid, algorithm, kind })
+}
+
+/// A number without zeros before it.
+fn stripped(bytes: Vec<u8>) -> Vec<u8> {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    bytes.into_iter().skip(zeros).collect()
+}
+
+/// A point of a curve, uncompressed (SEC 1, 2.3.3).
+fn point(x: &[u8], y: &[u8], length: usize) -> Option<Vec<u8>> {
+    (x.len() == length && y.len() == length).then(|| [&[4], x, y].concat())
+}
+
+impl KeyKind {
+    fn has_signed(&self, algorithm: Algorithm, signed: &[u8], signature: &[u8]) -> bool {
+        let by = |algorithm: &'static dyn VerificationAlgorithm, key: &[u8]| {
+            UnparsedPublicKey::new(algorithm, key).verify(signed, signature).is_ok()
+        };
+        match self {
+            Self::Rsa { modulus, exponent } => {
+                let parameters: &RsaParameters = match algorithm {
+                    Algorithm::Ps256 => &RSA_PSS_2048_8192_SHA256,
+                    _ => &RSA_PKCS1_2048_8192_SHA256,
+                };
+                RsaPublicKeyComponents { n: modulus, e: exponent }.verify(parameters, signed, signature).is_ok()
+            }
+            Self::P256(key) => by(&ECDSA_P256_SHA256_FIXED, key),
+            Self::P384(key) => by(&ECDSA_P384_SHA384_FIXED, key),
+            Self::Ed25519(key) => by(&ED25519, key),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Issuers of identity tokens.
+
+use super::{Decided, MemoryStore};
+use async_trait::async_trait;
+use vault_core::identity::{IssuerName, StoredIssuer};
+use vault_core::port::{IssuerRepository, StoreError};
+use vault_core::{Command, Refusal};
+
+#[async_trait]
+impl IssuerRepository for MemoryStore {
+    async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError> {
+        Ok(self.carry_out(command, |state, _, _, act| {
+            if state.issuers.contains_key(&act.issuer.name) {
+                return Decided::Refused(Err(Refusal::IssuerExists));
+            }
+            state.issuers.insert(act.issuer.name.clone(), act);
+            Decided::Done(Ok(()))
+        })??)
+    }
+
+    async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError> {
+        self.decide(|state| state.issuers.values().cloned().collect())
+    }
+
+    async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError> {
+        self.decide(|state| names.iter().filter_map(|name| state.issuers.get(name).cloned()).collect())
+    }
+
+    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
+        Ok(self.carry_out(command, |state, _, _, act| match state.issuers.remove(&act) {
+            Some(_) => Decided::Done(true),
+            None => Decided::Refused(false),
+        })?)
+    }
+
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError> {
+        self.decide(|state| {
+            if let Some(row) = state.issuers.get_mut(&seen.issuer.name).filter(|row| **row == seen) {
+                *row = next;
+            }
+        })
+    }
+}
