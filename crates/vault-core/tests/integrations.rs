@@ -15,6 +15,7 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Origin, Reco
 use vault_core::digest::Digest;
 use vault_core::field::FieldCode;
 use vault_core::id::{AccountId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::identity::Trusts;
 use vault_core::integration::*;
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
@@ -65,6 +66,7 @@ fn integrations() -> impl Strategy<Value = Integration> {
             state: if active { IntegrationState::Active } else { IntegrationState::Disabled },
             token: digest(token),
             previous: previous.map(|(token, until)| PreviousToken { digest: digest(token), until: at(until) }),
+            trusts: Trusts::default(),
             version,
             created_at: at(0),
         },

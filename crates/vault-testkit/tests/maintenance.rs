@@ -12,6 +12,7 @@ use vault_core::audit::{
 use vault_core::credential::{EXPIRING_SECONDS, HealthState};
 use vault_core::credential_counts::{Checked, CountedCredentials, ExpiryWindow};
 use vault_core::id::{AuditId, CredentialId, OrganizationId};
+use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::key_use::KeyUseLimits;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
@@ -315,6 +316,25 @@ async fn a_flush_that_is_cancelled_loses_no_count() {
     tally.flush(true).await.unwrap();
     let recorded = log.rest.audit();
     assert_eq!(recorded.iter().map(|record| record.count).sum::<i64>(), 3);
+}
+
+#[async_trait]
+impl IssuerRepository for Heap {
+    async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError> {
+        self.rest.add_issuer(command).await
+    }
+    async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError> {
+        self.rest.list_issuers().await
+    }
+    async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError> {
+        self.rest.find_issuers(names).await
+    }
+    async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
+        self.rest.remove_issuer(command).await
+    }
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError> {
+        self.rest.note_keys(seen, next).await
+    }
 }
 
 #[async_trait]

@@ -182,10 +182,12 @@ async fn an_activation_begins_again_once_if_a_key_is_unknown() {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],
             expires_at: None,
+            token: true,
+            trusts: Vec::new(),
         };
         let made =
             setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();
-        let principal = activations.authenticate(made.token.text(), None).await.unwrap();
+        let principal = activations.authenticate(made.token.unwrap().text(), None).await.unwrap();
         let namespace: Namespace = "imports".parse().unwrap();
         let done = if checks {
             let request = CheckNamespaceRequest { namespace, operations: Vec::new(), until: None, vend: VendMode::Raw };

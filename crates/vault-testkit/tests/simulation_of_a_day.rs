@@ -76,9 +76,11 @@ impl Day {
             name: "nightly".to_owned(),
             namespaces: vec!["imports".to_owned()],
             expires_at: None,
+            token: true,
+            trusts: Vec::new(),
         };
         let integration = alone(fake.integrations().create(&Principal::Operator, acme.id, request)).unwrap();
-        let token = integration.token.text().clone();
+        let token = integration.token.unwrap().text().clone();
         Self { fake, who, told: Rc::default(), changed, deleted, passcodes: [passcode, recovery_code], token }
     }
 

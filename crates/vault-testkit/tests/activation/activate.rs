@@ -37,14 +37,7 @@ async fn an_integration_gets_what_its_namespace_holds() {
     assert_eq!(record.actor, Actor::Integration(made.integration.id));
     assert_eq!((record.organization, record.subject), (Some(setting.acme), Subject::Activation(activated.id)));
     let note = record.note.as_ref().unwrap();
-    let raw = |credential| HandedOut {
-        credential,
-        version: 1,
-        form: VendedForm::Raw,
-        expires_at: None,
-        token: true,
-        trusts: Vec::new(),
-    };
+    let raw = |credential| HandedOut { credential, version: 1, form: VendedForm::Raw, expires_at: None };
     assert_eq!(note.credentials, [raw(first), raw(second)]);
     assert_eq!(note.network, network);
     let begun = &setting.audited(AuditAction::ActivationBegun)[0];
@@ -131,7 +124,7 @@ async fn no_activation_outlives_its_integration() {
     let end = setting.now().plus_seconds(100);
     let bounded = CreateIntegrationRequest { expires_at: Some(end), ..creation("x", &["imports"]) };
     let made = setting.integrations().create(&OPERATOR, setting.acme, bounded).await.unwrap();
-    let principal = setting.principal(&made.token).await;
+    let principal = setting.principal(&made.token.unwrap()).await;
     let activated = setting.activated(&principal, "imports", VendMode::Raw).await.unwrap();
     assert_eq!(activated.expires_at, end);
     let shorter =

@@ -110,12 +110,13 @@ async fn an_integration_ends_when_it_expires() {
     let expires_at = Some(setting.now().plus_seconds(10));
     let request = CreateIntegrationRequest { expires_at, ..creation("short", &["imports"]) };
     let made = setting.integrations().create(&OPERATOR, setting.acme, request).await.unwrap();
+    let token = made.token.unwrap();
     setting.clock.advance_seconds(9);
-    assert!(setting.works(&made.token).await);
+    assert!(setting.works(&token).await);
     setting.clock.advance_seconds(1);
-    assert_eq!(setting.refusal(made.token.text()).await, Some(IntegrationRefusal::Expired));
+    assert_eq!(setting.refusal(token.text()).await, Some(IntegrationRefusal::Expired));
     setting.edit("short", IntegrationEdit { expires_at: Some(None), ..IntegrationEdit::default() }).await;
-    assert!(setting.works(&made.token).await);
+    assert!(setting.works(&token).await);
 }
 
 #[tokio::test]

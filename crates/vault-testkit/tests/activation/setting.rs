@@ -8,15 +8,15 @@ use vault_core::audit::{AuditAction, AuditRecord};
 use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::cursor::PageRequest;
 use vault_core::id::{AccountId, CredentialId, OrganizationId};
-use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap};
+use vault_core::integration::{
+    Integration, IntegrationPrincipal, IntegrationRefusal, IntegrationState, IntegrationToken, Overlap,
+};
 use vault_core::namespace::Namespace;
 use vault_core::port::{Clock, CredentialContext, CredentialVendor, Event, Freezing, IdGenerator, Sealer};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::usecase::activations::ActivationRequest;
-use vault_core::usecase::integrations::{
-    CreateIntegrationRequest, CreatedIntegration, IntegrationEdit, IntegrationRef,
-};
+use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
 use vault_testkit::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use vault_testkit::crypto::{FakeDigester, PlainSealer};
@@ -139,8 +139,9 @@ impl Setting {
     }
 
     /// An integration of Acme with these namespaces.
-    pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> CreatedIntegration {
-        self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap()
+    pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> Made {
+        let made = self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap();
+        Made { integration: made.integration, token: made.token.unwrap() }
     }
 
     pub(crate) async fn rotate(&self, name: &str, overlap: i64) -> IntegrationToken {
@@ -217,7 +218,7 @@ pub(crate) const OPERATOR: Principal = Principal::Operator;
 
 pub(crate) fn creation(name: &str, namespaces: &[&str]) -> CreateIntegrationRequest {
     let namespaces = namespaces.iter().map(|text| (*text).to_owned()).collect();
-    CreateIntegrationRequest { name: name.to_owned(), namespaces, expires_at: None }
+    CreateIntegrationRequest { name: name.to_owned(), namespaces, expires_at: None, token: true, trusts: Vec::new() }
 }
 
 /// Whether the integration was denied for this reason.
@@ -248,4 +249,10 @@ pub(crate) fn request(name: &str, vend: VendMode) -> ActivationRequest {
 
 pub(crate) fn text(text: &str) -> SecretString {
     SecretString::from(text)
+}
+
+/// An integration with a token.
+pub(crate) struct Made {
+    pub(crate) integration: Integration,
+    pub(crate) token: IntegrationToken,
 }
