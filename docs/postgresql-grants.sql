@@ -28,7 +28,7 @@ GRANT SELECT, INSERT, DELETE ON
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_versions, credentials, hourly_counts, integrations, invitations, known_networks, organization_keys,
+    credential_versions, credentials, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
     organizations, pending_seeds, recovery_codes, sessions
     TO :"role";
 COMMIT;

@@ -32,6 +32,7 @@ pub mod database;
 pub mod disk;
 pub mod earlier;
 pub mod integration;
+pub mod issuer;
 pub mod machine;
 pub mod options;
 pub mod passcode;

@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 44] = [
+pub const POLICY: [Rule; 48] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -116,6 +116,10 @@ pub const POLICY: [Rule; 44] = [
     rule("POST",   "{base}/integrations",             "201",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/integrations/{id}/rotate", "200",               "401 401 401 401 401 401 403 403 yes 404"),
     rule("PATCH",  "{base}/integrations/{id}",        "200",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("GET",    "{base}/integrations/{id}/trusts", "200",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/integrations/{id}/trusts", "refused-value",     "401 401 401 401 401 401 403 403 yes 404"),
+    rule("DELETE", "{base}/integrations/{id}/trusts/{trust}", "not-found", "401 401 401 401 401 401 403 403 yes yes"),
+    rule("GET",    "{base}/issuers",                  "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("DELETE", "{base}/integrations/{id}",        "204",               "401 401 401 401 401 401 403 403 yes 404"),
 
     rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 403 403 yes yes"),

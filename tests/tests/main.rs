@@ -68,3 +68,4 @@ mod settings;
 mod traces;
 mod upgrade;
 mod versions;
+mod workloads;

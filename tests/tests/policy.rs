@@ -202,7 +202,7 @@ impl Stage {
             }
             other => panic!("what does an id below {other} name?"),
         };
-        path.replace("{id}", &id).replace("{version}", "2")
+        path.replace("{id}", &id).replace("{version}", "2").replace("{trust}", "7")
     }
 
     /// An integration to make.
@@ -232,6 +232,7 @@ impl Stage {
             }
             ("POST", "{base}/integrations") => self.integration(),
             ("POST", "{base}/integrations/{id}/rotate") => json!({"overlap": 60}),
+            ("POST", "{base}/integrations/{id}/trusts") => json!({"issuer": "absent", "claims": {"/sub": "job"}}),
             ("PATCH", "{base}/integrations/{id}") => json!({"state": "active"}),
             ("POST", "{base}/namespaces/freeze" | "{base}/namespaces/thaw") => json!({"namespace": "policy/frozen"}),
             ("PATCH", "{base}/accounts/{id}") => json!({"role": "editor"}),

@@ -108,8 +108,6 @@ pub struct IssuedIntegration {
     /// Its token, shown once; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<WireSecret>,
-    /// The audience of identity tokens for it.
-    pub audience: String,
     /// The workloads that may act for it; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,
@@ -141,8 +139,6 @@ pub struct IntegrationItem {
     /// When the previous token expires, RFC 3339 in UTC, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_token_until: Option<String>,
-    /// The audience of identity tokens for it.
-    pub audience: String,
     /// The workloads that may act for it; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,

@@ -14,7 +14,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 16] = [
+const SHARED: [&str; 17] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -27,6 +27,7 @@ const SHARED: [&str; 16] = [
     "instance_keys",
     "integration_tokens",
     "invited_addresses",
+    "issuers",
     "known_networks",
     "retiring_instance_keys",
     "organizations",

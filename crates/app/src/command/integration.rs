@@ -32,7 +32,8 @@ struct ShownToken<'a> {
     namespaces: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
-    audience: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     trusts: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +58,8 @@ struct Shown {
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_token_until: Option<String>,
     /// The audience of identity tokens for it.
-    audience: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audience: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     trusts: Vec<serde_json::Value>,
 }
@@ -94,7 +96,8 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         }
         Asked::Show(integration) => {
             let stored = find(vault, &integration).await?;
-            let shown = shown(&stored, integration.org.clone(), vault.integrations().now());
+            let mut shown = shown(&stored, integration.org.clone(), vault.integrations().now());
+            shown.audience = Some(audience(stored.integration.id));
             let expires = shown.expires_at.clone().unwrap_or_else(|| "never".to_owned());
             let text = format!(
                 "  integration id  {}\n  state           {}\n  namespaces      {}\n  expires         {expires}\n\n{}",
@@ -238,7 +241,7 @@ fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'
         name: integration.name.to_string(),
         namespaces: patterns(integration),
         token,
-        audience: audience(integration.id),
+        audience: (!integration.trusts.is_empty()).then(|| audience(integration.id)),
         trusts: integration.trusts.iter().map(Trust::to_value).collect(),
         expires_at: integration.expires_at.map(rfc3339),
     }
@@ -350,7 +353,7 @@ fn shown(stored: &StoredIntegration, organization: String, now: Timestamp) -> Sh
         expires_at: integration.expires_at.map(rfc3339),
         last_used_at: stored.last_used_at.map(rfc3339),
         previous_token_until: integration.previous.map(|previous| rfc3339(previous.until)),
-        audience: audience(integration.id),
+        audience: (!integration.trusts.is_empty()).then(|| audience(integration.id)),
         trusts: integration.trusts.iter().map(Trust::to_value).collect(),
     }
 }

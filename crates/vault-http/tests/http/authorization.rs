@@ -12,6 +12,7 @@ fn sound_body(line: &str) -> String {
         "POST /v1/accounts" => json!({"email": "a@x.io", "role": "viewer"}),
         "POST /v1/integrations" => json!({"name": "a", "namespaces": ["a"]}),
         "POST /v1/integrations/x/rotate" => json!({}),
+        "POST /v1/integrations/x/trusts" => json!({"issuer": "a", "claims": {"/sub": "b"}}),
         "PATCH /v1/integrations/x" => json!({"state": "active"}),
         "POST /v1/namespaces/freeze" | "POST /v1/namespaces/thaw" => json!({"namespace": "a"}),
         "POST /v1/organization-vault/x/versions" => json!({"data": {}}),
@@ -32,8 +33,13 @@ fn protected() -> Vec<String> {
     let free = ["live", "ready", "openapi", "docs", "console", "console-file"];
     let routes = routes().filter(|route| !route.is_open && !free.contains(&route.operation));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 35, "{lines:?}");
-    lines.iter().map(|line| line.replace("{base}", "/v1").replace("{id}", "x").replace("{version}", "7")).collect()
+    assert_eq!(lines.len(), 39, "{lines:?}");
+    lines
+        .iter()
+        .map(|line| {
+            line.replace("{base}", "/v1").replace("{id}", "x").replace("{version}", "7").replace("{trust}", "7")
+        })
+        .collect()
 }
 
 #[test]

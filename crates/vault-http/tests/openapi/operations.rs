@@ -409,6 +409,45 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "list-trusts",
+        tag: "Integrations",
+        summary: "List the workloads that may act for an integration",
+        caller: Admin,
+        answer: List(one::<TrustItem>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "create-trust",
+        tag: "Integrations",
+        summary: "Have workloads of an issuer act for an integration",
+        caller: Admin,
+        request: takes::<TrustRequest>(
+            || json!({"issuer": "github", "claims": {"/sub": "repo:acme/etl:ref:refs/heads/main"}}),
+        ),
+        status: 201,
+        answer: One(one::<TrustItem>()),
+        problems: &[P::NotFound, P::Conflict],
+        ..DEFAULT
+    },
+    Operation {
+        name: "delete-trust",
+        tag: "Integrations",
+        summary: "End a trust of an integration",
+        caller: Admin,
+        status: 204,
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "list-issuers",
+        tag: "Integrations",
+        summary: "List the issuers of identity tokens that integrations may trust",
+        caller: Admin,
+        answer: List(one::<IssuerItem>()),
+        ..DEFAULT
+    },
+    Operation {
         name: "rotate-integration",
         tag: "Integrations",
         summary: "Give an integration a new token",

@@ -121,7 +121,7 @@ impl Integrations {
         integration: &IntegrationRef,
         trust: &serde_json::Value,
     ) -> Result<Trust, Error> {
-        Self::permit(principal, organization)?;
+        self.find(principal, organization, integration).await?;
         let request = self.read_trust(organization, trust, "").await?;
         let deed = Deed::Trust(Box::new(request));
         let changed = self.carry_out(principal, organization, integration, &deed).await?;

@@ -48,7 +48,7 @@ impl Integrations {
         request: CreateIntegrationRequest,
     ) -> Result<CreatedIntegration, Error> {
         Self::permit(principal, organization)?;
-        let trusts = self.read_trusts(organization, &request.trusts).await?;
+        let trusts = self.read_trusts(principal, organization, &request.trusts).await?;
         under_active_key(&*self.digester, || self.create_once(principal, organization, &request, &trusts)).await
     }
 

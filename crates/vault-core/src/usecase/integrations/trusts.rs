@@ -3,7 +3,7 @@
 use super::{IntegrationRef, Integrations};
 use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
-use crate::id::OrganizationId;
+use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::{StoredIssuer, TrustId, TrustRequest, Trusts};
 use crate::integration::StoredIntegration;
 use crate::port::Find;
@@ -21,6 +21,7 @@ impl Integrations {
         organization: OrganizationId,
     ) -> Result<Vec<StoredIssuer>, Error> {
         Self::permit(principal, organization)?;
+        self.judge(principal, organization).await?;
         let issuers = self.store.list_issuers().await?;
         Ok(issuers.into_iter().filter(|stored| stored.issuer.serves(organization)).collect())
     }
@@ -41,8 +42,25 @@ impl Integrations {
         Ok(self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?)
     }
 
+    /// Whether the principal may still act: issuers are read without it.
+    async fn judge(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
+        let nobody = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
+        match self.find(principal, organization, &nobody).await {
+            Ok(_) | Err(Error::Refused(Refusal::NotFound)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Trusts that an integration is created with.
-    pub(super) async fn read_trusts(&self, organization: OrganizationId, asked: &[Value]) -> Result<Trusts, Error> {
+    pub(super) async fn read_trusts(
+        &self,
+        principal: &Principal,
+        organization: OrganizationId,
+        asked: &[Value],
+    ) -> Result<Trusts, Error> {
+        if !asked.is_empty() {
+            self.judge(principal, organization).await?;
+        }
         let (mut trusts, mut errors) = (Vec::new(), Vec::new());
         for (number, value) in asked.iter().enumerate() {
             match self.read_trust(organization, value, &format!("/trusts/{number}")).await {

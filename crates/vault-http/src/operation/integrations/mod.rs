@@ -12,7 +12,6 @@ use crate::answer::time_text;
 use crate::route::RequestPath;
 use vault_api::{IntegrationItem, IssuedIntegration};
 use vault_core::id::IntegrationId;
-use vault_core::identity::audience;
 use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, StoredIntegration};
 use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::IntegrationRef;
@@ -29,7 +28,6 @@ fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> Issued
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
         token: token.map(|token| token.text().clone().into()),
-        audience: audience(integration.id),
         trusts: trusts::items(&integration.trusts),
         expires_at: integration.expires_at.map(time_text),
     }
@@ -47,7 +45,6 @@ fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
         expires_at: integration.expires_at.map(time_text),
         last_used_at: stored.last_used_at.map(time_text),
         previous_token_until: integration.previous.map(|previous| time_text(previous.until)),
-        audience: audience(integration.id),
         trusts: trusts::items(&integration.trusts),
     }
 }

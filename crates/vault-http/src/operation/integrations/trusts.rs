@@ -12,10 +12,10 @@ use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use serde_json::Value;
+use uuid::Uuid;
 use vault_api::{IssuerItem, TrustItem};
-use vault_core::Refusal;
 use vault_core::field::{FieldCode, FieldError};
-use vault_core::identity::{StoredIssuer, Trust, Trusts};
+use vault_core::identity::{StoredIssuer, Trust, TrustId, Trusts};
 use vault_core::json::{Member, Node};
 use vault_core::role::Action;
 
@@ -55,14 +55,12 @@ pub(crate) async fn delete(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
-    let (integration, trust) = (named(call.place), call.place.version().parse());
+    // Text that is no id stands for a trust that is not there.
+    let trust = call.place.version().parse().unwrap_or(TrustId::from_uuid(Uuid::nil()));
+    let integration = named(call.place);
     let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
 
-    let distrust = async move {
-        // Text that is no id names nothing.
-        let trust = trust.map_err(|_| Refusal::NotFound)?;
-        integrations.distrust(&principal.into(), organization, &integration, trust).await
-    };
+    let distrust = async move { integrations.distrust(&principal.into(), organization, &integration, trust).await };
     api.complete(distrust).await?;
 
     Ok(answer::no_content())

@@ -1,0 +1,163 @@
+//! An issuer of identity tokens, as GitHub, GitLab, a Kubernetes cluster or a SPIFFE server is one: it answers on loopback and
+//! signs what a test asks it to.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A key that signs tokens.
+pub struct SigningKey {
+    /// Its id.
+    pub id: String,
+    pair: EcdsaKeyPair,
+}
+
+impl SigningKey {
+    /// A new one.
+    pub fn new(id: &str) -> Self {
+        let random = SystemRandom::new();
+        let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
+        let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, document.as_ref(), &random).unwrap();
+        Self { id: id.to_owned(), pair }
+    }
+
+    /// As a key set has it.
+    pub fn public(&self) -> Value {
+        let point = self.pair.public_key().as_ref();
+        json!({
+            "kty": "EC", "crv": "P-256", "use": "sig", "alg": "ES256", "kid": self.id,
+            "x": encode(&point[1..33]), "y": encode(&point[33..]),
+        })
+    }
+
+    /// A token with these claims.
+    pub fn sign(&self, claims: &Value) -> String {
+        self.sign_under(&json!({"alg": "ES256", "typ": "JWT", "kid": self.id}), claims)
+    }
+
+    /// A token with this head, whatever it says.
+    pub fn sign_under(&self, head: &Value, claims: &Value) -> String {
+        let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
+        let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
+        format!("{signed}.{}", encode(signature.as_ref()))
+    }
+}
+
+/// Base64 as tokens have it.
+pub fn encode(bytes: &[u8]) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+/// Seconds since the epoch.
+pub fn now() -> i64 {
+    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
+}
+
+/// The audience of an integration's tokens.
+pub fn audience(integration: &str) -> String {
+    format!("urn:orgvault:integration:{integration}")
+}
+
+struct Shared {
+    pages: Mutex<HashMap<String, (u16, String)>>,
+    asked: AtomicUsize,
+    away: AtomicBool,
+}
+
+/// An issuer that answers until it is dropped.
+pub struct TestIssuer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    /// The key that signs now.
+    pub key: SigningKey,
+}
+
+impl TestIssuer {
+    /// One with one key.
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared =
+            Arc::new(Shared { pages: Mutex::default(), asked: AtomicUsize::new(0), away: AtomicBool::new(false) });
+        let served = Arc::clone(&shared);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                answer(stream, &served);
+            }
+        });
+        let issuer = Self { address, shared, key: SigningKey::new("first") };
+        issuer.publish(&[&issuer.key]);
+        issuer
+    }
+
+    /// Its URL, which tokens have as `iss`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Publishes these keys, in place of those before.
+    pub fn publish(&self, keys: &[&SigningKey]) {
+        let set = json!({"keys": keys.iter().map(|key| key.public()).collect::<Vec<_>>()});
+        let discovery = json!({"issuer": self.url(), "jwks_uri": format!("{}/keys", self.url())});
+        self.page("/.well-known/openid-configuration", 200, &discovery.to_string());
+        self.page("/keys", 200, &set.to_string());
+    }
+
+    /// Answers so at a path.
+    pub fn page(&self, path: &str, status: u16, body: &str) {
+        self.shared.pages.lock().unwrap().insert(path.to_owned(), (status, body.to_owned()));
+    }
+
+    /// Whether it answers nobody.
+    pub fn set_away(&self, away: bool) {
+        self.shared.away.store(away, Ordering::Release);
+    }
+
+    /// How many requests it got.
+    pub fn asked(&self) -> usize {
+        self.shared.asked.load(Ordering::Acquire)
+    }
+
+    /// Claims of a token for an integration, good for five minutes.
+    pub fn claims(&self, integration: &str, subject: &str) -> Value {
+        let now = now();
+        json!({
+            "iss": self.url(), "aud": audience(integration), "sub": subject,
+            "iat": now, "nbf": now, "exp": now + 300, "jti": "token-1",
+        })
+    }
+
+    /// Such a token.
+    pub fn token(&self, integration: &str, subject: &str) -> String {
+        self.key.sign(&self.claims(integration, subject))
+    }
+}
+
+fn answer(mut stream: TcpStream, shared: &Shared) {
+    shared.asked.fetch_add(1, Ordering::AcqRel);
+    if shared.away.load(Ordering::Acquire) {
+        return;
+    }
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && head.len() < 8_192 && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let (status, body) = shared.pages.lock().unwrap().get(path).cloned().unwrap_or((404, String::new()));
+    let location = if (300..400).contains(&status) { "location: http://127.0.0.1:9/keys\r\n" } else { "" };
+    let length = body.len();
+    let _ = stream.write_all(
+        format!("HTTP/1.1 {status} X\r\n{location}content-length: {length}\r\nconnection: close\r\n\r\n{body}")
+            .as_bytes(),
+    );
+}

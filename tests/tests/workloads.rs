@@ -1,0 +1,345 @@
+//! Jobs that prove what they are: identity tokens of an issuer in place of an integration's token.
+
+use serde_json::{Value, json};
+use std::fs;
+use vault_tests::answer::Answer;
+use vault_tests::issuer::{SigningKey, TestIssuer, audience, encode, now};
+use vault_tests::samples::small;
+use vault_tests::{Client, Database, Door, Vault, on_both_databases};
+
+on_both_databases! {
+    a_workload_activates_without_a_stored_token,
+    keys_are_exchanged_and_an_issuer_may_be_away,
+    trusts_are_made_shown_and_ended_over_http,
+}
+
+const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
+
+/// A vault with an issuer, and an integration without a token that trusts one branch of a repository.
+struct Stage {
+    vault: Vault,
+    door: Door,
+    issuer: TestIssuer,
+    integration: String,
+}
+
+impl Stage {
+    fn open(database: Database) -> Self {
+        let (vault, door) = Door::open(database);
+        let issuer = TestIssuer::start();
+        vault.admin_session().save(&small("imports/nightly", 1));
+        vault.run(&["issuer", "add", "github", "--issuer", &issuer.url()]).done();
+        let create =
+            ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
+        let made = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
+        assert_eq!(made.get("token"), None);
+        let integration = made["integration_id"].as_str().unwrap().to_owned();
+        assert_eq!(made["audience"], audience(&integration));
+        Self { vault, door, issuer, integration }
+    }
+
+    fn client(&self) -> Client {
+        self.door.client()
+    }
+
+    fn activate(&self, token: &str) -> Answer {
+        let body = json!({"namespace": "imports/nightly"});
+        self.client().request("POST", "/v1/activations").bearer(token).json(&body).send()
+    }
+
+    #[track_caller]
+    fn refused(&self, token: &str) -> String {
+        let problem = self.activate(token).expect(401).json();
+        assert_eq!(problem["code"], "unknown-workload", "{problem}");
+        problem["detail"].as_str().unwrap().to_owned()
+    }
+
+    fn claims(&self) -> Value {
+        self.issuer.claims(&self.integration, SUBJECT)
+    }
+
+    /// The claims with other ones.
+    fn with(&self, changes: Value) -> String {
+        let mut claims = self.claims();
+        for (name, value) in changes.as_object().unwrap() {
+            match value {
+                Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
+                value => claims[name] = value.clone(),
+            }
+        }
+        self.issuer.key.sign(&claims)
+    }
+}
+
+fn a_workload_activates_without_a_stored_token(database: Database) {
+    let stage = Stage::open(database);
+    let token = stage.issuer.token(&stage.integration, SUBJECT);
+    let activated = stage.activate(&token).expect(201).json();
+    assert_eq!(
+        activated["credentials"][0]["data"]["access_key_id"],
+        small("imports/nightly", 1)["data"]["access_key_id"]
+    );
+    // Every operation of the activation takes it.
+    let (client, id) = (stage.client(), activated["id"].as_str().unwrap());
+    let listed = client.get("/v1/activations").bearer(&token).send().expect(200).json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    let renewed = client.request("POST", &format!("/v1/activations/{id}/renew")).bearer(&token).json(&json!({})).send();
+    assert_eq!(renewed.expect(200).json()["id"], id);
+    client.request("DELETE", &format!("/v1/activations/{id}")).bearer(&token).send().expect(204);
+    // The audit says who it was.
+    let entries = stage.vault.json(&["audit", "list", "--action", "namespace.activated"]).to_string();
+    assert!(entries.contains(&format!("github {SUBJECT} jti=token-1")), "{entries}");
+    // Disabled or distrusted, it acts no more.
+    stage.vault.run(&["integration", "disable", "--org", "Acme", "--name", "etl"]).done();
+    assert_eq!(stage.activate(&token).status, 401);
+    stage.vault.run(&["integration", "enable", "--org", "Acme", "--name", "etl"]).done();
+    stage.activate(&token).expect(201);
+    let shown = stage.vault.json(&["integration", "show", "--org", "Acme", "--name", "etl"]);
+    let trust = shown["trusts"][0]["id"].as_str().unwrap();
+    stage.vault.run(&["integration", "distrust", "--org", "Acme", "--name", "etl", "--trust", trust]).done();
+    stage.refused(&token);
+}
+
+/// The attacks of RFC 8725 and more: nothing before the signature is verified tells anything of the token.
+#[test]
+fn forged_and_foreign_tokens_open_nothing() {
+    let stage = Stage::open(Database::Sqlite);
+    let (claims, key) = (stage.claims(), &stage.issuer.key);
+    let head = |changes: Value| {
+        let mut head = json!({"alg": "ES256", "typ": "JWT", "kid": "first"});
+        for (name, value) in changes.as_object().unwrap() {
+            head[name] = value.clone();
+        }
+        head
+    };
+    let parts = |token: &str| token.split('.').map(str::to_owned).collect::<Vec<_>>();
+    let genuine = key.sign(&claims);
+    let [header, payload, signature] = &parts(&genuine)[..] else { panic!("three parts") };
+    let stranger = SigningKey::new("first");
+    let none = format!("{}.{payload}.", encode(br#"{"alg":"none"}"#));
+    let forged = [
+        none.clone(),
+        none.trim_end_matches('.').to_owned(),
+        format!("{}.{payload}.{signature}", encode(br#"{"alg":"None","kid":"first"}"#)),
+        stranger.sign(&claims),
+        key.sign_under(&head(json!({"alg": "HS256"})), &claims),
+        key.sign_under(&head(json!({"alg": "ES384"})), &claims),
+        key.sign_under(&head(json!({"alg": "RS256"})), &claims),
+        key.sign_under(&head(json!({"kid": "../../etc/passwd"})), &claims),
+        key.sign_under(&head(json!({"kid": "a".repeat(5_000)})), &claims),
+        key.sign_under(&head(json!({"kid": 7})), &claims),
+        key.sign_under(&head(json!({"crit": ["exp"]})), &claims),
+        key.sign_under(&head(json!({"b64": false})), &claims),
+        key.sign_under(&head(json!({"zip": "DEF"})), &claims),
+        stranger.sign_under(&head(json!({"jwk": stranger.public()})), &claims),
+        stranger.sign_under(&head(json!({"jku": format!("{}/evil", stage.issuer.url())})), &claims),
+        stranger.sign_under(&head(json!({"x5u": "https://evil.example/x"})), &claims),
+        format!("{header}.{payload}.{}", encode(&[0; 64])),
+        format!("{header}.{payload}.{signature}AA"),
+        format!("{header}.{}.{signature}", encode(br#"{"sub":"x"}"#)),
+        format!("{genuine}."),
+        format!("{genuine}.{signature}"),
+        stage.with(json!({"aud": audience("00000000-0000-7000-8000-000000000000")})),
+        stage.with(json!({"aud": "https://github.com/acme"})),
+        stage.with(json!({"aud": [audience(&stage.integration), "other"]})),
+        stage.with(json!({"aud": null})),
+        stage.with(json!({"iss": "https://evil.example"})),
+        stage.with(json!({"iss": format!("{}/", stage.issuer.url())})),
+    ];
+    let generic = stage.refused(&stranger.sign(&claims));
+    for token in forged {
+        assert_eq!(stage.refused(&token), generic, "{token}");
+    }
+    assert!(!generic.contains("acme"), "{generic}");
+    // What is genuine is told what does not fit, with its own value and never the trust's.
+    let told = |changes: Value| stage.refused(&stage.with(changes));
+    let other = told(json!({"sub": "repo:acme/etl:pull_request"}));
+    assert!(
+        other.contains("claim /sub is repo:acme/etl:pull_request") && !other.contains("refs/heads/main"),
+        "{other}"
+    );
+    assert!(told(json!({"sub": null})).contains("no claim /sub"));
+    assert!(told(json!({"sub": ["x"]})).contains("claim /sub is"));
+    assert!(told(json!({"exp": now() - 60})).contains("has expired"));
+    assert!(told(json!({"exp": null})).contains("no exp"));
+    assert!(told(json!({"exp": "soon"})).contains("must be numbers"));
+    assert!(told(json!({"nbf": now() + 90})).contains("nbf"));
+    assert!(told(json!({"iat": now() + 90})).contains("iat"));
+    assert!(told(json!({"exp": now() + 7_200})).contains("longer than the trust allows"));
+    assert!(told(json!({"exp": now() + 7_200, "iat": null})).contains("longer than the trust allows"));
+    // Clocks may differ by half a minute, and an array of one audience is one.
+    stage.activate(&stage.with(json!({"exp": now() - 10, "iat": now() - 60, "nbf": now() + 20}))).expect(201);
+    stage.activate(&stage.with(json!({"aud": [audience(&stage.integration)]}))).expect(201);
+    // The keys were had when the issuer was added; a flood of unknown key ids asks once a minute.
+    assert!(stage.issuer.asked() <= 4, "{}", stage.issuer.asked());
+    let entries = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]);
+    assert!(entries.as_array().is_none_or(|entries| entries.len() <= 2), "{entries}");
+}
+
+fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
+    let mut stage = Stage::open(database);
+    stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
+    // Away: the stored keys go on for a day.
+    stage.issuer.set_away(true);
+    stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
+    // A key that is not known yet is asked for, though not again within a minute of the last time.
+    stage.issuer.set_away(false);
+    let old = std::mem::replace(&mut stage.issuer.key, SigningKey::new("second"));
+    stage.issuer.publish(&[&stage.issuer.key]);
+    let now_and_then = stage.issuer.token(&stage.integration, SUBJECT);
+    stage.refused(&now_and_then);
+    stage.vault.run(&["issuer", "remove", "github", "--force"]).done();
+    stage.refused(&now_and_then);
+    stage.vault.run(&["issuer", "add", "github", "--issuer", &stage.issuer.url()]).done();
+    let trust = ["integration", "trust", "--org", "Acme", "--name", "etl", "--trust", "github:acme/etl@main"];
+    stage.vault.run(&trust).done();
+    stage.activate(&now_and_then).expect(201);
+    stage.refused(&old.sign(&stage.claims()));
+}
+
+#[test]
+fn an_issuer_is_added_only_if_it_can_be_believed() {
+    let vault = Vault::init(Database::Sqlite);
+    let issuer = TestIssuer::start();
+    let url = issuer.url();
+    let add = |arguments: &[&str]| vault.run(&[&["issuer", "add", "own"], arguments].concat());
+    for wrong in ["http://issuer.example", "ftp://x", "not a url", "https://user@x", "spiffe://a/b"] {
+        add(&["--issuer", wrong]).misused();
+    }
+    assert!(add(&["--issuer", &format!("{url}/")]).refused().stderr.contains("to the last slash"));
+    issuer.page("/keys", 302, "");
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("redirects"));
+    issuer.page("/keys", 200, "{\"keys\": []}");
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("none of them can verify a token"));
+    issuer.page("/keys", 200, "<html>");
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("no JSON Web Key Set"));
+    issuer.set_away(true);
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("keys of the issuer cannot be used"));
+    issuer.set_away(false);
+    issuer.publish(&[&issuer.key]);
+    add(&["--issuer", &url, "--require-claim", "/repository_id"]).done();
+    assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer has this name"));
+    let shown = vault.json(&["issuer", "show", "own"]);
+    assert_eq!((&shown["keys"], &shown["required_claims"]), (&json!(1), &json!(["/repository_id"])));
+    // Trusts of an issuer that others share must pin what it asks for.
+    vault.organization("Acme");
+    let create =
+        ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "a", "--no-token", "--trust"];
+    let trust = |text: &str| vault.run(&[&create[..], &[text]].concat());
+    let said = trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(said.contains("--trust") && said.contains("/repository_id exactly"), "{said}");
+    let said = trust(r#"{"issuer": "other", "claims": {"/sub": "repo:acme/etl:*"}}"#).refused().stderr;
+    assert!(said.contains("is no issuer"), "{said}");
+    for reaching in ["repo:*", "repo:acme*", "*", "repo:acme/*x*", "system:serviceaccount:*", "project_path:*"] {
+        let asked = json!({"issuer": "own", "claims": {"/sub": reaching, "/repository_id": "7"}});
+        let said = trust(&asked.to_string()).refused().stderr;
+        assert!(said.contains("--trust") && said.contains("`*`"), "{reaching}: {said}");
+    }
+    trust(r#"{"issuer": "own", "claims": {"/sub": "repo:acme/etl:*", "/repository_id": "7"}}"#).done();
+    let said = vault.run(&["issuer", "remove", "own"]).refused().stderr;
+    assert!(said.contains("etl of Acme") && said.contains("--force"), "{said}");
+    vault.run(&["issuer", "remove", "own", "--force"]).done();
+    assert_eq!(vault.json(&["issuer", "list"]), json!([]));
+}
+
+/// Each kind of workload in its own shape; a cluster by a pasted key set, SPIFFE without `iss`.
+#[test]
+fn workloads_of_every_kind_are_known() {
+    let (vault, door) = Door::open(Database::Sqlite);
+    vault.admin_session().save(&small("imports/nightly", 1));
+    let issuer = TestIssuer::start();
+    let keys = vault.scratch("keys.json");
+    fs::write(&keys, json!({"keys": [issuer.key.public()]}).to_string()).unwrap();
+    let keys = keys.to_str().unwrap();
+    vault.run(&["issuer", "add", "gitlab", "--issuer", &issuer.url()]).done();
+    vault.run(&["issuer", "add", "prod", "--issuer", "https://kubernetes.default.svc", "--jwks-file", keys]).done();
+    vault.run(&["issuer", "add", "mesh", "--issuer", "spiffe://acme.example", "--jwks-file", keys]).done();
+    let trusts = [
+        "gitlab:acme/etl@main",
+        "kubernetes:prod:etl/nightly",
+        r#"{"issuer": "mesh", "claims": {"/sub": "spiffe://acme.example/ns/etl/*"}}"#,
+        r#"{"issuer": "prod", "claims": {"/sub": "system:serviceaccount:etl:*", "/kubernetes.io/namespace": "etl"}}"#,
+    ];
+    let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
+    let trusts: Vec<_> = trusts.iter().flat_map(|trust| ["--trust", *trust]).collect();
+    let made = vault.json(&[&create[..], &trusts].concat());
+    let integration = made["integration_id"].as_str().unwrap();
+    let (aud, now) = (audience(integration), now());
+    let body = json!({"namespace": "imports/nightly"});
+    let activate = |claims: Value| {
+        let token = issuer.key.sign(&claims);
+        door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send().status
+    };
+    assert_eq!(
+        activate(json!({"iss": issuer.url(), "aud": aud, "exp": now + 300, "iat": now,
+        "sub": "project_path:acme/etl:ref_type:branch:ref:main", "project_id": "22"})),
+        201
+    );
+    let cluster = "https://kubernetes.default.svc";
+    assert_eq!(
+        activate(json!({"iss": cluster, "aud": [aud], "exp": now + 3_600, "iat": now, "nbf": now,
+        "sub": "system:serviceaccount:etl:nightly", "kubernetes.io": {"namespace": "etl"}})),
+        201
+    );
+    assert_eq!(
+        activate(json!({"iss": cluster, "aud": [aud], "exp": now + 600, "iat": now,
+        "sub": "system:serviceaccount:other:nightly", "kubernetes.io": {"namespace": "etl"}})),
+        401
+    );
+    assert_eq!(
+        activate(json!({"aud": [aud], "exp": now + 300, "sub": "spiffe://acme.example/ns/etl/sa/nightly"})),
+        201
+    );
+    assert_eq!(
+        activate(json!({"aud": [aud], "exp": now + 300, "sub": "spiffe://evil.example/ns/etl/sa/nightly"})),
+        401
+    );
+}
+
+fn trusts_are_made_shown_and_ended_over_http(database: Database) {
+    let stage = Stage::open(database);
+    let admin = stage.vault.admin_session();
+    let issuers = admin.call("GET", "/v1/issuers").send().expect(200).json();
+    assert_eq!((&issuers[0]["name"], &issuers[0]["issuer"]), (&json!("github"), &json!(stage.issuer.url())));
+    let body = json!({"name": "hourly", "namespaces": ["imports/*"], "token": false,
+        "trusts": [{"issuer": "github", "claims": {"/sub": "repo:acme/hourly:*"}, "max_lifetime": 900}]});
+    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    assert_eq!(made.get("token"), None);
+    let id = made["integration_id"].as_str().unwrap();
+    let path = format!("/v1/integrations/{id}/trusts");
+    let trust = json!({"issuer": "github", "claims": {"/sub": "repo:acme/daily:environment:prod", "/run_attempt": 1}});
+    let second = admin.call("POST", &path).json(&trust).send().expect(201).json();
+    assert_eq!((&second["claims"], &second["max_lifetime"]), (&trust["claims"], &json!(3_600)));
+    let listed = admin.call("GET", &path).send().expect(200).json();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    let token = |subject: &str, attempt: Value| {
+        let mut claims = stage.issuer.claims(id, subject);
+        claims["run_attempt"] = attempt;
+        stage.issuer.key.sign(&claims)
+    };
+    stage.activate(&token("repo:acme/hourly:ref:refs/heads/x", json!(7))).expect(201);
+    stage.activate(&token("repo:acme/daily:environment:prod", json!(1))).expect(201);
+    assert!(stage.refused(&token("repo:acme/daily:environment:prod", json!("1"))).contains("claim /run_attempt is 1"));
+    admin.call("DELETE", &format!("{path}/{}", second["id"].as_str().unwrap())).send().expect(204);
+    stage.refused(&token("repo:acme/daily:environment:prod", json!(1)));
+    admin.call("DELETE", &format!("{path}/{}", second["id"].as_str().unwrap())).send().expect(404);
+    admin.call("DELETE", &format!("{path}/x")).send().expect(404);
+    for (wrong, pointer) in [
+        (json!({"issuer": "github", "claims": {}}), "/claims"),
+        (json!({"issuer": "github"}), "/claims"),
+        (json!({"issuer": "gitlab", "claims": {"/sub": "x"}}), "/issuer"),
+        (json!({"issuer": "github", "claims": {"sub": "x", "/sub": "x"}}), "/claims/sub"),
+        (json!({"issuer": "github", "claims": {"/sub": "repo:*"}}), "/claims/~1sub"),
+        (json!({"issuer": "github", "claims": {"/sub": "x"}, "max_lifetime": 90_000}), "/max_lifetime"),
+        (json!({"issuer": "github", "claims": {"/sub": "x"}, "extra": 1}), "/extra"),
+    ] {
+        let answer = admin.call("POST", &path).json(&wrong).send();
+        assert!(matches!(answer.status, 400 | 422), "{wrong}: {}", answer.text());
+        assert_eq!(answer.json()["errors"][0]["pointer"], pointer, "{wrong}");
+    }
+    for role in ["viewer", "editor"] {
+        let session = stage.vault.account("Acme", role).log_in(&stage.vault.client());
+        assert_eq!(session.call("GET", "/v1/issuers").send().status, 403);
+        assert_eq!(session.call("POST", &path).json(&trust).send().status, 403);
+    }
+}
