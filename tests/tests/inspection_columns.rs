@@ -5,6 +5,7 @@ use crate::inspection::live;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use vault_tests::integration::{Door, Integration};
+use vault_tests::issuer::TestIssuer;
 use vault_tests::samples::small;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
@@ -23,6 +24,8 @@ fn filled() -> Vault {
     vault.client().enrol(invited["enrolment_code"].as_str().unwrap(), "correct horse battery staple").expect(200);
     let session = colleague.log_in(&vault.client());
     session.post_account("passcode", &colleague.proof()).expect(200);
+    let issuer = TestIssuer::start();
+    vault.run(&["issuer", "add", "own", "--issuer", &issuer.url()]).done();
     Integration::make(&vault, "hourly", &["links"]).activate(&door.client(), "links").expect(201);
     vault.run(&["namespace", "freeze", "exports", "--org", "Acme"]).done();
     vault

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::fs;
 use vault_tests::answer::Answer;
+use vault_tests::binary::{self, Run};
 use vault_tests::issuer::{SigningKey, TestIssuer, audience, encode, now};
 use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Vault, on_both_databases};
@@ -11,6 +12,7 @@ on_both_databases! {
     a_workload_activates_without_a_stored_token,
     keys_are_exchanged_and_an_issuer_may_be_away,
     trusts_are_made_shown_and_ended_over_http,
+    a_job_runs_by_its_identity_token,
 }
 
 const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
@@ -342,4 +344,55 @@ fn trusts_are_made_shown_and_ended_over_http(database: Database) {
         assert_eq!(session.call("GET", "/v1/issuers").send().status, 403);
         assert_eq!(session.call("POST", &path).json(&trust).send().status, 403);
     }
+}
+
+fn a_job_runs_by_its_identity_token(database: Database) {
+    let stage = Stage::open(database);
+    let file = stage.vault.scratch("identity");
+    fs::write(&file, format!("{}\n", stage.issuer.token(&stage.integration, SUBJECT))).unwrap();
+    let job = |variable: &str, value: &str, arguments: &[&str]| {
+        let mut command = binary::command();
+        command.env("ORGVAULT_ACTIVATION_URL", stage.door.url()).env(variable, value).args(arguments);
+        Run::of(&mut command)
+    };
+    let shell =
+        "test -z \"$ORGVAULT_IDENTITY_TOKEN$ORGVAULT_IDENTITY_TOKEN_FILE\" && echo \"ran with $AWS_ACCESS_KEY_ID\"";
+    let exec = ["exec", "--static", "--namespace", "imports/nightly", "--", "sh", "-c", shell];
+    let key = small("imports/nightly", 1)["data"]["access_key_id"].as_str().unwrap().to_owned();
+    let run = job("ORGVAULT_IDENTITY_TOKEN_FILE", file.to_str().unwrap(), &exec).done();
+    assert!(run.stdout.contains(&format!("ran with {key}")), "{}", run.stdout);
+    assert!(run.stderr.contains(&format!("using the identity token in {}", file.display())), "{}", run.stderr);
+    let token = stage.issuer.token(&stage.integration, SUBJECT);
+    let run = job("ORGVAULT_IDENTITY_TOKEN", &token, &exec).done();
+    assert!(run.stdout.contains("ran with") && run.stderr.contains("in ORGVAULT_IDENTITY_TOKEN"), "{run:?}");
+    assert!(!run.stderr.contains("eyJ"), "{}", run.stderr);
+    // One mistake in a trust is found from the message alone.
+    let other = stage.issuer.token(&stage.integration, "repo:acme/etl:ref:refs/heads/feature");
+    let said = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
+    assert_eq!(said.status, Some(125), "{said:?}");
+    let said = said.stderr;
+    assert!(said.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{said}");
+    // What a token says, without the token.
+    let run = job("ORGVAULT_IDENTITY_TOKEN", &other, &["identity", "inspect"]).done();
+    for told in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
+        assert!(run.stdout.contains(told), "{told}: {}", run.stdout);
+    }
+    assert!(!run.stdout.contains("eyJ"), "{}", run.stdout);
+    let wrong = stage.with(json!({"aud": "https://github.com/acme"}));
+    let run = job("ORGVAULT_IDENTITY_TOKEN", &wrong, &["identity", "inspect"]).done();
+    assert!(run.stdout.contains("names no integration"), "{}", run.stdout);
+    // Without any token the command says what there could be.
+    let said = job("X", "", &exec);
+    assert_eq!(said.status, Some(2), "{said:?}");
+    let said = said.stderr;
+    assert!(said.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && said.contains("id-token: write"), "{said}");
+    // GitHub makes one when it is asked, for the audience of the integration.
+    let given = json!({"value": token}).to_string();
+    let path = format!("/request?api-version=2.0&audience={}", audience(&stage.integration).replace(':', "%3A"));
+    stage.issuer.page(&path, 200, &given);
+    let mut command = binary::command();
+    command.env("ORGVAULT_ACTIVATION_URL", stage.door.url()).env("ORGVAULT_INTEGRATION_ID", &stage.integration);
+    command.env("ACTIONS_ID_TOKEN_REQUEST_URL", format!("{}/request?api-version=2.0", stage.issuer.url()));
+    let run = Run::of(command.env("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "runner").args(exec)).done();
+    assert!(run.stdout.contains("ran with") && run.stderr.contains("of GitHub Actions"), "{run:?}");
 }

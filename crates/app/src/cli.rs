@@ -13,6 +13,7 @@ use clap_complete::Shell;
 use std::num::NonZero;
 use std::path::PathBuf;
 use vault_core::audit::AuditAction;
+use vault_core::id::IntegrationId;
 use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
@@ -76,8 +77,18 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    const WITHOUT_VAULT: [&str; 9] =
-        ["login", "logout", "profiles", "credential", "activate", "exec", "completions", "man-pages", "settings"];
+    const WITHOUT_VAULT: [&str; 10] = [
+        "login",
+        "logout",
+        "profiles",
+        "credential",
+        "activate",
+        "exec",
+        "identity",
+        "completions",
+        "man-pages",
+        "settings",
+    ];
     if WITHOUT_VAULT.contains(&command.get_name()) {
         return command;
     }
@@ -92,7 +103,8 @@ fn hint(command: clap::Command) -> clap::Command {
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
-    variables.map(|name| name.to_string_lossy().into_owned()).collect()
+    let identity = ["ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN"].map(str::to_owned);
+    variables.map(|name| name.to_string_lossy().into_owned()).chain(identity).collect()
 }
 
 /// Prints the help of the settings, and ends the process.
@@ -159,6 +171,9 @@ pub(crate) enum Command {
     /// Manage integrations: programs that get the credentials of their namespaces with a token
     #[command(subcommand)]
     Integration(IntegrationCommand),
+    /// Show what the identity token of this job says
+    #[command(subcommand)]
+    Identity(IdentityCommand),
     /// Manage issuers of identity tokens: whose workloads integrations may trust in place of a token
     #[command(subcommand)]
     Issuer(IssuerCommand),
@@ -268,6 +283,7 @@ impl Command {
                 | Self::Credential(_)
                 | Self::Activate(_)
                 | Self::Exec(_)
+                | Self::Identity(_)
                 | Self::Completions { .. }
                 | Self::ManPages { .. }
         )
@@ -656,6 +672,23 @@ pub(crate) enum IntegrationCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum IdentityCommand {
+    /// Print issuer, subject, audience, times and claims of the identity token at hand, and the trust that would fit it. The
+    /// token itself is not printed
+    Inspect(InspectIdentity),
+}
+
+#[derive(Args)]
+pub(crate) struct InspectIdentity {
+    /// File with the token [default: ORGVAULT_IDENTITY_TOKEN_FILE, ORGVAULT_IDENTITY_TOKEN, or that of GitHub Actions]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Id of the integration, for a token that is made on request (GitHub Actions)
+    #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
+    pub(crate) integration_id: Option<IntegrationId>,
 }
 
 #[derive(Args)]

@@ -87,6 +87,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
         Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
         Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),
+        Command::Identity(command) => return command::identity::run(&command, output).map(|()| ExitCode::SUCCESS),
         Command::Credential(args) => {
             return command::credential::run(args, output);
         }

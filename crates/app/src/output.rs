@@ -57,7 +57,12 @@ impl Output {
 
 /// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(io::stderr(), "orgvault: warning: {}", legible(text)); // standard error may be closed
+    note(&format!("warning: {text}"));
+}
+
+/// Says what a command does, beside its output.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "orgvault: {}", legible(text)); // standard error may be closed
 }
 
 /// The narrowest that a column is made, in characters.

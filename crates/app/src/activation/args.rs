@@ -11,27 +11,35 @@ use vault_client::{ActivateRequest, ActivationAddress};
 use vault_core::activation::{ActivationTtl, Form, Purpose, VendMode};
 use vault_core::check::StorageOperation;
 use vault_core::field::FieldError;
+use vault_core::id::IntegrationId;
 use vault_core::namespace::Namespace;
 
 /// The variables of [`ListenerArgs`]. The command that is started does not get them: it has no need of the listener.
-pub(crate) const LISTENER_VARIABLES: [&str; 5] = [
+pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
     "ORGVAULT_ACTIVATION_URL",
     "ORGVAULT_INTEGRATION_TOKEN_FILE",
+    "ORGVAULT_IDENTITY_TOKEN_FILE",
+    "ORGVAULT_IDENTITY_TOKEN",
+    "ORGVAULT_INTEGRATION_ID",
     "ORGVAULT_ACTIVATION_CA_FILE",
     "ORGVAULT_ACTIVATION_CLIENT_CERT_FILE",
     "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE",
 ];
 
 /// Where and as whom to activate.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(next_help_heading = "Activation")]
 pub(crate) struct ListenerArgs {
     /// Activation listener: unix:/path/to/socket, or https://host:port/v1
     #[arg(long, env = "ORGVAULT_ACTIVATION_URL", value_name = "ADDRESS")]
     pub(crate) activation_url: ActivationAddress,
-    /// Integration token file (mode 0600)
+    /// Integration token file (mode 0600). Without one, the job acts by the identity token in ORGVAULT_IDENTITY_TOKEN_FILE or
+    /// ORGVAULT_IDENTITY_TOKEN, or by that of GitHub Actions
     #[arg(long, env = "ORGVAULT_INTEGRATION_TOKEN_FILE", value_name = "FILE")]
-    pub(crate) token_file: PathBuf,
+    pub(crate) token_file: Option<PathBuf>,
+    /// Id of the integration, for identity tokens that are made on request (GitHub Actions)
+    #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
+    pub(crate) integration_id: Option<IntegrationId>,
     /// Additional CA certificates (PEM) for connections to the listener
     #[arg(long, env = "ORGVAULT_ACTIVATION_CA_FILE", value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,

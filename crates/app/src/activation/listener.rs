@@ -1,12 +1,13 @@
 //! The activation listener, as the integration reaches it, and its token.
 
 use super::args::ListenerArgs;
+use super::identity::TokenSource;
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
 use crate::secret_file;
 use secrecy::SecretString;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use vault_client::{
     ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
     CheckedNamespace, ClientError, ClientIdentity, ProblemCode, RenewRequest,
@@ -28,15 +29,16 @@ pub(crate) enum Renewed {
 
 /// The listener. Its errors name what the command line named.
 pub(crate) struct Listener {
-    client: ActivationClient,
+    args: ListenerArgs,
+    settings: ActivationSettings,
     address: ActivationAddress,
-    token_file: PathBuf,
+    source: TokenSource,
 }
 
 impl Listener {
     /// A client as the flags say. Nothing is sent yet.
     pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
-        let token = token("--token-file", &args.token_file)?;
+        let source = TokenSource::of(args)?;
         let mut settings = ActivationSettings { ca_file: args.ca_file.clone(), ..ActivationSettings::default() };
         if let Some(base_path) = base_path {
             base_path.clone_into(&mut settings.base_path);
@@ -48,19 +50,30 @@ impl Listener {
             let key = secret_file::read(&NamedFiles::default(), "--client-key-file", key, MAX_KEY_FILE)?;
             settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
         }
-        let client = ActivationClient::new(&args.activation_url, token, &settings)?;
-        Ok(Self { client, address: args.activation_url.clone(), token_file: args.token_file.clone() })
+        let listener = Self { args: args.clone(), settings, address: args.activation_url.clone(), source };
+        listener.client()?;
+        Ok(listener)
+    }
+
+    /// Whose token is sent, if it is not the integration's own.
+    pub(crate) fn identity(&self) -> Option<String> {
+        self.source.identity()
+    }
+
+    /// A client with the token as it is now: hours may have passed, and an identity token lasts minutes.
+    fn client(&self) -> Result<ActivationClient, Failure> {
+        Ok(ActivationClient::new(&self.address, self.source.token(&self.args)?, &self.settings)?)
     }
 
     /// Activates a namespace.
     pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
-        let answer = self.client.activate(request);
+        let answer = self.client()?.activate(request);
         answer.map_err(|error| self.failure(&format!("activate {}", request.namespace), &error))
     }
 
     /// Renews an activation, for `ttl` seconds.
     pub(crate) fn renew(&self, activation: &str, ttl: Option<i64>) -> Result<Renewed, Failure> {
-        match self.client.renew(activation, &RenewRequest { ttl }) {
+        match self.client()?.renew(activation, &RenewRequest { ttl }) {
             Ok(answer) => Ok(Renewed::Answer(answer)),
             Err(error) if matches!(error.code(), Some(ProblemCode::NotFound | ProblemCode::Conflict)) => {
                 Ok(Renewed::Refused)
@@ -71,13 +84,13 @@ impl Listener {
 
     /// Checks a namespace's credentials.
     pub(crate) fn check(&self, request: &CheckRequest) -> Result<CheckedNamespace, Failure> {
-        let answer = self.client.check(request);
+        let answer = self.client()?.check(request);
         answer.map_err(|error| self.failure(&format!("check {}", request.namespace), &error))
     }
 
     /// Ends an activation, unless it is over already.
     pub(crate) fn end(&self, activation: &str) -> Result<(), Failure> {
-        match self.client.end(activation) {
+        match self.client()?.end(activation) {
             Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(()),
             ended => ended.map_err(|error| self.failure(&format!("end activation {activation}"), &error)),
         }
@@ -96,10 +109,9 @@ impl Listener {
             }
             // The token's form was checked before it was sent; the server does not say which of these it is.
             (ClientError::Problem(problem), Some(ProblemCode::InvalidToken)) => format!(
-                "cannot {doing}: {address} does not accept the token in {}. It was replaced, has expired or was deleted, or \
+                "cannot {doing}: {address} does not accept the token {}. It was replaced, has expired or was deleted, or \
                  its integration or organization is disabled. Ask an admin for a new token\n  request {}",
-                self.token_file.display(),
-                problem.request_id
+                self.source, problem.request_id
             ),
             (ClientError::Problem(_), Some(ProblemCode::NotFound)) => format!(
                 "cannot {doing} at {address}: {said}\n  If the namespace has credentials, check that --activation-url is the \
@@ -110,8 +122,8 @@ impl Listener {
     }
 }
 
-/// The token in `path`, without the line end that editors put after it. What is not a whole token is never sent.
-fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
+/// The integration token in `path`, without the line end that editors put after it. What is not a whole token is never sent.
+pub(super) fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
     let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);
     let token = SecretString::from(text);

@@ -4,6 +4,7 @@ pub(crate) mod args;
 pub(crate) mod child;
 pub(crate) mod choice;
 pub(crate) mod endpoint;
+pub(crate) mod identity;
 pub(crate) mod life;
 pub(crate) mod listener;
 mod names;

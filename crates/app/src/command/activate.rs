@@ -6,7 +6,7 @@ use crate::activation::choice::Chosen;
 use crate::activation::listener::Listener;
 use crate::activation::opened::Opened;
 use crate::failure::Failure;
-use crate::output::{Output, warn};
+use crate::output::{Output, note, warn};
 use crate::text::rfc3339;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -21,6 +21,9 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     let to_terminal = io::stdout().is_terminal();
     let form = form(args.format, output.is_json(), to_terminal)?;
     let listener = Listener::open(&args.listener, base_path)?;
+    if let Some(identity) = listener.identity() {
+        note(&identity);
+    }
     let opened = Opened::read(listener.activate(&args.wanted.request())?)?;
     let chosen = args.choice.of(&opened, form == Form::Json);
     // An activation that nobody gets is ended.

@@ -12,7 +12,7 @@ use crate::activation::signals::{Signals, asks_to_stop};
 use crate::activation::supply::{Supply, is_served};
 use crate::failure::Failure;
 use crate::hardening;
-use crate::output::warn;
+use crate::output::{note, warn};
 use rustix::process::Signal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +34,9 @@ pub(crate) fn run(args: &ExecArgs, base_path: Option<&str>) -> Result<ExitCode, 
 fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
     hardening::apply_beside_a_command()?;
     let listener = Arc::new(Listener::open(&args.listener, base_path)?);
+    if let Some(identity) = listener.identity() {
+        note(&identity);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let status = runtime.block_on(activate_and_run(args, base_path, listener));
     // Without waiting for a listener that does not answer.

@@ -1,6 +1,8 @@
 //! Reading stored rows one by one, to inspect them. One damaged row hides no other.
 
-use super::{AuditLog, InstancePart, InstancePlace, InstanceRow, StoreError, StoredVersions, TakenCredential};
+use super::{
+    AuditLog, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions, TakenCredential,
+};
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
 use crate::id::{CredentialId, OrganizationId};
@@ -112,6 +114,6 @@ pub trait Inspection: Send + Sync {
 }
 
 /// What an inspection needs of a store.
-pub trait InspectionStore: Inspection + AuditLog {}
+pub trait InspectionStore: Inspection + AuditLog + IssuerRepository {}
 
-impl<S: Inspection + AuditLog + ?Sized> InspectionStore for S {}
+impl<S: Inspection + AuditLog + IssuerRepository + ?Sized> InspectionStore for S {}

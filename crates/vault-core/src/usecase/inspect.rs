@@ -146,6 +146,7 @@ enum Way {
     Instance(usize, Option<StoredPlace>),
     Credentials(Option<StoredPlace>),
     Versions(Option<StoredPlace>),
+    Issuers,
     End,
 }
 
@@ -237,10 +238,21 @@ impl InspectionRound {
             Way::Versions(after) => {
                 // What is stored beside a credential was looked at with it.
                 let places = store.version_places(after, limit).await?;
-                self.way = places.last().map_or(Way::End, |(last, _)| Way::Versions(Some(last.clone())));
+                self.way = places.last().map_or(Way::Issuers, |(last, _)| Way::Versions(Some(last.clone())));
                 for ((_, id), has_credential) in places {
                     if !has_credential {
                         self.find(RowFinding { table: "credential_versions", id, flaw: Flaw::NoCredential }, report);
+                    }
+                }
+            }
+            Way::Issuers => {
+                self.way = Way::End;
+                // They are few.
+                for stored in store.list_issuers().await? {
+                    self.rows += 1;
+                    if !stored.is_sound(&*self.inspector.crypto.digester) {
+                        let id = stored.issuer.name.to_string();
+                        self.find(RowFinding { table: "issuers", id, flaw: Flaw::Code }, report);
                     }
                 }
             }

@@ -1,0 +1,114 @@
+//! `orgvault identity inspect`: what the identity token at hand says, and the trust that would fit it.
+
+use crate::activation::identity::{TokenSource, claims};
+use crate::cli::{IdentityCommand, InspectIdentity};
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::text::rfc3339;
+use serde_json::{Map, Value, json};
+use vault_client::github_identity_token;
+use vault_core::identity::{audience, integration_of};
+use vault_core::time::Timestamp;
+
+/// Claims that say when or how a token was made, and not for whom.
+const NOT_TRUSTED: [&str; 7] = ["iss", "aud", "exp", "nbf", "iat", "jti", "sub"];
+/// Claims that name an owner by a number that stays when names change.
+const STABLE: [&str; 3] = ["repository_id", "repository_owner_id", "project_id"];
+
+/// Carries the command out.
+pub(crate) fn run(command: &IdentityCommand, output: Output) -> Result<(), Failure> {
+    let IdentityCommand::Inspect(args) = command;
+    let source = match &args.file {
+        Some(path) => TokenSource::File(path.clone()),
+        None => TokenSource::of_surroundings().ok_or_else(|| {
+            Failure::usage(
+                "there is no identity token: pass --file, or set ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN. In \
+                 GitHub Actions, give the job `permissions: id-token: write`",
+            )
+        })?,
+    };
+    let claims = read(&source, args)?;
+    let document = document(&claims);
+    output.print(&document, &text(&source, &document))
+}
+
+fn read(source: &TokenSource, args: &InspectIdentity) -> Result<Value, Failure> {
+    let token = match source {
+        TokenSource::GitHub => {
+            let variable = |name| std::env::var(name).unwrap_or_default();
+            let id = args.integration_id;
+            let audience = id.map_or_else(|| "urn:orgvault:integration:unknown".to_owned(), audience);
+            let bearer = variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN").into();
+            github_identity_token(&variable("ACTIONS_ID_TOKEN_REQUEST_URL"), &bearer, &audience)?
+        }
+        source => source.stored()?,
+    };
+    claims(&token).ok_or_else(|| Failure::new(format!("the identity token {source} is no JSON Web Token")))
+}
+
+fn document(claims: &Value) -> Value {
+    let time = |name: &str| {
+        let seconds = claims.get(name).and_then(Value::as_i64)?;
+        Some(rfc3339(Timestamp::from_millis(seconds.checked_mul(1_000)?)))
+    };
+    let audience = claims.get("aud").and_then(|aud| match aud {
+        Value::Array(several) if several.len() == 1 => several[0].as_str(),
+        aud => aud.as_str(),
+    });
+    let mut trusted = Map::new();
+    trusted.insert("/sub".to_owned(), claims.get("sub").cloned().unwrap_or(Value::Null));
+    for name in STABLE {
+        if let Some(value) = claims.get(name) {
+            trusted.insert(format!("/{name}"), value.clone());
+        }
+    }
+    let others: Map<String, Value> = claims
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| !NOT_TRUSTED.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    json!({
+        "issuer": claims.get("iss"),
+        "subject": claims.get("sub"),
+        "audience": claims.get("aud"),
+        "integration_id": audience.and_then(integration_of).map(|id| id.to_string()),
+        "issued_at": time("iat"),
+        "not_before": time("nbf"),
+        "expires_at": time("exp"),
+        "claims": others,
+        "trust": {"issuer": "NAME", "claims": trusted},
+    })
+}
+
+fn text(source: &TokenSource, document: &Value) -> String {
+    let line = |name: &str| match &document[name] {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let audience = match &document["integration_id"] {
+        Value::Null => {
+            format!("{} (names no integration: it must be urn:orgvault:integration:<id>, alone)", line("audience"))
+        }
+        _ => line("audience"),
+    };
+    let mut text = format!(
+        "The identity token {source} says, unverified:\n\n  issuer      {}\n  subject     {}\n  audience    {audience}\n  \
+         issued      {}\n  not before  {}\n  expires     {}\n\n",
+        line("issuer"),
+        line("subject"),
+        line("issued_at"),
+        line("not_before"),
+        line("expires_at"),
+    );
+    for (name, value) in document["claims"].as_object().into_iter().flatten() {
+        text.push_str(&format!("  {name} = {value}\n"));
+    }
+    text.push_str(&format!(
+        "\nThis trust would fit it, with the issuer's name as `orgvault issuer list` has it:\n\n  {}\n",
+        document["trust"]
+    ));
+    text
+}
