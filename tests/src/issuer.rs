@@ -11,7 +11,6 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A key that signs tokens.
 pub struct SigningKey {
@@ -58,7 +57,7 @@ pub fn encode(bytes: &[u8]) -> String {
 
 /// Seconds since the epoch.
 pub fn now() -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()).unwrap()
+    time::OffsetDateTime::now_utc().unix_timestamp()
 }
 
 /// The audience of an integration's tokens.

@@ -4,6 +4,7 @@ use crate::event_log::EventLog;
 use crate::figures;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
+use vault_core::identity::WorkloadRefusal;
 use vault_core::integration::IntegrationRefusal;
 use vault_core::port::{Event, EventSink, LoginRefusal};
 
@@ -74,6 +75,8 @@ pub(crate) fn describe_metrics() {
     );
     metrics::describe_counter!("orgvault_activations_total", "Activations");
     metrics::describe_counter!("orgvault_integrations_refused_total", "Integration tokens refused, by reason");
+    metrics::describe_counter!("orgvault_workloads_refused_total", "Identity tokens refused, by reason");
+    metrics::describe_counter!("orgvault_issuer_failures_total", "Requests to issuers for their keys that failed");
     metrics::describe_counter!(
         "orgvault_short_forms_missed_total",
         "Saved credentials released because no short-lived one was available, by reason"
@@ -100,6 +103,7 @@ fn begin_series() {
         "orgvault_credentials_saved_total",
         "orgvault_credentials_deleted_total",
         "orgvault_activations_total",
+        "orgvault_issuer_failures_total",
     ] {
         metrics::counter!(counter).absolute(0);
     }
@@ -111,6 +115,9 @@ fn begin_series() {
     }
     for reason in IntegrationRefusal::ALL.map(IntegrationRefusal::as_str) {
         metrics::counter!("orgvault_integrations_refused_total", "reason" => reason).absolute(0);
+    }
+    for reason in WorkloadRefusal::NAMES {
+        metrics::counter!("orgvault_workloads_refused_total", "reason" => reason).absolute(0);
     }
     figures::begin_series();
 }

@@ -12,6 +12,7 @@ mod credential_refusals;
 mod cursors;
 mod decisions;
 mod forms;
+mod identity;
 mod integrations;
 mod json_document;
 mod json_object;

@@ -46,6 +46,9 @@ pub enum WorkloadRefusal {
 }
 
 impl WorkloadRefusal {
+    /// The names of all reasons.
+    pub const NAMES: [&str; 4] = ["unverified", "no-keys", "time", "not-trusted"];
+
     /// The reason's name in metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
