@@ -619,7 +619,7 @@ pub(crate) enum IntegrationCommand {
         #[arg(long, value_name = "TIME")]
         expires: Option<Moment>,
         /// Workload that may act for it without a token, by its identity token: JSON, or
-        /// github:OWNER/REPO[@BRANCH][,environment=NAME], gitlab:GROUP/PROJECT[@BRANCH] or
+        /// github:OWNER/REPO@BRANCH,environment=NAME, gitlab:GROUP/PROJECT@BRANCH (branch and environment can be left out) or
         /// kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT; repeatable
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: Vec<serde_json::Value>,
@@ -633,8 +633,8 @@ pub(crate) enum IntegrationCommand {
     Trust {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// The workload: JSON, or github:OWNER/REPO[@BRANCH][,environment=NAME], gitlab:GROUP/PROJECT[@BRANCH] or
-        /// kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT
+        /// The workload: JSON, or github:OWNER/REPO@BRANCH,environment=NAME, gitlab:GROUP/PROJECT@BRANCH (branch and environment
+        /// can be left out) or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: serde_json::Value,
     },
@@ -696,7 +696,7 @@ pub(crate) struct AddIssuer {
     /// Name by which trusts name it
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What its tokens have as iss, such as https://token.actions.githubusercontent.com, or spiffe://DOMAIN
+    /// What its tokens have as iss: an https URL, to the last slash, or spiffe://DOMAIN
     #[arg(long, value_name = "URL")]
     pub(crate) issuer: String,
     /// Where its keys are [default: as its OpenID discovery says]
