@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -122,11 +123,17 @@ def test_the_activation_ends_if_the_block_fails(job):
     assert live() == []
 
 
-def test_renewal_leaves_one_live_activation(job):
-    with orgvault.activate("imports/nightly") as activation:
-        earlier = activation.id
+def test_a_renewal_goes_on_and_one_that_has_ended_begins_anew(job):
+    from orgvault._listener import Listener
+
+    with orgvault.activate("imports/nightly", ttl=600) as activation:
+        first, ends = activation.id, activation.expires_at
+        time.sleep(1.1)
         activation.renew()
-        assert activation.id != earlier
+        assert activation.id == first and activation.expires_at > ends
+        Listener(None, None, 60).request("DELETE", f"/activations/{first}")
+        activation.renew()
+        assert activation.id != first
         assert live() == [activation.id]
 
 
@@ -144,15 +151,67 @@ def test_a_choice_that_matches_nothing_lists_what_there_is(job):
 
 def test_boto3_works_beyond_the_end_of_its_first_activation(job, moto):
     with orgvault.activate("imports/nightly", ttl=60) as activation:
-        first = activation.id
+        first, ends = activation.id, activation.expires_at
         s3 = orgvault.boto3_session(activation).client("s3", endpoint_url=activation.credential().data["endpoint"])
         s3.create_bucket(Bucket="nightly")
         s3.put_object(Bucket="nightly", Key="in.csv", Body=b"id\n1\n")
         assert s3.get_object(Bucket="nightly", Key="in.csv")["Body"].read() == b"id\n1\n"
         # 60 seconds are less than the time before expiry at which botocore refreshes: every request renewed.
-        assert activation.id != first
+        assert activation.id == first and activation.expires_at >= ends
         assert live() == [activation.id]
     assert live() == []
+
+
+def test_options_and_statements_of_other_tools_have_the_credential(job, moto):
+    with orgvault.activate("imports/nightly") as activation:
+        options = orgvault.storage_options(activation)
+        assert options["secret"] == SECRET and options["client_kwargs"] == {"region_name": "us-east-1", "endpoint_url": moto}
+        statement = orgvault.duckdb_secret(activation, name="nightly")
+        assert statement.startswith("CREATE OR REPLACE SECRET nightly (TYPE s3, PROVIDER config, KEY_ID 'AKIAQ7RM3XW2'")
+        assert "SCOPE 's3://nightly'" in statement and "USE_SSL 'false'" in statement and "URL_STYLE 'path'" in statement
+        with pytest.raises(orgvault.OrgVaultError, match="identifier"):
+            orgvault.duckdb_secret(activation, name="a; DROP")
+
+
+def test_airflow_asks_once_for_a_connection(job, monkeypatch):
+    from orgvault import airflow
+
+    asked = []
+    begin = airflow.activate
+    monkeypatch.setattr(airflow, "activate", lambda *given, **more: asked.append(given) or begin(*given, **more))
+    backend = airflow.OrgVaultBackend(prefix="imports/")
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(backend.get_conn_value("nightly"))) for _ in range(500)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert len(asked) == 1 and len(set(answers)) == 1 and len(answers) == 500
+    connection = json.loads(answers[0])
+    assert (connection["conn_type"], connection["password"]) == ("aws", SECRET)
+    # One that is not there is not asked for again at once, and another backend may have it.
+    assert backend.get_conn_value("absent") is None and backend.get_conn_value("absent") is None
+    assert len(asked) == 2
+
+
+def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeypatch):
+    from orgvault import _identity
+
+    for name in ("ORGVAULT_INTEGRATION_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN_FILE", "ORGVAULT_IDENTITY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(orgvault.OrgVaultError, match="ORGVAULT_IDENTITY_TOKEN_FILE"):
+        _identity.token(None)
+    monkeypatch.setenv("ORGVAULT_IDENTITY_TOKEN", "eyJh.eyJz.c2ln\n")
+    assert _identity.token(None) == "eyJh.eyJz.c2ln"
+    file = tmp_path / "identity"  # as Kubernetes mounts it: readable by others, and written anew
+    file.write_text("eyJh.eyJi.c2ln")
+    file.chmod(0o644)
+    monkeypatch.setenv("ORGVAULT_IDENTITY_TOKEN_FILE", str(file))
+    assert _identity.token(None) == "eyJh.eyJi.c2ln"
+    file.write_text("eyJh.eyJu.c2ln")
+    assert _identity.token(None) == "eyJh.eyJu.c2ln"
+    file.write_text("nothing of the kind")
+    with pytest.raises(orgvault.OrgVaultError, match="no JSON Web Token") as refused:
+        _identity.token(None)
+    assert "nothing of" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from ._activation import Activation, Credential, activate
 from ._boto3 import boto3_session
-from ._listener import OrgVaultError
+from ._error import OrgVaultError
+from ._tools import duckdb_secret, storage_options
 
-__all__ = ["Activation", "Credential", "OrgVaultError", "activate", "boto3_session"]
+__all__ = ["Activation", "Credential", "OrgVaultError", "activate", "boto3_session", "duckdb_secret", "storage_options"]

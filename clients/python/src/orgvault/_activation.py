@@ -6,7 +6,8 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, Literal
 
-from ._listener import Listener, OrgVaultError
+from ._error import OrgVaultError
+from ._listener import Listener
 
 Vend = Literal["raw", "short", "prefer-short"]
 
@@ -45,7 +46,9 @@ class Activation:
         self._begin()
 
     def _begin(self) -> None:
-        answer = self._listener.request("POST", "/activations", self._request)
+        self._take(self._listener.request("POST", "/activations", self._request))
+
+    def _take(self, answer: dict[str, Any]) -> None:
         self.id: str = answer["id"]
         self.namespace: str = answer["namespace"]
         self.expires_at: datetime = _time(answer["expires_at"])
@@ -60,13 +63,20 @@ class Activation:
         raise OrgVaultError(f"{len(found)} credentials of {self.namespace} match, expected one: choose type or id of {have}")
 
     def renew(self) -> None:
-        """Replaces this activation by a new one with the same request, and ends the earlier one."""
+        """Gets the namespace's current credentials and another end. A credential that was rotated meanwhile is there then.
+
+        An activation that has expired, or whose credential has no such form any more, is begun anew with the same request.
+        """
         with self._lock:
             if self._ended:
                 raise OrgVaultError(f"the activation of {self.namespace} has ended: begin a new one")
-            earlier = self.id
-            self._begin()
-            self._delete(earlier)
+            body = {"ttl": self._request["ttl"]} if "ttl" in self._request else {}
+            try:
+                self._take(self._listener.request("POST", f"/activations/{self.id}/renew", body))
+            except OrgVaultError as error:
+                if error.status not in (404, 409):
+                    raise
+                self._begin()
 
     def end(self) -> None:
         """Ends the activation. A second call does nothing."""
@@ -109,7 +119,8 @@ def activate(
     """Requests the credentials of a namespace.
 
     `ttl` is in seconds, 60 to 43,200. Without `url` and `token_file`, `ORGVAULT_ACTIVATION_URL` and
-    `ORGVAULT_INTEGRATION_TOKEN_FILE` say where the listener and the token are. `timeout` is in seconds.
+    `ORGVAULT_INTEGRATION_TOKEN_FILE` say where the listener and the token are; without a token, the job acts by the identity
+    token in `ORGVAULT_IDENTITY_TOKEN_FILE` or `ORGVAULT_IDENTITY_TOKEN`, or by GitHub's. `timeout` is in seconds.
     """
     request: dict[str, Any] = {"namespace": namespace, "vend": vend}
     if purpose is not None:

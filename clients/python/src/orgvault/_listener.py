@@ -9,21 +9,14 @@ import json
 import os
 import socket
 import ssl
-import stat
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import _identity
+from ._error import OrgVaultError
+
 # The largest answer has 100 credentials, each with some fields of at most 16,384 bytes.
 _MAX_ANSWER_BYTES = 32 * 1024 * 1024
-
-
-class OrgVaultError(Exception):
-    """The listener refused a request, or could not be asked (`status` and `code` are then None)."""
-
-    def __init__(self, message: str, status: int | None = None, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -46,34 +39,13 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _read_token(path: str) -> str:
-    try:
-        with open(path, encoding="ascii") as file:
-            status = os.fstat(file.fileno())
-            if status.st_uid not in (0, os.geteuid()):
-                raise OrgVaultError(f"the token file {path} must belong to this user or root")
-            if stat.S_IMODE(status.st_mode) & 0o077:
-                raise OrgVaultError(f"other users can access the token file {path}: chmod 600 it")
-            token = file.read(4096).strip()
-    except OSError as error:
-        raise OrgVaultError(f"cannot read the token file {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)") from None
-    if not token.startswith("ovi_") or len(token.split()) != 1:
-        raise OrgVaultError(f"the token file {path} must hold one integration token (ovi_…)")
-    return token
-
-
 class Listener:
-    """Where activations are requested, and the token file, which is read for each request: a rotated token is used at once."""
+    """Where activations are requested, and as whom: the token is read for each request, so a new one is used at once."""
 
     def __init__(self, url: str | None, token_file: str | None, timeout: float) -> None:
         url = url or os.environ.get("ORGVAULT_ACTIVATION_URL")
-        token_file = token_file or os.environ.get("ORGVAULT_INTEGRATION_TOKEN_FILE")
         if not url:
             raise OrgVaultError("the activation listener is missing: pass url, or set ORGVAULT_ACTIVATION_URL")
-        if not token_file:
-            raise OrgVaultError("the token file is missing: pass token_file, or set ORGVAULT_INTEGRATION_TOKEN_FILE")
         self._url = url
         self._token_file = token_file
         self._timeout = timeout
@@ -105,7 +77,7 @@ class Listener:
 
     def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The JSON of a successful answer, None if it has no content; else raises `OrgVaultError`."""
-        headers = {"Authorization": "Bearer " + _read_token(self._token_file), "Content-Type": "application/json"}
+        headers = {"Authorization": "Bearer " + _identity.token(self._token_file), "Content-Type": "application/json"}
         try:
             connection = self._connection()
             try:

@@ -1,0 +1,112 @@
+"""A secrets backend for Apache Airflow: a connection id is a namespace.
+
+In `airflow.cfg`:
+
+    [secrets]
+    backend = orgvault.airflow.OrgVaultBackend
+    backend_kwargs = {"prefix": "airflow/", "vend": "prefer-short"}
+
+The connection `nightly` is then the credential of the namespace `airflow/nightly`. Airflow asks for connections whenever it parses
+a file, so an answer is kept until shortly before its activation ends, for each process; what is not there is kept for a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from typing import Any
+
+from ._activation import Activation, Vend, activate
+from ._error import OrgVaultError
+
+try:
+    from airflow.secrets import BaseSecretsBackend
+except ImportError:  # Airflow is not there: the class can be tried out by itself
+
+    class BaseSecretsBackend:  # type: ignore[no-redef]
+        def __init__(self, **kwargs: Any) -> None:
+            pass
+
+
+_ABSENT_SECONDS = 60.0
+_EARLY_SECONDS = 300.0
+
+
+def connection(activation: Activation) -> dict[str, Any]:
+    """The activation's one credential, as Airflow describes a connection."""
+    credential = activation.credential()
+    data = credential.data
+    if credential.type == "s3":
+        extra = {key: data[ours] for ours, key in (("region", "region_name"), ("endpoint", "endpoint_url")) if data.get(ours)}
+        if session := data.get("session_token"):
+            extra["aws_session_token"] = session
+        extra["bucket_name"] = data["bucket"]
+        return {"conn_type": "aws", "login": data["access_key_id"], "password": data["secret_access_key"], "extra": extra}
+    if credential.type == "gcs":
+        key = data.get("service_account_key")
+        if key is None:
+            raise OrgVaultError("a connection of Airflow needs the key of a service account: activate with vend='raw'")
+        extra = {"keyfile_dict": key if isinstance(key, str) else json.dumps(key)}
+        return {"conn_type": "google_cloud_platform", "extra": extra}
+    if credential.type == "azure_identity":
+        extra = {key: data[key] for key in ("tenant_id", "connection_string", "sas_token") if data.get(key)}
+        return {
+            "conn_type": "wasb",
+            "host": data.get("account_name"),
+            "login": data.get("client_id"),
+            "password": data.get("client_secret"),
+            "extra": extra,
+        }
+    return {"conn_type": "http", "host": data["url"]}
+
+
+class OrgVaultBackend(BaseSecretsBackend):
+    """Connections of Airflow from an OrgVault."""
+
+    def __init__(
+        self,
+        prefix: str = "",
+        vend: Vend = "raw",
+        ttl: int | None = None,
+        url: str | None = None,
+        token_file: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._prefix, self._asking = prefix, {"vend": vend, "ttl": ttl, "url": url, "token_file": token_file}
+        self._lock = threading.Lock()
+        # Connection ids, each with what Airflow gets, and until when it does.
+        self._known: dict[str, tuple[str | None, float]] = {}
+
+    def get_conn_value(self, conn_id: str) -> str | None:
+        """The connection as JSON; None if the vault has none of this id."""
+        with self._lock:  # one request for a namespace, however many threads ask
+            value, until = self._known.get(conn_id, (None, 0.0))
+            if time.time() < until:
+                return value
+            value, until = self._ask(conn_id)
+            self._known[conn_id] = (value, until)
+            return value
+
+    def get_connection(self, conn_id: str) -> Any:
+        value = self.get_conn_value(conn_id)
+        if value is None:
+            return None
+        from airflow.models.connection import Connection
+
+        return Connection.from_json(value, conn_id=conn_id)
+
+    def _ask(self, conn_id: str) -> tuple[str | None, float]:
+        try:
+            activation = activate(self._prefix + conn_id, purpose="airflow", **self._asking)
+        except OrgVaultError as error:
+            # A namespace that is not there, that is not this integration's, or whose name is none: another backend may have it.
+            if error.status in (403, 404, 422):
+                return None, time.time() + _ABSENT_SECONDS
+            raise
+        # It is not ended: the connection is used after this call, and ends with its time.
+        credential = activation.credential()
+        ends = min(activation.expires_at, credential.expires_at or activation.expires_at).timestamp()
+        left = max(ends - time.time(), 0.0)
+        return json.dumps(connection(activation)), time.time() + max(left - _EARLY_SECONDS, left / 2)
