@@ -135,7 +135,7 @@ impl Wire {
 
 /// A request as text: its line, `Host`, header lines, an empty line and the body, whose length is stated if there is one.
 pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
-    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: vault.example\r\n").into_bytes();
+    let mut text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n").into_bytes();
     for header in headers {
         text.extend_from_slice(header.as_bytes());
         text.extend_from_slice(b"\r\n");

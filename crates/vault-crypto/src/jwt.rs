@@ -137,7 +137,7 @@ fn json(text: &str) -> Option<Value> {
 }
 
 impl TokenVerifier for JwtVerifier {
-    fn read(&self, token: &SecretString) -> Option<UnverifiedToken> {
+    fn read_unverified(&self, token: &SecretString) -> Option<UnverifiedToken> {
         let parts = Parts::read(token.expose_secret())?;
         let text = |name: &str| parts.claims.get(name).and_then(Value::as_str).map(str::to_owned);
         let audience = match parts.claims.get("aud") {

@@ -63,6 +63,7 @@ pub mod inspection;
 pub mod instance_rotation;
 pub mod integration;
 pub mod invitation;
+pub mod issuer;
 pub mod key;
 pub mod keyed;
 pub mod life;
@@ -568,6 +569,10 @@ macro_rules! operator_contract {
                 a_checkpoint_holds_its_entries
                 a_checkpoint_that_does_not_fit_changes_nothing
                 parallel_checkpoints_make_one_chain
+            }
+            issuer in "ACTIVATION.md" {
+                parallel_additions_of_one_issuer_make_one
+                keys_are_noted_at_the_row_that_was_read
             }
         }
     };

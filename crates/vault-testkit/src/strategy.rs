@@ -25,6 +25,9 @@ use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::enrolment::EnrolmentCode;
 use vault_core::id::*;
+#[cfg(doc)]
+use vault_core::identity::{ClaimPattern, IssuerName, TrustId, TrustRequest};
+use vault_core::identity::{ClaimPointer, Trusts};
 use vault_core::integration::{
     IntegrationName, IntegrationState, IntegrationToken, NamespacePattern, NamespacePatterns, Overlap,
 };
@@ -205,6 +208,21 @@ pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
 pub fn integration_name() -> impl Strategy<Value = IntegrationName> {
     prop_oneof!["[A-Za-z0-9]{1,64}", "[A-Z][a-z]{1,20} (& Co|AG|'; --|%|_)", "[äöüßÄÖÜΩж界😀]{1,64}"]
         .prop_map(|text| IntegrationName::parse(&text, "").unwrap())
+}
+
+/// Trusts: up to the most that an integration may have. Each [`TrustRequest`] in them has its [`TrustId`], names its
+/// [`IssuerName`], and says of each [`ClaimPointer`] a [`ClaimPattern`].
+pub fn trusts() -> impl Strategy<Value = Trusts> {
+    let claim = ("/[a-z_]{1,16}(/[a-z.]{1,16}|/a~1b)?", "[a-z]{1,8}(:[a-z0-9-]{1,8}){0,2}(/\\*)?");
+    let trust = (any::<u128>(), "[a-z0-9._-]{1,63}", btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
+    let trust = trust.prop_map(|(id, issuer, mut claims, lifetime)| {
+        claims.insert(ClaimPointer::SUBJECT.to_owned(), "repo:example/data:ref:refs/heads/main".to_owned());
+        let claims: Vec<_> = claims.iter().map(|(pointer, value)| format!("{pointer:?}:{value:?}")).collect();
+        let id = uuid::Uuid::from_u128(id);
+        let claims = claims.join(",");
+        format!("{{\"id\":\"{id}\",\"issuer\":\"{issuer}\",\"claims\":{{{claims}}},\"max_lifetime\":{lifetime}}}")
+    });
+    vec(trust, 0..=10).prop_map(|trusts| Trusts::from_stored(&format!("[{}]", trusts.join(","))).unwrap())
 }
 
 /// What is handed out: credentials of each type in each form that they have.
@@ -547,7 +565,7 @@ mod tests {
         fn values_are_valid(
             _ in (email(), namespace(), organization_name(), list_filter(), network(), timestamp(), metadata()),
             _ in (namespace_patterns(), integration_name(), purpose(), form_name(), idempotency_key(), information()),
-            _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended()),
+            _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended(), trusts()),
         ) {}
 
         #[test]

@@ -47,7 +47,7 @@ pub enum WorkloadRefusal {
 
 impl WorkloadRefusal {
     /// The names of all reasons.
-    pub const NAMES: [&str; 4] = ["unverified", "no-keys", "time", "not-trusted"];
+    pub const NAMES: [&str; 4] = ["unverified", "no-keys", "time", "claim"];
 
     /// The reason's name in metrics.
     pub const fn as_str(&self) -> &'static str {
@@ -55,7 +55,7 @@ impl WorkloadRefusal {
             Self::Unverified => "unverified",
             Self::NoKeys => "no-keys",
             Self::Time(_) => "time",
-            Self::NotTrusted(_) => "not-trusted",
+            Self::NotTrusted(_) => "claim",
         }
     }
 }

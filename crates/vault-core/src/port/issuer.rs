@@ -65,7 +65,7 @@ pub enum SignatureFlaw {
 /// Reads and verifies tokens (RFC 7515, 7518, 8725).
 pub trait TokenVerifier: Send + Sync {
     /// What a token says, unverified; `None`: it is none.
-    fn read(&self, token: &SecretString) -> Option<UnverifiedToken>;
+    fn read_unverified(&self, token: &SecretString) -> Option<UnverifiedToken>;
 
     /// The claims of a token that the holder of one of `keys`, a JSON Web Key Set, has signed.
     ///

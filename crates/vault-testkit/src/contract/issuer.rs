@@ -1,0 +1,86 @@
+//! Cases of [`IssuerRepository`](vault_core::port::IssuerRepository).
+
+use super::OperatorSubject;
+use super::tools::race;
+use super::world::{Operators, World};
+use crate::crypto::FakeDigester;
+use std::sync::Arc;
+use vault_core::audit::AuditAction;
+use vault_core::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
+use vault_core::port::{IdGenerator, StoreError};
+use vault_core::principal::Principal;
+use vault_core::{Command, Refusal};
+
+const OPERATOR: Principal = Principal::Operator;
+
+/// Of several that add an issuer of one name at once, exactly one succeeds; it is found, listed, and removed once.
+pub async fn parallel_additions_of_one_issuer_make_one(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
+    let rows: Vec<_> = (0..8).map(|nth| issuer(&world, "raced", nth)).collect();
+    let name = rows[0].issuer.name.clone();
+    let added = race(rows.iter().map(|row| {
+        let (store, command) = (Arc::clone(&world.store), addition(&world, row));
+        async move { store.add_issuer(command).await }
+    }))
+    .await;
+    let made: Vec<_> = rows.iter().zip(&added).filter(|(_, added)| added.is_ok()).map(|(row, _)| row.clone()).collect();
+    assert_eq!(made.len(), 1);
+    let is_refused = |added: &Result<(), StoreError>| matches!(added, Err(StoreError::Refused(Refusal::IssuerExists)));
+    assert_eq!(added.iter().filter(|added| is_refused(added)).count(), 7);
+    assert_eq!(world.store.find_issuers(vec![name.clone()]).await.unwrap(), made);
+    assert!(world.store.list_issuers().await.unwrap().contains(&made[0]));
+    assert_eq!(world.audited(AuditAction::IssuerAdded).await, 1);
+
+    let removals = race((0..4).map(|_| {
+        let (store, command) =
+            (Arc::clone(&world.store), world.command(&OPERATOR, AuditAction::IssuerRemoved, name.clone()));
+        async move { store.remove_issuer(command).await.unwrap() }
+    }))
+    .await;
+    assert_eq!(removals.iter().filter(|removed| **removed).count(), 1);
+    assert_eq!(world.store.find_issuers(vec![name]).await.unwrap(), []);
+    assert_eq!(world.audited(AuditAction::IssuerRemoved).await, 1);
+}
+
+/// What an issuer answered is noted at the row that was read; at a row that another has noted meanwhile, nothing is.
+pub async fn keys_are_noted_at_the_row_that_was_read(suite: &dyn OperatorSubject) {
+    let world = World::of_operators(suite).await;
+    let first = issuer(&world, "first", 0);
+    let other = issuer(&world, "other", 0);
+    for row in [&first, &other] {
+        world.store.add_issuer(addition(&world, row)).await.unwrap();
+    }
+    let next = |keys: &str, seconds| {
+        let digester = FakeDigester::default();
+        StoredIssuer::sign(first.issuer.clone(), keys.to_owned(), world.now().plus_seconds(seconds), &digester)
+    };
+    let (second, late) = (next("{\"keys\":[2]}", 1), next("{\"keys\":[3]}", 2));
+    world.store.note_keys(first.clone(), second.clone()).await.unwrap();
+    world.store.note_keys(first.clone(), late).await.unwrap();
+    let failed =
+        StoredIssuer { failure: "unreachable".to_owned(), asked_at: world.now().plus_seconds(3), ..second.clone() };
+    world.store.note_keys(second, failed.clone()).await.unwrap();
+    let names = vec![first.issuer.name.clone(), other.issuer.name.clone()];
+    let mut found = world.store.find_issuers(names).await.unwrap();
+    found.sort_by_key(|row| row.issuer.name != first.issuer.name);
+    assert_eq!(found, [failed, other]);
+}
+
+fn addition(world: &Operators<'_>, row: &StoredIssuer) -> Command<StoredIssuer> {
+    world.command(&OPERATOR, AuditAction::IssuerAdded, row.clone())
+}
+
+/// An issuer whose name no other case has; `nth` tells rows of one name apart.
+fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
+    let name = format!("{prefix}-{}", world.organization);
+    let issuer = Issuer {
+        name: IssuerName::parse(&name, "").unwrap(),
+        url: format!("https://issuer.example/{nth}"),
+        source: KeySource::Discovery,
+        ca: String::new(),
+        required: Vec::new(),
+        organizations: vec![world.organization],
+        created_at: world.now(),
+    };
+    StoredIssuer::sign(issuer, "{\"keys\":[]}".to_owned(), world.now(), &FakeDigester::default())
+}
