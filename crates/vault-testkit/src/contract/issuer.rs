@@ -7,7 +7,7 @@ use crate::crypto::FakeDigester;
 use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
-use vault_core::port::{IdGenerator, StoreError};
+use vault_core::port::StoreError;
 use vault_core::principal::Principal;
 use vault_core::{Command, Refusal};
 
