@@ -44,6 +44,7 @@ mod inspection;
 mod inspection_columns;
 mod instance_rotation;
 mod logs;
+mod long_job;
 mod main_job;
 mod memory;
 mod metrics;

@@ -9,7 +9,8 @@ mod vend;
 mod vended;
 
 pub use form::{
-    Assignment, CredentialEndpoint, EnvironmentVariables, Form, FormError, FormName, FormSubject, PrivateFile,
+    Assignment, CredentialEndpoint, EndpointAnswer, EnvironmentVariables, Form, FormError, FormName, FormSubject,
+    PrivateFile,
 };
 pub use purpose::Purpose;
 pub use refusal::{HandOutFacts, HandOutRefusal, HandedOut, TakingFacts, judge_hand_out, judge_taking};

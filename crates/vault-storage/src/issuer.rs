@@ -14,10 +14,12 @@ use std::sync::Arc;
 use url::Url;
 use vault_core::check::CheckReason;
 use vault_core::identity::{Issuer, KeySource};
-use vault_core::port::{IssuerFailure, IssuerKeys};
+use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys};
 
 /// The largest discovery document, in bytes.
 const MAX_DOCUMENT: usize = 64 * 1024;
+/// The largest key set, in bytes.
+const MAX_KEY_SET: usize = 1024 * 1024;
 
 /// Asks issuers for their keys.
 pub struct IssuerClient {
@@ -45,16 +47,26 @@ struct Discovered {
 
 #[async_trait]
 impl IssuerKeys for IssuerClient {
-    async fn fetch(&self, issuer: &Issuer) -> Result<String, IssuerFailure> {
-        let client = GuardedClient::for_operator(&issuer.ca, Arc::clone(&self.resolver));
+    async fn fetch(&self, issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure> {
+        let client = GuardedClient::for_operator(&issuer.ca, Arc::clone(&self.resolver), MAX_KEY_SET);
         let client = client.ok_or(IssuerFailure("its certificates cannot be used"))?;
-        let address = match &issuer.source {
-            KeySource::Url(url) => url.clone(),
-            KeySource::Discovery => discover(&client, &issuer.url).await?,
+        let (address, source) = match &issuer.source {
+            KeySource::Url(url) => (url.clone(), issuer.source.clone()),
+            KeySource::Discovery(known) => {
+                let address = discover(&client, &issuer.url).await?;
+                let origin = Url::parse(&address).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
+                if !known.is_empty() && origin != *known {
+                    return Err(IssuerFailure(
+                        "its discovery document names another host for the keys than when it was added",
+                    ));
+                }
+                (address, KeySource::Discovery(origin))
+            }
             KeySource::Pasted => return Err(IssuerFailure("its keys were pasted and are not fetched")),
         };
         let answer = get(&client, &address).await?;
-        answer.text().map(str::to_owned).ok_or(IssuerFailure("its keys are too long or no text"))
+        let keys = answer.text().map(str::to_owned).ok_or(IssuerFailure("its keys are too long or no text"))?;
+        Ok(FetchedKeys { keys, source })
     }
 }
 

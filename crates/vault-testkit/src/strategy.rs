@@ -213,7 +213,7 @@ pub fn integration_name() -> impl Strategy<Value = IntegrationName> {
 /// Trusts: up to the most that an integration may have. Each [`TrustRequest`] in them has its [`TrustId`], names its
 /// [`IssuerName`], and says of each [`ClaimPointer`] a [`ClaimPattern`].
 pub fn trusts() -> impl Strategy<Value = Trusts> {
-    let claim = ("/[a-z_]{1,16}(/[a-z.]{1,16}|/a~1b)?", "[a-z]{1,8}(:[a-z0-9-]{1,8}){0,2}(/\\*)?");
+    let claim = ("/[a-z_]{1,16}(/[a-z.]{1,16}|/a~1b)?", "[a-z]{1,8}:[a-z0-9-]{1,8}(/[a-z]{1,8}/\\*)?");
     let trust = (any::<u128>(), "[a-z0-9._-]{1,63}", btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
     let trust = trust.prop_map(|(id, issuer, mut claims, lifetime)| {
         claims.insert(ClaimPointer::SUBJECT.to_owned(), "repo:example/data:ref:refs/heads/main".to_owned());

@@ -1,14 +1,16 @@
-//! The address on this machine at which the AWS tools of a command ask for its credential: the endpoint of the container
-//! credential provider ("AWS SDKs and Tools Reference Guide"). It always answers with what was renewed last.
+//! The address on this machine at which the tools of a command ask for its credential: the endpoint of AWS's container credential
+//! provider ("AWS SDKs and Tools Reference Guide"), and one that exchanges a token for a Google access token (RFC 8693). It always
+//! answers with what was renewed last.
 //!
 //! It listens on 127.0.0.1 and a port of the operating system's choice, for as long as `exec` runs. A request must show the
 //! endpoint's token and name its address as host; where the operating system tells whose connection it is, it must be this user's.
 
 use crate::failure::Failure;
 use bytes::Bytes;
-use http_body_util::Full;
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,12 +23,16 @@ use std::time::Duration;
 use subtle::ConstantTimeEq as _;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use vault_core::credential::SecretText;
+use url::form_urlencoded;
+use vault_core::activation::EndpointAnswer;
 use vault_core::port::{Clock, Entropy};
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-const PATH: &str = "/credential";
+const KEY_PATH: &str = "/credential";
+const TOKEN_PATH: &str = "/token";
+/// The longest body of a request for a token, in bytes.
+const MAX_BODY: usize = 16 * 1024;
 /// How many connections are answered at a time; others wait.
 const CONNECTIONS: usize = 64;
 /// How long a connection may take, from its head to its answer.
@@ -36,8 +42,8 @@ const TOKEN_BYTES: usize = 32;
 
 /// What is answered, until when.
 pub(crate) struct Served {
-    /// The document.
-    pub(crate) document: SecretText,
+    /// What is answered.
+    pub(crate) answer: EndpointAnswer,
     /// The first moment at which it no longer works.
     pub(crate) expires_at: Timestamp,
 }
@@ -66,9 +72,14 @@ impl Endpoint {
         Ok(Self(inner))
     }
 
-    /// Where the tools ask.
+    /// Where the tools ask for a key.
     pub(crate) fn url(&self) -> String {
-        format!("http://{}{PATH}", self.0.address)
+        format!("http://{}{KEY_PATH}", self.0.address)
+    }
+
+    /// Where the tools ask for an access token.
+    pub(crate) fn token_url(&self) -> String {
+        format!("http://{}{TOKEN_PATH}", self.0.address)
     }
 
     /// What they must show.
@@ -106,9 +117,11 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
         let inner = Arc::clone(&inner);
         tokio::spawn(async move {
             let _place = place;
-            let service = service_fn(|request: Request<Incoming>| {
-                let response = inner.answer(&request, peer);
-                async move { Ok::<_, Infallible>(response) }
+            let service = service_fn(|request: Request<Incoming>| async {
+                let (head, body) = request.into_parts();
+                let body = Limited::new(body, MAX_BODY).collect().await;
+                let body = Zeroizing::new(body.map(|body| body.to_bytes().to_vec()).unwrap_or_default());
+                Ok::<_, Infallible>(inner.answer(&head, &body, peer))
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -121,26 +134,48 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
 }
 
 impl Inner {
-    fn answer(&self, request: &Request<Incoming>, peer: SocketAddr) -> Response<Full<Bytes>> {
-        let header = |name| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
+    fn answer(&self, request: &Parts, body: &[u8], peer: SocketAddr) -> Response<Full<Bytes>> {
+        let header = |name| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
         if header(HOST) != self.address.to_string().as_bytes() || !self.is_ours(peer) {
             return refusal(StatusCode::FORBIDDEN, "this endpoint serves one command, at its own address");
         }
+        let path = request.uri.path();
+        let shown = match path {
+            TOKEN_PATH => Zeroizing::new(subject_token(body)),
+            _ => Zeroizing::new(header(AUTHORIZATION).to_vec()),
+        };
         // Compared with what was shown.
-        let shown = header(AUTHORIZATION).ct_eq(self.token.expose_secret().as_bytes());
-        if !bool::from(shown) {
+        let is_shown = shown.ct_eq(self.token.expose_secret().as_bytes());
+        if !bool::from(is_shown) {
             return refusal(StatusCode::UNAUTHORIZED, "the token is not that of this endpoint");
         }
-        if request.method() != Method::GET {
-            return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
+        match path {
+            KEY_PATH if request.method != Method::GET => {
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
+            }
+            TOKEN_PATH if request.method != Method::POST => {
+                return refusal(StatusCode::METHOD_NOT_ALLOWED, "only POST is answered");
+            }
+            KEY_PATH | TOKEN_PATH => {}
+            _ => return refusal(StatusCode::NOT_FOUND, "nothing is here"),
         }
-        if request.uri().path() != PATH {
-            return refusal(StatusCode::NOT_FOUND, "nothing is here");
-        }
+        let now = self.clock.now();
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        match served.as_ref().filter(|served| self.clock.now() < served.expires_at) {
-            // Whoever shows the token is whom it is for.
-            Some(Served { document, .. }) => response(StatusCode::OK, document.expose().to_owned()),
+        // Whoever shows the token is whom it is for.
+        match served.as_ref().filter(|served| now < served.expires_at) {
+            Some(Served { answer: EndpointAnswer::Key(document), .. }) if path == KEY_PATH => {
+                response(StatusCode::OK, document.expose().to_owned())
+            }
+            Some(Served { answer: EndpointAnswer::AccessToken(token), expires_at }) if path == TOKEN_PATH => {
+                let document = serde_json::json!({
+                    "access_token": token.expose(),
+                    "issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+                    "token_type": "Bearer",
+                    "expires_in": expires_at.millis_since(now) / 1_000,
+                });
+                response(StatusCode::OK, document.to_string())
+            }
+            Some(_) => refusal(StatusCode::NOT_FOUND, "the command's credential is of another type"),
             None => refusal(StatusCode::SERVICE_UNAVAILABLE, "the credential has expired and could not be renewed yet"),
         }
     }
@@ -151,6 +186,12 @@ impl Inner {
         let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
         owner(&table, peer, self.address).is_none_or(|user| user == 0 || user == geteuid().as_raw())
     }
+}
+
+/// The token to exchange, in the form of a request for another (RFC 8693, 2.1).
+fn subject_token(body: &[u8]) -> Vec<u8> {
+    let mut fields = form_urlencoded::parse(body);
+    fields.find(|(name, _)| name == "subject_token").map(|(_, token)| token.as_bytes().to_vec()).unwrap_or_default()
 }
 
 /// The user of the connection from `local` to `remote` in `/proc/net/tcp` (proc_pid_net(5)).
@@ -185,6 +226,7 @@ mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
+    use vault_core::credential::SecretText;
     use vault_crypto::OsEntropy;
 
     struct At(Mutex<i64>);
@@ -215,8 +257,8 @@ mod tests {
         let get = "GET /credential";
         let right = [("Host", &*host), ("Authorization", &*token)];
         assert_eq!(ask(address, get, &right).0, 503);
-        let (document, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
-        endpoint.serve(Served { document, expires_at });
+        let (key, expires_at) = (SecretText::from(r#"{"Token":null}"#), Timestamp::from_millis(1_000));
+        endpoint.serve(Served { answer: EndpointAnswer::Key(key), expires_at });
         assert_eq!(ask(address, get, &right), (200, r#"{"Token":null}"#.to_owned()));
         let bearer = format!("Bearer {token}");
         for (line, headers, status) in [
@@ -237,6 +279,46 @@ mod tests {
         }
         *clock.0.lock().expect("a time") = 1_000;
         assert_eq!(ask(address, get, &right).0, 503);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn its_token_is_exchanged_for_an_access_token() {
+        let clock = Arc::new(At(Mutex::new(500)));
+        let endpoint = Endpoint::open(&OsEntropy, Arc::clone(&clock) as Arc<dyn Clock>).await.expect("an endpoint");
+        let (address, token) = (endpoint.0.address, endpoint.token().expose_secret().to_owned());
+        assert_eq!(endpoint.token_url(), format!("http://{address}/token"));
+        let exchange = |line: &str, body: &str| {
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            let length = body.len();
+            write!(stream, "{line} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}")
+                .expect("sent");
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer); // what was not read is reset
+            let status: u16 = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+            (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
+        };
+        let right =
+            format!("grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token={token}");
+        assert_eq!(exchange("POST /token", &right).0, 503);
+        let (answer, expires_at) =
+            (EndpointAnswer::AccessToken(SecretText::from("ya29.x")), Timestamp::from_millis(60_500));
+        endpoint.serve(Served { answer, expires_at });
+        let (status, answer) = exchange("POST /token", &right);
+        let answer: serde_json::Value = serde_json::from_str(&answer).expect("a document");
+        assert_eq!((status, &answer["access_token"], &answer["expires_in"]), (200, &"ya29.x".into(), &60.into()));
+        let too_long = format!("a={}&subject_token={token}", "x".repeat(MAX_BODY));
+        for (line, body, status) in [
+            ("POST /token", "", 401),
+            ("POST /token", "subject_token=", 401),
+            ("POST /token", "subject_token=x&subject_token=y", 401),
+            ("POST /token", &*too_long, 401),
+            ("PUT /token", &right, 405),
+            ("POST /tokens", &right, 401),
+        ] {
+            assert_eq!(exchange(line, body).0, status, "{line}");
+        }
+        let headers = [("Host", &*address.to_string()), ("Authorization", &*token)];
+        assert_eq!(ask(address, "GET /credential", &headers).0, 404);
     }
 
     #[test]

@@ -9,15 +9,17 @@ use crate::output::warn;
 use secrecy::ExposeSecret as _;
 use std::env;
 use tokio::process::Command;
-use vault_core::activation::{Assignment, CredentialEndpoint, EnvironmentVariables, FormName, FormSubject};
-use vault_core::credential::{CredentialType, SecretText};
+use vault_core::activation::{
+    Assignment, CredentialEndpoint, EndpointAnswer, EnvironmentVariables, FormName, FormSubject,
+};
+use vault_core::credential::SecretText;
 use vault_core::id::CredentialId;
 use vault_core::time::Timestamp;
 
 /// A command's credentials. The files are removed when this is dropped.
 pub(crate) struct Supply {
     credentials: Vec<Supplied>,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<(Endpoint, CredentialEndpoint)>,
     files: PrivateDirectory,
 }
 
@@ -33,10 +35,10 @@ struct Supplied {
     flaw: Option<&'static str>,
 }
 
-/// Whether the tools of these credentials ask an endpoint: those of one S3-style credential, whose variables have the names that
-/// the tools read.
+/// Whether the tools of these credentials ask an endpoint: those of one credential, whose variables have the names that the tools
+/// read.
 pub(crate) fn is_served(opened: &Opened, chosen: &[Chosen]) -> bool {
-    matches!(chosen, [(index, None)] if opened.credentials[*index].vended.kind() == CredentialType::S3)
+    matches!(chosen, [(index, None)] if EndpointAnswer::is_had_by(&opened.credentials[*index].vended))
 }
 
 impl Supply {
@@ -48,10 +50,11 @@ impl Supply {
         endpoint: Option<Endpoint>,
         files: PrivateDirectory,
     ) -> Result<Self, Failure> {
+        let endpoint = endpoint.map(|endpoint| open_to(endpoint, &files)).transpose()?;
         let mut environments = Vec::with_capacity(chosen.len());
         for (index, name) in &chosen {
             let subject = opened.subject(*index, name.as_ref());
-            let environment = render(&subject, endpoint.as_ref());
+            let environment = render(&subject, endpoint.as_ref().map(|(_, told)| told));
             environments.push(environment.map_err(|flaw| Failure::new(format!("credential {}: {flaw}", subject.id)))?);
         }
         for (name, _) in env::vars_os() {
@@ -70,8 +73,9 @@ impl Supply {
             }
             let subject = opened.subject(index, name.as_ref());
             let (id, ends_at) = (subject.id, subject.ends_at());
-            supply.serve(&environment, ends_at);
-            supply.credentials.push(Supplied { id, name, variables: environment.variables, ends_at, flaw: None });
+            let EnvironmentVariables { variables, answer, .. } = environment;
+            supply.serve(answer, ends_at);
+            supply.credentials.push(Supplied { id, name, variables, ends_at, flaw: None });
         }
         Ok(supply)
     }
@@ -96,18 +100,18 @@ impl Supply {
             return Ok(Some("is no longer in the namespace"));
         };
         let subject = opened.subject(index, name.as_ref());
-        let Ok(environment) = render(&subject, self.endpoint.as_ref()) else {
+        let Ok(environment) = render(&subject, self.endpoint.as_ref().map(|(_, told)| told)) else {
             return Ok(Some("has a value now that variables and files cannot hold"));
         };
         // The key is not in these variables: they are where to go with it.
-        if environment.document.is_some() && !are_same(variables, &environment.variables) {
+        if environment.answer.is_some() && !are_same(variables, &environment.variables) {
             return Ok(Some(
                 "has another endpoint, region, bucket, prefix or role now, which a running command cannot be told",
             ));
         }
         let ends_at = subject.ends_at();
         self.write(number, &environment)?;
-        self.serve(&environment, ends_at);
+        self.serve(environment.answer, ends_at);
         self.credentials[number].ends_at = ends_at;
         Ok(None)
     }
@@ -141,22 +145,32 @@ impl Supply {
         written.collect()
     }
 
-    fn serve(&self, environment: &EnvironmentVariables, expires_at: Timestamp) {
-        if let (Some(endpoint), Some(document)) = (&self.endpoint, &environment.document) {
-            endpoint.serve(Served { document: SecretText::from(document.expose()), expires_at }); // for the command's tools
+    fn serve(&self, answer: Option<EndpointAnswer>, expires_at: Timestamp) {
+        if let (Some((endpoint, _)), Some(answer)) = (&self.endpoint, answer) {
+            endpoint.serve(Served { answer, expires_at });
         }
     }
 }
 
+/// The endpoint, and what the command's tools are told of it.
+fn open_to(endpoint: Endpoint, files: &PrivateDirectory) -> Result<(Endpoint, CredentialEndpoint), Failure> {
+    let token = endpoint.token().expose_secret(); // for the command's variables and files
+    let path = files.write("endpoint-token", token.as_bytes())?;
+    let told = CredentialEndpoint {
+        url: endpoint.url(),
+        token_url: endpoint.token_url(),
+        token: SecretText::from(token),
+        token_file: path.to_string_lossy().into_owned(),
+    };
+    Ok((endpoint, told))
+}
+
 fn render(
     subject: &FormSubject<'_>,
-    endpoint: Option<&Endpoint>,
+    endpoint: Option<&CredentialEndpoint>,
 ) -> Result<EnvironmentVariables, vault_core::activation::FormError> {
     match endpoint {
-        Some(endpoint) => {
-            let token = SecretText::from(endpoint.token().expose_secret()); // for the command's variables
-            EnvironmentVariables::for_served_command(subject, &CredentialEndpoint { url: endpoint.url(), token })
-        }
+        Some(endpoint) => EnvironmentVariables::for_served_command(subject, endpoint),
         None => EnvironmentVariables::for_command(subject),
     }
 }

@@ -67,7 +67,7 @@ async fn add_issuer(vault: &OpenVault, add: AddIssuer, output: Output) -> Result
         (None, None) if add.issuer.starts_with("spiffe://") => {
             return Err(Failure::usage("a SPIFFE trust domain has no discovery: give --jwks-url or --jwks-file"));
         }
-        (None, None) => KeySource::Discovery,
+        (None, None) => KeySource::Discovery(String::new()),
     };
     let required = add.require_claim.iter().map(|claim| ClaimPointer::parse(claim, "--require-claim"));
     let issuer = Issuer {
@@ -146,7 +146,7 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
     Shown {
         name: issuer.name.to_string(),
         issuer: issuer.url.clone(),
-        keys_from: issuer.source.to_stored().to_owned(),
+        keys_from: issuer.source.to_stored(),
         keys: JwtVerifier.usable_keys(&stored.keys).unwrap_or_default(),
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
         organizations: issuer.organizations.iter().map(|id| organizations.name_of(*id)).collect(),

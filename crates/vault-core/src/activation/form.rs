@@ -13,7 +13,7 @@ mod served;
 mod shell;
 
 pub use env::{Assignment, EnvironmentVariables, PrivateFile};
-pub use served::CredentialEndpoint;
+pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use super::Vended;
 use crate::credential::{CredentialType, SecretText};

@@ -52,30 +52,33 @@ impl fmt::Display for IssuerName {
 /// Where an issuer's keys are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// Named by its OpenID discovery document.
-    Discovery,
+    /// Named by its OpenID discovery document, on this origin (`https://host:port`); empty until it was asked the first time.
+    Discovery(String),
     /// At this URL.
     Url(String),
     /// As the operator pasted them; they are never fetched.
     Pasted,
 }
 
+/// What stands before the origin of discovered keys.
+const DISCOVERY: &str = "discovery ";
+
 impl KeySource {
     /// The source as a store keeps it.
-    pub fn to_stored(&self) -> &str {
+    pub fn to_stored(&self) -> String {
         match self {
-            Self::Discovery => "discovery",
-            Self::Pasted => "pasted",
-            Self::Url(url) => url,
+            Self::Discovery(origin) => format!("{DISCOVERY}{origin}"),
+            Self::Pasted => "pasted".to_owned(),
+            Self::Url(url) => url.clone(),
         }
     }
 
     /// The source that [`KeySource::to_stored`] wrote.
     pub fn from_stored(text: &str) -> Self {
-        match text {
-            "discovery" => Self::Discovery,
-            "pasted" => Self::Pasted,
-            url => Self::Url(url.to_owned()),
+        match (text, text.strip_prefix(DISCOVERY)) {
+            ("pasted", _) => Self::Pasted,
+            (_, Some(origin)) => Self::Discovery(origin.to_owned()),
+            (url, None) => Self::Url(url.to_owned()),
         }
     }
 }
@@ -192,11 +195,12 @@ impl StoredIssuer {
         let Issuer { name, url, source, ca, required, organizations, created_at } = &self.issuer;
         let millis = |at: &Timestamp| at.as_millis().to_be_bytes();
         let (created_at, fetched_at) = (millis(created_at), millis(&self.fetched_at));
+        let source = source.to_stored();
         let count = (required.len() as u64).to_be_bytes();
         let mut parts: Vec<&[u8]> = vec![
             name.as_str().as_bytes(),
             url.as_bytes(),
-            source.to_stored().as_bytes(),
+            source.as_bytes(),
             ca.as_bytes(),
             self.keys.as_bytes(),
             &created_at,

@@ -2,7 +2,7 @@
 
 use super::StoreError;
 use crate::command::Command;
-use crate::identity::{Issuer, IssuerName, StoredIssuer};
+use crate::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde_json::Value;
@@ -34,12 +34,21 @@ pub trait IssuerRepository: Send + Sync {
 #[error("{0}")]
 pub struct IssuerFailure(pub &'static str);
 
+/// The keys of an issuer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FetchedKeys {
+    /// A JSON Web Key Set.
+    pub keys: String,
+    /// Where they were: from now on, they are fetched there alone.
+    pub source: KeySource,
+}
+
 /// Asks issuers for their keys.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerKeys: Send + Sync {
-    /// The issuer's keys: a JSON Web Key Set.
-    async fn fetch(&self, issuer: &Issuer) -> Result<String, IssuerFailure>;
+    /// The issuer's keys. Where a discovery document names another origin than the one on record, it is not asked.
+    async fn fetch(&self, issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure>;
 }
 
 /// A token as it was sent, before anything of it is verified.

@@ -1,7 +1,9 @@
 //! Each form as its tool's documentation has it.
 
 use super::samples::*;
-use vault_core::activation::{CredentialEndpoint, EnvironmentVariables, Form, FormError, FormName, Vended};
+use vault_core::activation::{
+    CredentialEndpoint, EndpointAnswer, EnvironmentVariables, Form, FormError, FormName, Vended,
+};
 use vault_core::credential::{CredentialType, SecretText};
 
 fn named(form: Form, vended: &Vended, name: &str) -> String {
@@ -269,13 +271,19 @@ fn a_command_gets_all_that_tools_read() {
 /// Of an S3-style credential whose tools ask an endpoint for it, the key is in its answer alone. All else is as without one.
 #[test]
 fn a_served_command_is_led_to_its_endpoint() {
-    let endpoint = CredentialEndpoint { url: "http://127.0.0.1:1/c".to_owned(), token: SecretText::from("shown") };
+    let endpoint = CredentialEndpoint {
+        url: "http://127.0.0.1:1/c".to_owned(),
+        token_url: "http://127.0.0.1:1/t".to_owned(),
+        token: SecretText::from("shown"),
+        token_file: "/run/token".to_owned(),
+    };
     let of = |vended: &Vended| EnvironmentVariables::for_served_command(&subject(vended, None), &endpoint).unwrap();
     for (vended, config) in
         [(s3("AKIA", "secret", "token"), "[default]\ns3 =\n    addressing_style = path\n"), (plain_s3(), "[default]\n")]
     {
         let (served, plain) = (of(&vended), EnvironmentVariables::for_command(&subject(&vended, None)).unwrap());
-        let text = served.document.as_ref().unwrap().expose();
+        let Some(EndpointAnswer::Key(answer)) = &served.answer else { panic!("no key") };
+        let text = answer.expose();
         let document: serde_json::Value = serde_json::from_str(text).unwrap();
         let value = |name: &str, environment: &EnvironmentVariables| {
             let set = environment.variables.iter().find(|set| set.name == name);
@@ -310,8 +318,24 @@ fn a_served_command_is_led_to_its_endpoint() {
             assert!(served.displaces(name), "{name}");
         }
     }
+    let (served, plain) = (of(&short_gcs()), EnvironmentVariables::for_command(&subject(&short_gcs(), None)).unwrap());
+    let Some(EndpointAnswer::AccessToken(token)) = &served.answer else { panic!("no token") };
+    assert_eq!(token.expose(), "ya29.x");
+    let holds_token = |environment: &EnvironmentVariables| {
+        environment.variables.iter().filter(|set| set.value.expose().contains("ya29.x")).count()
+    };
+    assert_eq!((holds_token(&plain), holds_token(&served)), (3, 0));
+    assert!(served.variables.iter().any(|set| set.name == "RCLONE_CONFIG_ORGVAULT_ENV_AUTH"));
+    for name in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
+        let file = served.files.iter().find(|file| file.variable == name).unwrap();
+        let file: serde_json::Value = serde_json::from_slice(file.content.expose()).unwrap();
+        assert_eq!(
+            (&file["token_url"], &file["credential_source"]["file"]),
+            (&"http://127.0.0.1:1/t".into(), &"/run/token".into())
+        );
+    }
     let served = of(&gcs());
-    assert!(served.document.is_none());
+    assert!(served.answer.is_none());
     assert_eq!(
         format!("{served:?}"),
         format!("{:?}", EnvironmentVariables::for_command(&subject(&gcs(), None)).unwrap())

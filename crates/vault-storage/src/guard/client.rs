@@ -34,7 +34,7 @@ use zeroize::Zeroizing;
 const MAX_ADDRESSES: usize = 4;
 /// The largest head of an answer, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// The most that is read of a body, in bytes.
+/// The most that is read of a store's body, in bytes.
 const MAX_BODY: usize = 256 * 1024;
 
 /// The client. Cheap to clone.
@@ -47,6 +47,8 @@ struct Inner {
     tls: Arc<ClientConfig>,
     connect: Duration,
     exchange: Duration,
+    /// The most that is read of a body, in bytes.
+    max_body: usize,
 }
 
 impl fmt::Debug for GuardedClient {
@@ -63,11 +65,13 @@ impl GuardedClient {
             tls: trust::tls(settings.ca_file.as_deref().map(Path::new))?,
             connect: settings.deadlines.connect,
             exchange: settings.deadlines.exchange,
+            max_body: MAX_BODY,
         })))
     }
 
     /// One for hosts that the operator has named: every address is permitted. Certificates in the PEM `ca` are believed too.
-    pub(crate) fn for_operator(ca: &str, resolver: Arc<dyn Resolve>) -> Option<Self> {
+    /// Of a body, at most `max_body` bytes are read.
+    pub(crate) fn for_operator(ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
         let certificates = if ca.is_empty() { Vec::new() } else { trust::certificates(ca.as_bytes())? };
         let deadlines = Deadlines::default();
         let policy = EgressPolicy::allowing(vec![
@@ -80,6 +84,7 @@ impl GuardedClient {
             tls: trust::tls_of(certificates).ok()?,
             connect: deadlines.connect,
             exchange: deadlines.exchange,
+            max_body,
         })))
     }
 
@@ -100,7 +105,7 @@ impl GuardedClient {
         let request = request.map(Full::new);
         let stream = self.connect(&target).await?;
         match target.name {
-            None => speak(stream, request).await,
+            None => speak(stream, request, self.0.max_body).await,
             Some(name) => {
                 let connector = TlsConnector::from(Arc::clone(&self.0.tls));
                 let stream = connector.connect(name, stream).await.map_err(|error| {
@@ -109,7 +114,7 @@ impl GuardedClient {
                     let cut = error.kind() == io::ErrorKind::UnexpectedEof;
                     if of_tls || cut { CheckReason::Tls } else { CheckReason::Unreachable }
                 })?;
-                speak(stream, request).await
+                speak(stream, request, self.0.max_body).await
             }
         }
     }
@@ -169,7 +174,7 @@ impl Target {
     }
 }
 
-async fn speak<S>(stream: S, request: Request<Full<Bytes>>) -> Result<Answer, CheckReason>
+async fn speak<S>(stream: S, request: Request<Full<Bytes>>, max_body: usize) -> Result<Answer, CheckReason>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -181,7 +186,7 @@ where
     let mut answering = pin!(async {
         let answer = sender.send_request(request).await.map_err(|error| fault(&error))?;
         let (head, body) = answer.into_parts();
-        let (body, is_whole) = read(body).await?;
+        let (body, is_whole) = read(body, max_body).await?;
         Ok(Answer { status: head.status, headers: head.headers, body, is_whole })
     });
     let mut connection = pin!(connection);
@@ -194,12 +199,12 @@ where
 }
 
 /// The body, or as much of it as is looked at.
-async fn read(mut body: Incoming) -> Result<(Zeroizing<Vec<u8>>, bool), CheckReason> {
+async fn read(mut body: Incoming, max: usize) -> Result<(Zeroizing<Vec<u8>>, bool), CheckReason> {
     let mut read = Zeroizing::new(Vec::with_capacity(4096));
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| fault(&error))?;
         let Some(data) = frame.data_ref() else { continue };
-        let room = MAX_BODY - read.len();
+        let room = max - read.len();
         read.extend_from_slice(data.get(..room).unwrap_or(data));
         if data.len() > room {
             return Ok((read, false));

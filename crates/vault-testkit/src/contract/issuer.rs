@@ -76,7 +76,7 @@ fn issuer(world: &Operators<'_>, prefix: &str, nth: usize) -> StoredIssuer {
     let issuer = Issuer {
         name: IssuerName::parse(&name, "").unwrap(),
         url: format!("https://issuer.example/{nth}"),
-        source: KeySource::Discovery,
+        source: KeySource::Discovery("https://keys.example".to_owned()),
         ca: String::new(),
         required: Vec::new(),
         organizations: vec![world.organization],

@@ -1,7 +1,9 @@
 //! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
 //! variable, have variables of OrgVault.
 
-use super::{Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell};
+use super::{
+    EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell,
+};
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText};
 
@@ -33,7 +35,7 @@ pub struct EnvironmentVariables {
     /// Files.
     pub files: Vec<PrivateFile>,
     /// What the endpoint of [`EnvironmentVariables::for_served_command`] answers.
-    pub document: Option<SecretText>,
+    pub answer: Option<EndpointAnswer>,
     kind: CredentialType,
     /// What rclone's own variables for the remote begin with.
     pub(super) remote_prefix: String,
@@ -184,7 +186,7 @@ impl EnvironmentVariables {
         Ok(Self {
             variables,
             files,
-            document: None,
+            answer: None,
             kind: subject.vended.kind(),
             remote_prefix,
             plain: subject.name.is_none(),

@@ -1,65 +1,126 @@
-//! Variables for a command whose S3-style credential is renewed while it runs: in place of a key, the address at which the AWS
-//! tools ask for it again and again (AWS SDKs and Tools Reference Guide, "Container credential provider").
+//! Variables for a command whose credential is renewed while it runs: in place of a key or an access token, the address at which
+//! the tools ask for it again and again (AWS SDKs and Tools Reference Guide, "Container credential provider"; Google's AIP-4117,
+//! "external account").
 
 use super::env::{ADDRESSING, Assignment, EnvironmentVariables, PrivateFile};
 use super::{FormError, FormSubject, S3View, gather};
+use crate::activation::{GcsShort, ShortData, Vended};
 use crate::credential::{SecretBytes, SecretText};
 use crate::json::{ObjectWriter, write_text};
 
 /// Variables that would come before the address.
 const KEYS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
+const ACCESS_TOKENS: [&str; 2] = ["CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN"];
 /// The same of rclone's remote.
 const REMOTE_KEYS: [&str; 3] = ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"];
 
-/// Where the AWS tools ask for a command's credential.
+/// Where the tools of a command ask for its credential.
 #[derive(Debug)]
 pub struct CredentialEndpoint {
-    /// Its address: `http` on this machine.
+    /// The address of an S3-style credential: `http` on this machine.
     pub url: String,
-    /// What they show as `Authorization`.
+    /// The address at which the token is exchanged for a Google access token (RFC 8693).
+    pub token_url: String,
+    /// What they show: as `Authorization`, or as the token to exchange.
     pub token: SecretText,
+    /// The file that holds the token.
+    pub token_file: String,
+}
+
+/// What the endpoint answers with.
+#[derive(Debug)]
+pub enum EndpointAnswer {
+    /// The document of the container credential provider, at [`CredentialEndpoint::url`].
+    Key(SecretText),
+    /// A Google access token, at [`CredentialEndpoint::token_url`].
+    AccessToken(SecretText),
+}
+
+impl EndpointAnswer {
+    /// Whether the tools of a credential ask an endpoint for it.
+    pub fn is_had_by(vended: &Vended) -> bool {
+        S3View::of(vended).is_some() || matches!(vended, Vended::Short { data: ShortData::Gcs(_), .. })
+    }
 }
 
 impl EnvironmentVariables {
-    /// As [`EnvironmentVariables::for_command`], but an S3-style credential is not in the variables: they and the tools'
-    /// files lead to `endpoint`, and [`EnvironmentVariables::document`] is what that answers.
+    /// As [`EnvironmentVariables::for_command`], but an S3-style credential or a Google access token is not in the variables: they
+    /// and the tools' files lead to `endpoint`, and [`EnvironmentVariables::answer`] is what that answers.
     ///
     /// # Errors
     /// A value cannot stand in a variable.
     pub fn for_served_command(subject: &FormSubject<'_>, endpoint: &CredentialEndpoint) -> Result<Self, FormError> {
         let mut environment = Self::for_command(subject)?;
-        let Some(view) = S3View::of(subject.vended) else { return Ok(environment) };
-        let remote_prefix = environment.remote_prefix.clone();
-        let of_remote = |name: &str, options: &[&str]| {
-            name.strip_prefix(&remote_prefix).is_some_and(|option| options.contains(&option))
-        };
-        environment.variables.retain(|set| !KEYS.contains(&&*set.name) && !of_remote(&set.name, &REMOTE_KEYS));
-        for set in environment.variables.iter_mut().filter(|set| of_remote(&set.name, &["ENV_AUTH"])) {
-            set.value = SecretText::from("true");
+        match subject.vended {
+            Vended::Short { data: ShortData::Gcs(data), .. } => environment.exchange_token(data, endpoint),
+            vended => {
+                if let Some(view) = S3View::of(vended) {
+                    environment.fetch_key(&view, endpoint);
+                    environment.answer = Some(EndpointAnswer::Key(document(subject, &view)));
+                }
+            }
         }
+        Ok(environment)
+    }
+
+    /// Takes variables away, and those options of rclone's remote; its option `env_auth` has it ask as the other tools do.
+    fn leave_out(&mut self, variables: &[&str], options: &[&str]) {
+        let prefix = &self.remote_prefix;
+        let of_remote =
+            |name: &str, options: &[&str]| name.strip_prefix(&**prefix).is_some_and(|option| options.contains(&option));
+        self.variables.retain(|set| {
+            !variables.contains(&&*set.name) && !of_remote(&set.name, options) && !of_remote(&set.name, &["ENV_AUTH"])
+        });
+        if self.variables.iter().any(|set| of_remote(&set.name, &["TYPE"])) {
+            let name = format!("{prefix}ENV_AUTH");
+            self.variables.push(Assignment { name, value: SecretText::from("true") });
+        }
+    }
+
+    fn fetch_key(&mut self, view: &S3View<'_>, endpoint: &CredentialEndpoint) {
+        self.leave_out(&KEYS, &REMOTE_KEYS);
         let token = endpoint.token.expose(); // The command shows it to the endpoint.
-        environment.variables.extend(
+        self.variables.extend(
             [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*endpoint.url), ("AWS_CONTAINER_AUTHORIZATION_TOKEN", token)]
                 .map(|(name, value)| Assignment { name: name.to_owned(), value: SecretText::from(value) }),
         );
         // Keys in the user's own files would come before the address, too.
         let addressing = if view.path_style_access == Some(true) { ADDRESSING } else { "" };
-        environment.files.retain(|file| file.variable != "AWS_CONFIG_FILE");
-        environment.files.extend(
+        self.files.retain(|file| file.variable != "AWS_CONFIG_FILE");
+        self.files.extend(
             [
                 ("AWS_CONFIG_FILE", "aws-config", ["[default]\n", addressing].concat()),
                 ("AWS_SHARED_CREDENTIALS_FILE", "aws-credentials", String::new()),
                 ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "aws-token", token.to_owned()),
             ]
-            .map(|(variable, file_name, content)| PrivateFile {
-                variable: variable.to_owned(),
-                file_name,
-                content: SecretBytes::from(content.into_bytes()),
-            }),
+            .map(|(variable, file_name, content)| private_file(variable, file_name, content)),
         );
-        environment.document = Some(document(subject, &view));
-        Ok(environment)
     }
+
+    fn exchange_token(&mut self, data: &GcsShort, endpoint: &CredentialEndpoint) {
+        self.leave_out(&ACCESS_TOKENS, &["ACCESS_TOKEN"]);
+        let configuration = gather(|sink| {
+            let mut object = ObjectWriter::new(sink);
+            write_text("external_account", object.member("type"));
+            write_text("//orgvault", object.member("audience"));
+            write_text("urn:ietf:params:oauth:token-type:jwt", object.member("subject_token_type"));
+            write_text(&endpoint.token_url, object.member("token_url"));
+            let source = object.member("credential_source");
+            let mut source = ObjectWriter::new(source);
+            write_text(&endpoint.token_file, source.member("file"));
+            source.end();
+            object.end();
+        });
+        let configuration = configuration.expose(); // It names the file of the endpoint's token.
+        for variable in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
+            self.files.push(private_file(variable, "gcp-endpoint.json", configuration.to_owned()));
+        }
+        self.answer = Some(EndpointAnswer::AccessToken(SecretText::from(data.access_token.expose()))); // for its tools
+    }
+}
+
+fn private_file(variable: &str, file_name: &'static str, content: String) -> PrivateFile {
+    PrivateFile { variable: variable.to_owned(), file_name, content: SecretBytes::from(content.into_bytes()) }
 }
 
 fn document(subject: &FormSubject<'_>, view: &S3View<'_>) -> SecretText {

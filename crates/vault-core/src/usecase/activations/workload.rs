@@ -147,8 +147,8 @@ impl Activations {
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
         self.store.note_keys(issuer, asked.clone()).await?;
         let next = match keys.fetch(&asked.issuer).await {
-            Ok(keys) if identity.verifier.usable_keys(&keys).is_some() => {
-                StoredIssuer::sign(asked.issuer.clone(), keys, now, &*self.digester)
+            Ok(found) if identity.verifier.usable_keys(&found.keys).is_some() => {
+                StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)
             }
             Ok(_) => self.unreachable(&asked, "its answer is no key set"),
             Err(failure) => self.unreachable(&asked, failure.0),

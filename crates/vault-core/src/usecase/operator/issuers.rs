@@ -4,7 +4,7 @@ use super::Operator;
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{Issuer, IssuerName, StoredIssuer};
-use crate::port::{Event, IssuerKeys, KeyedDigester, TokenVerifier};
+use crate::port::{Event, FetchedKeys, IssuerKeys, KeyedDigester, TokenVerifier};
 use crate::principal::Principal;
 
 impl Operator {
@@ -18,10 +18,11 @@ impl Operator {
         pasted: Option<String>,
         (verifier, keys, digester): (&dyn TokenVerifier, &dyn IssuerKeys, &dyn KeyedDigester),
     ) -> Result<StoredIssuer, Error> {
-        let found = match pasted {
-            Some(keys) => keys,
+        let FetchedKeys { keys: found, source } = match pasted {
+            Some(keys) => FetchedKeys { keys, source: issuer.source.clone() },
             None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0))?,
         };
+        let issuer = Issuer { source, ..issuer };
         match verifier.usable_keys(&found) {
             None => return Err(Refusal::IssuerKeys("they are no JSON Web Key Set").into()),
             Some(0) => return Err(Refusal::IssuerKeys("none of them can verify a token").into()),
