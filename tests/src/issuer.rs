@@ -7,10 +7,13 @@ use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use vault_testkit::stores::find_tool;
 
 /// A key that signs tokens.
 pub struct SigningKey {
@@ -137,6 +140,59 @@ impl TestIssuer {
     /// Such a token.
     pub fn token(&self, integration: &str, subject: &str) -> String {
         self.key.sign(&self.claims(integration, subject))
+    }
+}
+
+/// Issuers from npm, in a process that ends with this.
+pub struct ForeignIssuers {
+    process: Mutex<(Child, BufReader<ChildStdout>)>,
+    /// Their URLs: `mock` and `provider`.
+    pub urls: Value,
+}
+
+impl ForeignIssuers {
+    /// Starts them.
+    pub fn start() -> Self {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut command = Command::new(find_tool("node"));
+        command.arg(here.join("tests/foreign_issuers.mjs")).arg(here.join("../target/tools"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        // The provider writes notices there, too.
+        let urls = loop {
+            let mut line = String::new();
+            assert!(
+                output.read_line(&mut line).unwrap() > 0,
+                "the issuers did not start: run tests/run, which installs them"
+            );
+            if let Ok(urls) = serde_json::from_str(&line) {
+                break urls;
+            }
+        };
+        Self { process: Mutex::new((child, output)), urls }
+    }
+
+    /// A token as `tests/foreign_issuers.mjs` describes it.
+    pub fn token(&self, asked: &Value) -> String {
+        let mut process = self.process.lock().unwrap();
+        let (child, output) = &mut *process;
+        writeln!(child.stdin.as_mut().unwrap(), "{asked}").unwrap();
+        loop {
+            let mut line = String::new();
+            assert!(output.read_line(&mut line).unwrap() > 0, "the issuers have ended");
+            if line.starts_with("eyJ") {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+}
+
+impl Drop for ForeignIssuers {
+    fn drop(&mut self) {
+        let child = &mut self.process.get_mut().unwrap().0;
+        let _ = child.kill();
+        let _ = child.wait();
     }
 }
 

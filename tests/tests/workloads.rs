@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::fs;
 use vault_tests::answer::Answer;
 use vault_tests::binary::{self, Run};
-use vault_tests::issuer::{SigningKey, TestIssuer, audience, encode, now};
+use vault_tests::issuer::{ForeignIssuers, SigningKey, TestIssuer, audience, encode, now};
 use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Vault, on_both_databases};
 
@@ -296,6 +296,67 @@ fn workloads_of_every_kind_are_known() {
         activate(json!({"aud": [aud], "exp": now + 300, "sub": "spiffe://evil.example/ns/etl/sa/nightly"})),
         401
     );
+}
+
+/// Clusters share an `iss`: each token is verified by the keys of its own.
+#[test]
+fn clusters_of_one_name_have_keys_of_their_own() {
+    let (vault, door) = Door::open(Database::Sqlite);
+    vault.admin_session().save(&small("imports/nightly", 1));
+    let cluster = "https://kubernetes.default.svc";
+    let names = ["a", "b", "c"];
+    let keys = names.map(|name| {
+        let (key, file) = (SigningKey::new("1"), vault.scratch(name));
+        fs::write(&file, json!({"keys": [key.public()]}).to_string()).unwrap();
+        vault.run(&["issuer", "add", name, "--issuer", cluster, "--jwks-file", file.to_str().unwrap()]).done();
+        key
+    });
+    let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
+    let trusts = ["--trust", "kubernetes:a:etl/one", "--trust", "kubernetes:b:etl/two"];
+    let made = vault.json(&[&create[..], &trusts].concat());
+    let (aud, now) = (audience(made["integration_id"].as_str().unwrap()), now());
+    let body = json!({"namespace": "imports/nightly"});
+    for (cluster_of, account, status) in
+        [(0, "one", 201), (1, "two", 201), (0, "two", 401), (1, "one", 401), (2, "one", 401), (2, "two", 401)]
+    {
+        let sub = format!("system:serviceaccount:etl:{account}");
+        let token = keys[cluster_of].sign(&json!({"iss": cluster, "aud": [aud], "exp": now + 600, "sub": sub}));
+        let answer = door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send();
+        assert_eq!(answer.status, status, "{cluster_of} {account}");
+    }
+}
+
+/// Issuers that nobody here wrote, under every algorithm that is permitted.
+#[test]
+fn foreign_issuers_are_understood() {
+    let (vault, door) = Door::open(Database::Sqlite);
+    vault.admin_session().save(&small("imports/nightly", 1));
+    let issuers = ForeignIssuers::start();
+    for name in ["mock", "provider"] {
+        vault.run(&["issuer", "add", name, "--issuer", &issuers.urls[name].as_str().unwrap()]).done();
+    }
+    let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
+    let trusts = [
+        json!({"issuer": "mock", "claims": {"/sub": "job:etl/nightly"}}).to_string(),
+        json!({"issuer": "provider", "claims": {"/sub": "etl-client", "/client_id": "etl-client"}}).to_string(),
+    ];
+    let made = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
+    let aud = audience(made["integration_id"].as_str().unwrap());
+    let activate = |asked: Value| {
+        let token = issuers.token(&asked);
+        let body = json!({"namespace": "imports/nightly"});
+        door.client().request("POST", "/v1/activations").bearer(&token).json(&body).send()
+    };
+    for algorithm in ["RS256", "PS256", "ES256", "ES384", "EdDSA"] {
+        let mut asked = json!({"kind": "mock", "audience": aud, "subject": "job:etl/nightly", "algorithm": algorithm});
+        activate(asked.clone()).expect(201);
+        asked["subject"] = "job:etl/other".into();
+        let refused = activate(asked.clone()).expect(401).text();
+        assert!(refused.contains("claim /sub is job:etl/other"), "{algorithm}: {refused}");
+        asked["audience"] = "urn:orgvault:integration:other".into();
+        activate(asked).expect(401);
+    }
+    activate(json!({"kind": "provider", "audience": aud})).expect(201);
 }
 
 fn trusts_are_made_shown_and_ended_over_http(database: Database) {

@@ -96,7 +96,10 @@ fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option
     let asked = Asked { method, path, fields, body: String::from_utf8_lossy(&body).into_owned() };
     told.lock().ok()?.push(asked.clone());
     let (status, fields, body) = script(&asked);
-    let mut answer = format!("HTTP/1.1 {status} Scripted\r\nContent-Length: {}\r\nConnection: close\r\n", body.len());
+    let mut answer = format!("HTTP/1.1 {status} Scripted\r\nConnection: close\r\n");
+    if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("Content-Length")) {
+        answer.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
     for (name, value) in fields {
         answer.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -45,11 +45,16 @@ impl Activations {
         let found = self.sound(found, network).await?;
         let integration = &found.stored.integration;
         let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
-        let Some(issuer) = self.issuer_of(&token, integration).await? else {
-            return Err(refuse(WorkloadRefusal::Unverified));
-        };
-        let claims = self.verified(identity, text, issuer.clone()).await?.map_err(refuse)?;
-        let workload = Workload::new(issuer.issuer.name, claims);
+        // Clusters share an `iss`, and each has keys of its own.
+        let mut verified = Err(WorkloadRefusal::Unverified);
+        for issuer in self.issuers_of(&token, integration).await? {
+            let name = issuer.issuer.name.clone();
+            verified = self.verified(identity, text, issuer).await?.map(|claims| Workload::new(name, claims));
+            if verified != Err(WorkloadRefusal::Unverified) {
+                break;
+            }
+        }
+        let workload = verified.map_err(refuse)?;
         let judged = self.judge_workload(found, workload, network);
         judged.map_err(|refused| match refused {
             Ok(refusal) => self.refuse(refusal, None, network),
@@ -93,28 +98,24 @@ impl Activations {
         }
     }
 
-    /// The issuer that made the token, among those that the integration trusts.
-    async fn issuer_of(
-        &self,
-        token: &UnverifiedToken,
-        integration: &Integration,
-    ) -> Result<Option<StoredIssuer>, Error> {
+    /// The issuers that may have made the token, among those that the integration trusts.
+    async fn issuers_of(&self, token: &UnverifiedToken, integration: &Integration) -> Result<Vec<StoredIssuer>, Error> {
         let names: BTreeSet<IssuerName> = integration.trusts.iter().map(|trust| trust.issuer.clone()).collect();
         if names.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let issuers = self.store.find_issuers(names.into_iter().collect()).await?;
-        let made = |stored: &StoredIssuer| {
+        let mut issuers = self.store.find_issuers(names.into_iter().collect()).await?;
+        issuers.retain(|stored| {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
-        };
-        let Some(stored) = issuers.into_iter().find(made) else { return Ok(None) };
-        if stored.is_sound(&*self.digester) {
-            return Ok(Some(stored));
+        });
+        let (sound, damaged): (Vec<_>, Vec<_>) =
+            issuers.into_iter().partition(|stored| stored.is_sound(&*self.digester));
+        for stored in damaged {
+            let id = stored.issuer.name.to_string();
+            self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
         }
-        let id = stored.issuer.name.to_string();
-        self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
-        Ok(None)
+        Ok(sound)
     }
 
     /// The claims of a token that the issuer has signed. Its keys are fetched again where they are old, or one is missing.
