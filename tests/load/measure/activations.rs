@@ -8,6 +8,7 @@ use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
 use crate::report::{Bound, Rate, Report};
 use crate::request::{NAMESPACES, Template};
 use std::time::{Duration, Instant};
+use vault_tests::issuer::{SigningKey, audience, now};
 
 /// Most integrations that are made; beyond that, connections share them.
 const MOST: usize = 64;
@@ -70,16 +71,21 @@ pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()
     fill(ground, &organization, most as u64, patience, false)?;
     let tokens =
         (0..MOST.min(most)).map(|number| integration(ground, &organization, number)).collect::<Result<Vec<_>>>()?;
+    let workload = Identity::trusted(ground, &organization)?;
     for connections in ground.options.connections.iter().copied() {
         let plan = Plan { address: ground.server.activation, ..ground.round(connections) };
-        let (mut one, mut many) = (Sample::empty()?, Sample::empty()?);
+        let (mut one, mut many, mut identity) = (Sample::empty()?, Sample::empty()?, Sample::empty()?);
         for _ in 0..ground.options.rounds {
+            identity.add(run(&plan, &mut Jobs::new(&plan, &[workload.token()]))?)?;
             one.add(run(&plan, &mut Jobs::new(&plan, &tokens[..1]))?)?;
             many.add(run(&plan, &mut Jobs::new(&plan, &tokens[..connections.min(tokens.len())]))?)?;
         }
         let what = "activation, or its end, of one integration".to_owned();
         let references = vec![Bound::new("many integrations", many.rate())];
+        let by_token = Bound::new("by token", one.rate());
         report.rate(Rate { what, connections, sample: one, references, target: None });
+        let what = "the same by an identity token (ES256)".to_owned();
+        report.rate(Rate { what, connections, sample: identity, references: vec![by_token], target: None });
     }
     Ok(())
 }
@@ -90,4 +96,39 @@ fn integration(ground: &Ground<'_>, organization: &Organization, number: usize) 
     let arguments = ["integration", "create", "--org", &organization.name, "--name", &name, "--namespace", NAMESPACES];
     let made = ground.vault.run(&arguments)?;
     Ok(made.get("token").and_then(|token| token.as_str()).ok_or("`integration create` printed no token")?.to_owned())
+}
+
+/// Proves that it is a workload.
+struct Identity {
+    key: SigningKey,
+    integration: String,
+}
+
+impl Identity {
+    const ISSUER: &str = "https://issuer.example";
+    const SUBJECT: &str = "job:load/activations";
+
+    /// One that an integration without a token trusts, by pasted keys.
+    fn trusted(ground: &Ground<'_>, organization: &Organization) -> Result<Self> {
+        let key = SigningKey::new("load");
+        let directory = tempfile::tempdir()?;
+        let keys = directory.path().join("keys.json");
+        std::fs::write(&keys, serde_json::json!({"keys": [key.public()]}).to_string())?;
+        let keys = keys.to_str().ok_or("the path of the keys is no text")?;
+        ground.vault.run(&["issuer", "add", "load", "--issuer", Self::ISSUER, "--jwks-file", keys])?;
+        let trust = serde_json::json!({"issuer": "load", "claims": {"/sub": Self::SUBJECT}}).to_string();
+        let create =
+            ["integration", "create", "--org", &organization.name, "--name", "workload", "--namespace", NAMESPACES];
+        let made = ground.vault.run(&[&create[..], &["--no-token", "--trust", &trust]].concat())?;
+        let integration = made.get("integration_id").and_then(|id| id.as_str()).ok_or("no integration was made")?;
+        Ok(Self { key, integration: integration.to_owned() })
+    }
+
+    /// A token for the next five minutes.
+    fn token(&self) -> String {
+        let now = now();
+        self.key.sign(&serde_json::json!({
+            "iss": Self::ISSUER, "aud": audience(&self.integration), "sub": Self::SUBJECT, "iat": now, "exp": now + 300,
+        }))
+    }
 }

@@ -8,11 +8,13 @@ use crate::aead::AeadKey;
 use crate::blob::{self, Format, HEADER};
 use crate::context::Context;
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
+use crate::jwt::JwtVerifier;
 use crate::key::SymmetricKey;
 use crate::padding;
 use crate::token::PasetoIssuer;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::SecretString;
 use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{self, Poll, Waker};
@@ -22,7 +24,9 @@ use vault_core::cursor::{self, ListFilter};
 use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
-use vault_core::port::{CredentialContext, Entropy, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal};
+use vault_core::port::{
+    CredentialContext, Entropy, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal, TokenVerifier as _,
+};
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
@@ -78,6 +82,44 @@ pub fn token_footer(footer: &[u8]) {
             };
             assert_eq!(ISSUER.verify(&token, NOW).err(), expected);
         }
+    }
+}
+
+/// Identity tokens under these keys, one of each kind; each is a seed too.
+const IDENTITIES: [&str; 4] = [
+    include_str!("../../../../tests/fuzz/seeds/identity_token/issued-es256"),
+    include_str!("../../../../tests/fuzz/seeds/identity_token/issued-eddsa"),
+    include_str!("../../../../tests/fuzz/seeds/identity_token/issued-rs256"),
+    include_str!("../../../../tests/fuzz/seeds/identity_token/issued-ps256"),
+];
+const ISSUERS_KEYS: &str = include_str!("../../../../tests/fuzz/seeds/identity_token/keys");
+
+/// Of a token that is accepted, head and claims are those that were signed: of a signature on a curve there are two spellings. What
+/// is read of it before is what was signed.
+pub fn identity_token(text: &str) {
+    let token = SecretString::from(text);
+    let unverified = JwtVerifier.read_unverified(&token);
+    let signed = |text: &str| text.rsplit_once('.').map(|(signed, _)| signed.to_owned());
+    match JwtVerifier.verify(&token, ISSUERS_KEYS) {
+        Ok(claims) => {
+            assert!(IDENTITIES.iter().any(|issued| signed(issued) == signed(text)));
+            let unverified = unverified.unwrap();
+            assert_eq!(unverified.issuer.as_deref(), claims.get("iss").and_then(|issuer| issuer.as_str()));
+            assert_eq!(unverified.audience.as_deref(), claims.get("aud").and_then(|audience| audience.as_str()));
+        }
+        Err(_) => assert!(!IDENTITIES.contains(&text)),
+    }
+}
+
+/// A key set has at most 100 usable keys, and no key that is not of these verifies a token of theirs.
+pub fn key_set(text: &str) {
+    if let Some(usable) = JwtVerifier.usable_keys(text) {
+        assert!(usable <= 100);
+    }
+    for issued in IDENTITIES {
+        let is_verified = JwtVerifier.verify(&SecretString::from(issued), text).is_ok();
+        let parts = ["\"x\"", "\"n\""];
+        assert!(!is_verified || parts.iter().any(|part| text.contains(part)), "without a key: {text}");
     }
 }
 
@@ -236,6 +278,12 @@ mod tests {
         fn only_what_was_issued_is_a_token(text in edited_text_seeds("access_token")) {
             access_token(&text);
             token_payload(&text);
+        }
+
+        #[test]
+        fn only_what_was_signed_is_an_identity(text in edited_text_seeds("identity_token")) {
+            identity_token(&text);
+            key_set(&text);
         }
 
         #[test]
