@@ -6,6 +6,7 @@ use std::process::Command;
 use vault_testkit::stores::Moto;
 use vault_tests::binary::Run;
 use vault_tests::browser::{Browser, Key, eventually, npm_file};
+use vault_tests::issuer::{TestIssuer, audience};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::process::free_address;
 use vault_tests::samples;
@@ -893,11 +894,49 @@ fn admins_invite_make_integrations_and_freeze() {
         (&json!("disabled"), &json!(["exports", "imports/*"]))
     );
 
+    // One without a token, for a job that proves what it is.
+    browser.press("Create an integration");
+    browser.fill("Name", "etl");
+    browser.fill("Namespaces", "exports");
+    browser.tick("Give it a token");
+    browser.press("Create");
+    browser.see("This vault knows no issuer of identity tokens.");
+    browser.press("Close");
+    let issuer = TestIssuer::start();
+    let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
+    stage.vault.run(&add).done();
+    browser.press("Workloads etl");
+    browser.fill("Repository", "acme/etl");
+    browser.fill("Branch", "main");
+    browser.fill("Repository id", "7");
+    browser.press("Trust it");
+    assert!(!browser.refusal("Claim /repository_owner_id").is_empty());
+    browser.fill("Claim /repository_owner_id", "9");
+    browser.press("Trust it");
+    browser.see("Trusted. Its jobs need no stored token from now on.");
+    let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
+    let id = integrations[0]["integration_id"].as_str().unwrap().to_owned();
+    browser.see(&audience(&id));
+    let trusts = || session.call("GET", &format!("/v1/integrations/{id}/trusts")).send().expect(200).json();
+    let claims =
+        json!({"/sub": "repo:acme/etl:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
+    assert_eq!(trusts()[0]["claims"], claims);
+    browser.press("Close");
+    browser.press("Lines for the job etl");
+    browser.choose("Where the job runs", "gitlab-identity");
+    browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
+    browser.press("Close");
+    browser.press("Workloads etl");
+    browser.press("Stop trusting github repo:acme/etl:ref:refs/heads/main");
+    browser.see("Removed. Its workloads can do nothing more.");
+    assert_eq!(trusts(), json!([]));
+    browser.press("Close");
+
     let namespace = samples::s3().request["namespace"].as_str().unwrap().to_owned();
     browser.press("Namespaces");
     browser.press(&format!("Freeze {namespace}"));
     browser.press("Freeze");
-    // The integration is disabled, so the freeze stops none.
+    // The one whose namespace it would be is disabled, so the freeze stops none.
     browser.see(&format!("Froze {namespace} (1 credential, 0 integrations)."));
     browser.press(&format!("Thaw {namespace}"));
     browser.press("Thaw");

@@ -2,10 +2,11 @@
 
 import { call } from './api.js';
 import { h } from './dom.js';
-import { field, form, readTime, writeTime } from './forms.js';
+import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { jobLines } from './jobs.js';
 import { list, loadAll } from './list.js';
 import { Page, badge, confirm, day, openDialog, secretBox, time } from './parts.js';
+import { showTrusts } from './trusts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
 
@@ -20,15 +21,16 @@ const OVERLAPS = [['0', 'At once'], ['3600', 'After 1 hour'], ['86400', 'After 2
 
 /**
  * A token, shown once.
- * @param {{name: string, namespaces: string[]}} integration
+ * @param {import('./jobs.js').Job} integration
  * @param {string} token
  * @param {() => void} closed
  */
-function showToken({ name, namespaces }, token, closed) {
+function showToken(integration, token, closed) {
+  const { name } = integration;
   const dialog = openDialog(`Token of ${name}`, (close) => [h('div', { class: 'page-body' },
     h('p', null, 'Give it to the owner of the job over a channel that you trust. It is not shown again.'),
     secretBox(token, 'the token'),
-    h('h3', null, 'Lines for the job'), jobLines({ name, namespaces }),
+    h('h3', null, 'Lines for the job'), jobLines(integration),
     h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
   dialog.classList.add('wide');
   dialog.addEventListener('close', closed);
@@ -38,8 +40,8 @@ function showToken({ name, namespaces }, token, closed) {
  * The lines for the job of an integration, whose token its owner has.
  * @param {Integration} integration
  */
-function showLines({ name, namespaces }) {
-  openDialog(`Job of ${name}`, (close) => [h('div', { class: 'page-body' }, jobLines({ name, namespaces }),
+function showLines(integration) {
+  openDialog(`Job of ${integration.name}`, (close) => [h('div', { class: 'page-body' }, jobLines(integration),
     h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]).classList.add('wide');
 }
 
@@ -84,11 +86,17 @@ class Integrations extends Page {
   #create(namespace = '') {
     const name = field({ label: 'Name', pointer: '/name', required: true, placeholder: 'nightly import', maxlength: 64 });
     const { namespaces, expires } = placeFields({ namespaces: namespace ? [namespace] : [] });
+    const token = checkbox('Give it a token', { checked: true, hint: 'Not needed where the job has an identity token of its own: GitHub Actions, GitLab CI, Kubernetes, SPIFFE. Say then which jobs it trusts.' });
     openDialog('Create an integration', (close) => [form({
-      fields: () => [name, namespaces, expires], content: [name.row, namespaces.row, expires.row], submit: 'Create', busy: 'Creating…',
+      fields: () => [name, namespaces, expires], content: [name.row, namespaces.row, expires.row, token.row], submit: 'Create', busy: 'Creating…',
       send: async () => {
-        const { body } = await call('POST', '/integrations', { body: { name: name.read(), namespaces: namespaces.read(), expires_at: expires.read() } });
+        const { body } = await call('POST', '/integrations', { body: { name: name.read(), namespaces: namespaces.read(), expires_at: expires.read(), token: token.control.checked ? undefined : false } });
         close();
+        if (!body.token) {
+          await this.done(`Created integration ${body.name}.`);
+          showTrusts(body);
+          return;
+        }
         showToken(body, body.token, () => void this.done(`Created integration ${body.name}.`));
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
@@ -106,6 +114,7 @@ class Integrations extends Page {
     };
     return h('div', { class: 'buttons' },
       button('Lines for the job', () => showLines(integration)),
+      button('Workloads', () => showTrusts(integration)),
       button('New token', () => this.#rotate(integration)),
       button('Edit', () => this.#edit(integration)),
       state === 'active'

@@ -1,11 +1,12 @@
 // What the owner of a job pastes so that the job uses its credentials, filled in for each kind of surroundings.
 
-import { freshId, h } from './dom.js';
+import { h } from './dom.js';
 import { field } from './forms.js';
 import { copyButton } from './parts.js';
 import * as session from './session.js';
+import { audienceOf } from './trusts.js';
 
-/** @typedef {{name: string, namespaces: string[]}} Job */
+/** @typedef {{integration_id: string, name: string, namespaces: string[]}} Job */
 
 /** Stands for the address that this server does not know. */
 const NO_ADDRESS = 'ACTIVATION_URL';
@@ -16,7 +17,7 @@ const NO_ADDRESS = 'ACTIVATION_URL';
  */
 const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 
-/** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean}} Filled */
+/** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean, audience: string}} Filled */
 
 /** @type {[string, string, (filled: Filled) => string][]} */
 const SURROUNDINGS = [
@@ -81,6 +82,51 @@ ${name}:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
     - rm -f /tmp/tmp.*`],
+  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Workloads first. The runner must reach ${url}.
+name: ${name}
+on: {schedule: [{cron: "0 2 * * *"}]}
+permissions: {id-token: write}
+jobs:
+  run:
+    runs-on: self-hosted
+    env:
+      ORGVAULT_ACTIVATION_URL: ${url}
+      ORGVAULT_INTEGRATION_ID: ${audience.split(':').pop()}
+    steps:
+      - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
+  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Workloads first. The runner must reach ${url}.
+${name}:
+  id_tokens:
+    ORGVAULT_IDENTITY_TOKEN: {aud: "${audience}"}
+  variables:
+    ORGVAULT_ACTIVATION_URL: "${url}"
+  script:
+    - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
+  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Workloads first.
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: ${name}
+spec:
+  schedule: "0 2 * * *"
+  jobTemplate:
+    spec:
+      template:
+        spec:
+          restartPolicy: Never
+          serviceAccountName: ${name}
+          containers:
+            - name: job
+              image: IMAGE_WITH_ORGVAULT
+              command: ["orgvault", "exec", "--namespace", "${namespace}", "--", "COMMAND"]
+              env:
+                - {name: ORGVAULT_ACTIVATION_URL, value: "${url}"}
+                - {name: ORGVAULT_IDENTITY_TOKEN_FILE, value: /var/run/orgvault/token}
+              volumeMounts: [{name: identity, mountPath: /var/run/orgvault}]
+          volumes:
+            - name: identity
+              projected:
+                sources: [{serviceAccountToken: {path: token, expirationSeconds: 600, audience: "${audience}"}}]${socket ? '\n# The address is a socket of the server\'s machine: give the server an address that pods reach (--activation-listen HOST:PORT with TLS).' : ''}`],
   ['airflow', 'Airflow', ({ name, file, namespace, url }) => `# Once, on each worker, as its user: put the token into ~/${file} with mode 0600.
 from airflow.providers.standard.operators.bash import BashOperator
 
@@ -106,7 +152,7 @@ subprocess.run(
  * The lines for a job, with a choice of its surroundings and namespace.
  * @param {Job} job
  */
-export function jobLines({ name, namespaces }) {
+export function jobLines({ integration_id: id, name, namespaces }) {
   const { activation_url: known } = session.server();
   const slug = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '') || 'job';
   const where = field({ label: 'Where the job runs', options: SURROUNDINGS.map(([key, text]) => [key, text]), value: 'shell' });
@@ -116,13 +162,12 @@ export function jobLines({ name, namespaces }) {
   const namespace = field({ label: 'Namespace', mono: true, value: exact[0] ?? '', required: true, hint: below ? `For example ${below.slice(0, -1)}nightly.` : undefined });
   const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? 'As this server knows it.' : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
   const text = h('code');
-  const id = freshId();
-  const box = h('pre', { class: 'lines', id, tabindex: '0', 'aria-label': 'Lines to paste' }, text);
+  const box = h('pre', { class: 'lines', tabindex: '0', 'aria-label': 'Lines to paste' }, text);
   const copy = h('div');
   const show = () => {
     const address = url.control.value.trim() || NO_ADDRESS;
     const lines = SURROUNDINGS.find(([key]) => key === where.control.value)?.[2];
-    text.textContent = lines?.({ name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:') }) ?? '';
+    text.textContent = lines?.({ name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) }) ?? '';
     copy.replaceChildren(copyButton(text.textContent, 'the lines'));
   };
   for (const { control } of [where, namespace, url]) control.addEventListener('input', show);

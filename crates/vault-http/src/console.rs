@@ -73,6 +73,7 @@ static FILES: &[File] = files! {
     "session.js": SCRIPT,
     "sign-in.js": SCRIPT,
     "theme.js": SCRIPT,
+    "trusts.js": SCRIPT,
     "words.js": SCRIPT,
 };
 
