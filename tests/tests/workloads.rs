@@ -88,7 +88,11 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
     let renewed = client.request("POST", &format!("/v1/activations/{id}/renew")).bearer(&token).json(&json!({})).send();
     assert_eq!(renewed.expect(200).json()["id"], id);
     client.request("DELETE", &format!("/v1/activations/{id}")).bearer(&token).send().expect(204);
-    // The audit says who it was.
+    // The audit says who it was, and so do the credential's uses.
+    let session = stage.vault.admin_session();
+    let saved = session.list()[0]["id"].as_str().unwrap().to_owned();
+    let uses = session.call("GET", &format!("/v1/organization-vault/{saved}/activations")).send().expect(200).json();
+    assert!(uses.as_array().unwrap().iter().all(|one| one["workload"] == SUBJECT), "{uses}");
     let entries = stage.vault.json(&["audit", "list", "--action", "namespace.activated"]).to_string();
     assert!(entries.contains(&format!("github {SUBJECT} jti=token-1")), "{entries}");
     // Disabled or distrusted, it acts no more.

@@ -163,6 +163,9 @@ pub struct CredentialUse {
     /// What the integration said it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
+    /// The subject of the job's identity token, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
 }
 
 /// A version of a credential: never its data. `T` is what its texts are held as, `I` what its information is.

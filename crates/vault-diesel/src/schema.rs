@@ -279,6 +279,7 @@ diesel::table! {
         integration_id -> Text,
         form -> Text,
         purpose -> Nullable<Text>,
+        workload -> Nullable<Text>,
     }
 }
 

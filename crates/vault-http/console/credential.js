@@ -166,6 +166,7 @@ class CredentialPage extends Page {
       ['Integration', ({ integration }) => integration],
       ['Form', ({ form }) => form === 'raw' ? 'the key itself' : 'short-lived'],
       ['Purpose', ({ purpose }) => purpose ?? ''],
+      ['Workload', ({ workload }) => h('span', { class: 'long' }, workload ?? '')],
     ], uses, 'No job has used it in the last 30 days.');
     return section('Where it is used', await paged(`${this.#path}/activations?limit=20`, view, 'use'));
   }

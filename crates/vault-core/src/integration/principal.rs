@@ -36,6 +36,13 @@ pub struct IntegrationPrincipal {
     pub workload: Option<Arc<Workload>>,
 }
 
+impl IntegrationPrincipal {
+    /// The subject of the workload that acts, where one does.
+    pub fn subject(&self) -> Option<&str> {
+        self.workload.as_ref().map(|workload| workload.subject.as_str())
+    }
+}
+
 /// What the store read of an integration principal's rows, for [`judge_integration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegrationFacts {

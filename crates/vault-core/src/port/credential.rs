@@ -314,6 +314,8 @@ pub struct CredentialUse {
     pub form: VendedForm,
     /// What the integration said it is for.
     pub purpose: Option<Purpose>,
+    /// The subject of the workload that it proved to be, where it showed an identity token.
+    pub workload: Option<String>,
 }
 
 /// How long the uses of a credential are kept, in seconds: 30 days.

@@ -377,6 +377,7 @@ CREATE TABLE credential_uses (
     integration_id TEXT NOT NULL,
     form TEXT NOT NULL,
     purpose TEXT,
+    workload TEXT,
     PRIMARY KEY (organization_id, id, at, activation_id)
 ) WITHOUT ROWID;
 

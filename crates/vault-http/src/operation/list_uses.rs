@@ -30,5 +30,6 @@ fn item(used: &CredentialUse) -> vault_api::CredentialUse {
         at: time_text(used.at),
         form: used.form.as_str().to_owned(),
         purpose: used.purpose.as_ref().map(|purpose| purpose.as_str().to_owned()),
+        workload: used.workload.clone(),
     }
 }

@@ -207,6 +207,7 @@ fn hand_out(state: &mut State, command: ForIntegration<HandOut>) -> Option<HandO
                     name: None,
                     form: one.form,
                     purpose: purpose.clone(),
+                    workload: principal.subject().map(str::to_owned),
                 });
             }
             None

@@ -72,6 +72,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
                             credential_uses::integration_id.eq(command.principal.integration.text()),
                             credential_uses::form.eq(one.form.as_str()),
                             credential_uses::purpose.eq(purpose.as_ref().map(Purpose::as_str)),
+                            credential_uses::workload.eq(command.principal.subject()),
                         ))
                         .on_conflict_do_nothing()
                 });

@@ -24,6 +24,7 @@ type UseRow = (
     Read<IntegrationId>,
     Read<VendedForm>,
     Option<Read<Purpose>>,
+    Option<String>,
     Option<Read<IntegrationName>>,
 );
 
@@ -59,10 +60,11 @@ pub(super) async fn list(
             credential_uses::integration_id,
             credential_uses::form,
             credential_uses::purpose,
+            credential_uses::workload,
             integrations::name.nullable(),
         ));
     let rows: Vec<UseRow> = load_page!(newest_first, connection, query.limit).await?;
-    let decode = |(at, activation, integration, form, purpose, name): UseRow| {
+    let decode = |(at, activation, integration, form, purpose, workload, name): UseRow| {
         const TABLE: &str = "credential_uses";
         Ok(CredentialUse {
             activation: activation.sound(TABLE, &id, "activation_id")?,
@@ -71,6 +73,7 @@ pub(super) async fn list(
             name: name.map(|name| name.sound("integrations", &id, "name")).transpose()?,
             form: form.sound(TABLE, &id, "form")?,
             purpose: purpose.map(|purpose| purpose.sound(TABLE, &id, "purpose")).transpose()?,
+            workload,
         })
     };
     rows.into_iter().map(decode).collect::<Result<_, Failure>>().map(Some)
