@@ -337,7 +337,7 @@ fn foreign_issuers_are_understood() {
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
     for name in ["mock", "provider"] {
-        vault.run(&["issuer", "add", name, "--issuer", &issuers.urls[name].as_str().unwrap()]).done();
+        vault.run(&["issuer", "add", name, "--issuer", issuers.urls[name].as_str().unwrap()]).done();
     }
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts = [
