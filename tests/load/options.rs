@@ -56,7 +56,7 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and listing by label
     Life,
-    /// Activating namespaces and ending activations, by one integration and by many
+    /// Activating namespaces and ending activations: by one integration, by many, by identity tokens, and beside forged ones
     Activations,
     /// Saving in many organizations at once, and beside an organization whose saves are all refused
     Tenants,

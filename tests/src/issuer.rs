@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use serde_json::{Value, json};
@@ -50,6 +51,16 @@ impl SigningKey {
         let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
         let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
         format!("{signed}.{}", encode(signature.as_ref()))
+    }
+
+    /// A token by HMAC whose secret is this public key, as a verifier is tricked that takes the algorithm from the token.
+    pub fn sign_by_its_public_key(&self, claims: &Value) -> [String; 2] {
+        let head = json!({"alg": "HS256", "typ": "JWT", "kid": self.id});
+        let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
+        [self.pair.public_key().as_ref().to_vec(), self.public().to_string().into_bytes()].map(|secret| {
+            let signature = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &secret), signed.as_bytes());
+            format!("{signed}.{}", encode(signature.as_ref()))
+        })
     }
 }
 

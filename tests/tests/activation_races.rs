@@ -1,10 +1,11 @@
 //! Three replicas, each with a door of its own, on one database: what was acknowledged on one holds on all.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use vault_tests::binary::Run;
+use vault_tests::issuer::{SigningKey, audience, now};
 use vault_tests::process::{Server, free_address};
 use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Integration, Session, Vault};
@@ -37,6 +38,22 @@ impl Replicas {
         let session = vault.admin_session();
         session.save(&small("imports", 1));
         Self { vault, session, doors, _servers: servers }
+    }
+
+    /// An integration without a token that trusts a workload, whose identity token is in its place; and the trust's id.
+    fn workload(&self, name: &str) -> (Integration, String) {
+        let (vault, key, file) = (&self.vault, SigningKey::new("1"), self.vault.scratch(name));
+        std::fs::write(&file, json!({"keys": [key.public()]}).to_string()).unwrap();
+        let issuer = format!("https://{name}.example");
+        vault.run(&["issuer", "add", name, "--issuer", &issuer, "--jwks-file", file.to_str().unwrap()]).done();
+        let trust = json!({"issuer": name, "claims": {"/sub": "job:etl/nightly"}}).to_string();
+        let create = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports"];
+        let mut made = vault.json(&[&create[..], &["--no-token", "--trust", &trust]].concat());
+        let (aud, now) = (audience(made["integration_id"].as_str().unwrap()), now());
+        let claims = json!({"iss": issuer, "aud": aud, "sub": "job:etl/nightly", "iat": now, "exp": now + 3_000});
+        made["token"] = key.sign(&claims).into();
+        let id = made["trusts"][0]["id"].as_str().unwrap().to_owned();
+        (Integration::of(vault, name, &made), id)
     }
 
     fn client(&self, number: usize) -> Client {
@@ -84,7 +101,11 @@ impl Replicas {
 
     #[track_caller]
     fn none_succeeds(&self, name: &str, code: &str, command: impl FnOnce(&Integration)) {
-        let integration = Integration::make(&self.vault, name, &["imports"]);
+        self.none_succeeds_by(Integration::make(&self.vault, name, &["imports"]), name, code, command);
+    }
+
+    #[track_caller]
+    fn none_succeeds_by(&self, integration: Integration, name: &str, code: &str, command: impl FnOnce(&Integration)) {
         let after = self.race(&integration, || command(&integration));
         assert!(after.iter().all(|found| found == code), "{name}: {after:?}");
     }
@@ -103,6 +124,14 @@ fn nothing_is_activated_after_a_command_was_acknowledged() {
     replicas.none_succeeds("deleted", "invalid-token", |integration| {
         let path = format!("/v1/integrations/{}", integration.id);
         replicas.session.call("DELETE", &path).send().expect(204);
+    });
+    let (workload, trust) = replicas.workload("distrusted");
+    replicas.none_succeeds_by(workload, "distrusted", "unknown-workload", |integration| {
+        integration.administer(vault, "distrust", &["--trust", &trust]).done();
+    });
+    let (workload, _) = replicas.workload("orphaned");
+    replicas.none_succeeds_by(workload, "orphaned", "unknown-workload", |_| {
+        vault.run(&["issuer", "remove", "orphaned", "--force"]).done();
     });
     replicas.none_succeeds("frozen", "frozen", |_| {
         vault.run(&["namespace", "freeze", "imports", "--org", "Acme"]).done();

@@ -86,9 +86,11 @@ struct Job {
 }
 
 impl Job {
-    fn start(integration: &Integration, door: Door, places: &Path) -> Self {
-        let script = r#"printf '%s %s\n' $$ "$GOOGLE_APPLICATION_CREDENTIALS"; exec tail -f /dev/null"#;
-        let arguments = ["exec", "--namespace", "imports", "--type", "gcs", "--", "sh", "-c", script];
+    /// `before` is what the shell does before it has said so.
+    fn start(integration: &Integration, door: Door, places: &Path, before: &str) -> Self {
+        let script =
+            format!(r#"{before}printf '%s %s\n' $$ "$GOOGLE_APPLICATION_CREDENTIALS"; exec tail -f /dev/null"#);
+        let arguments = ["exec", "--namespace", "imports", "--type", "gcs", "--", "sh", "-c", &script];
         let mut command = integration.command(door, &arguments);
         command.env("XDG_RUNTIME_DIR", places).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -133,7 +135,7 @@ fn nothing_is_left_however_a_command_ends() {
     for (to_command, signal, status) in
         [(true, "KILL", 137), (true, "TERM", 143), (false, "TERM", 143), (false, "INT", 130)]
     {
-        let mut job = Job::start(&integration, door, &places);
+        let mut job = Job::start(&integration, door, &places, "");
         for place in ["environ", "cmdline"] {
             let of_ours = fs::read(format!("/proc/{}/{place}", job.child.id())).unwrap();
             holds_none(&canaries, place, of_ours);
@@ -150,8 +152,12 @@ fn nothing_is_left_however_a_command_ends() {
         assert_eq!((left(), integration.live(&client).len()), (0, 0), "{signal}");
     }
 
-    // Killed itself: the command goes on with its file, and the next run removes it once that has ended.
-    let mut job = Job::start(&integration, door, &places);
+    // Killed itself: the command is told to stop. One that goes on keeps its file, and the next run removes it once that has ended.
+    let mut job = Job::start(&integration, door, &places, "");
+    Job::signal(job.child.id(), "KILL");
+    assert_eq!(job.end(), None);
+    job.command_has_ended();
+    let mut job = Job::start(&integration, door, &places, "trap '' TERM; ");
     Job::signal(job.child.id(), "KILL");
     assert_eq!(job.end(), None);
     let next = || {

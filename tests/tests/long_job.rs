@@ -1,14 +1,14 @@
 //! A job that takes longer than its credentials: the clients that people use go on reading while short-lived keys end under them.
 //!
-//! It takes four minutes, since an activation lasts one at least; `tests/long-job` installs the clients and runs it.
+//! The tests take four minutes, since an activation lasts one at least; `tests/long-job` installs the clients and runs them.
 
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use vault_testkit::stores::{Moto, Scripted, find_tool};
@@ -145,4 +145,110 @@ fn clients_go_on_while_their_keys_end() {
         assert!(used > 3, "{tool}: {used}");
         assert!(is_told || refused == 0, "{tool}: {refused}");
     }
+}
+
+/// One client of boto3 until the file `stop` is there: prints the key that it reads with, or that it could not read, where that has changed.
+const READER: &str = r#"
+import boto3, botocore.config, os, time
+s3 = boto3.client("s3", config=botocore.config.Config(retries={"total_max_attempts": 1}))
+before = None
+while not os.path.exists("stop"):
+    try:
+        s3.get_object(Bucket=os.environ["ORGVAULT_BUCKET"], Key="in/a.csv")
+        now = s3._request_signer._credentials.get_frozen_credentials().access_key
+    except Exception as error:
+        now = f"none: {error}"
+    if now != before:
+        print(now, flush=True)
+    before = now
+    time.sleep(0.1)
+"#;
+
+/// Lines that a process prints, as they come.
+fn lines(of: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
+    let (send, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(of).lines().map_while(Result::ok) {
+            std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// The next line that has `part`.
+#[track_caller]
+fn await_line(lines: &mpsc::Receiver<String>, part: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(300);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let line = lines.recv_timeout(left).unwrap_or_else(|_| panic!("nobody said: {part}"));
+        if line.contains(part) {
+            return line;
+        }
+    }
+}
+
+fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
+    let moto = Moto::start();
+    moto.create_bucket(BUCKET);
+    moto.put(BUCKET, "in/a.csv", b"id,amount\n1,42\n");
+    let (first, second) = (moto.create_user("first", ALL), moto.create_user("second", ALL));
+    moto.judge();
+    let mut data = json!({
+        "access_key_id": first.id, "secret_access_key": first.secret, "bucket": BUCKET, "region": "us-east-1",
+        "endpoint": moto.endpoint(), "path_style_access": true,
+    });
+    let (mut vault, door) = Door::open_with(database, &[]);
+    let session = vault.admin_session();
+    session.save(&json!({"type": "s3", "namespace": NAMESPACE, "data": data}));
+    let integration = Integration::make(&vault, "nightly", &[NAMESPACE]);
+    let job = vault.scratch("job");
+    fs::create_dir(&job).unwrap();
+    let python = find_tool("aws").with_file_name("python3");
+    let mut command = integration.command(door, &["exec", "--namespace", NAMESPACE, "--ttl", "60s", "--"]);
+    command.arg(python).args(["-c", READER]).current_dir(&job).env("HOME", &job);
+    command.env("AWS_EC2_METADATA_DISABLED", "true").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    let used = lines(running.stdout.take().unwrap());
+    let warned = lines(running.stderr.take().unwrap());
+    assert_eq!(used.recv().unwrap(), first.id);
+
+    // The namespace is frozen when a renewal falls due: the job keeps what it has until that ends, and goes on once it is thawed.
+    vault.run(&["namespace", "freeze", NAMESPACE, "--org", "Acme"]).done();
+    await_line(&warned, "frozen");
+    vault.run(&["namespace", "thaw", NAMESPACE, "--org", "Acme"]).done();
+    await_line(&warned, "was renewed after all");
+
+    // The key is replaced: the next renewal brings it.
+    (data["access_key_id"], data["secret_access_key"]) = (second.id.clone().into(), second.secret.into());
+    let id = session.list()[0]["id"].as_str().unwrap().to_owned();
+    session.replace(&id, &json!({ "data": data }), false).expect(201);
+    await_line(&used, &second.id);
+
+    // The vault is killed, and stays away until the job's credential has ended: the job is refused then, and goes on with a new
+    // activation as soon as a vault is there.
+    vault.take_server().kill();
+    await_line(&warned, "cannot renew activation");
+    await_line(&used, "none: ");
+    vault.serve();
+    await_line(&warned, "was renewed after all");
+    await_line(&used, &second.id);
+    fs::write(job.join("stop"), "").unwrap();
+    assert!(running.wait().unwrap().success());
+    assert_eq!(integration.live(&door.client()).len(), 0, "the activation is over");
+}
+
+#[test]
+#[ignore = "takes three minutes; run by tests/long-job"]
+fn a_job_goes_on_after_what_happens_to_an_embedded_vault() {
+    a_job_goes_on_after_what_happens_to_its_vault(Database::Sqlite);
+}
+
+#[test]
+#[ignore = "takes three minutes; run by tests/long-job"]
+fn a_job_goes_on_after_what_happens_to_a_vault_on_postgresql() {
+    a_job_goes_on_after_what_happens_to_its_vault(Database::Postgres);
 }

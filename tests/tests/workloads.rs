@@ -6,6 +6,7 @@ use vault_tests::answer::Answer;
 use vault_tests::binary::{self, Run};
 use vault_tests::issuer::{ForeignIssuers, SigningKey, TestIssuer, audience, encode, now};
 use vault_tests::samples::small;
+use vault_tests::sql::Sql;
 use vault_tests::{Client, Database, Door, Vault, on_both_databases};
 
 on_both_databases! {
@@ -153,7 +154,7 @@ fn forged_and_foreign_tokens_open_nothing() {
         stage.with(json!({"iss": format!("{}/", stage.issuer.url())})),
     ];
     let generic = stage.refused(&stranger.sign(&claims));
-    for token in forged {
+    for token in forged.into_iter().chain(key.sign_by_its_public_key(&claims)) {
         assert_eq!(stage.refused(&token), generic, "{token}");
     }
     assert!(!generic.contains("acme"), "{generic}");
@@ -180,6 +181,41 @@ fn forged_and_foreign_tokens_open_nothing() {
     assert!(stage.issuer.asked() <= 4, "{}", stage.issuer.asked());
     let entries = stage.vault.json(&["audit", "list", "--action", "activation.refused-workload"]);
     assert!(entries.as_array().is_none_or(|entries| entries.len() <= 2), "{entries}");
+}
+
+/// Whoever can write SQL puts a key of their own into an issuer, or a trust of their own into an integration.
+#[test]
+fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
+    let stage = Stage::open(Database::Postgres);
+    let (own, genuine) = (SigningKey::new("first"), stage.issuer.token(&stage.integration, SUBJECT));
+    let sql = |statement: &str| Sql::of(&stage.vault).run(statement);
+    let value = |statement: &str| Sql::of(&stage.vault).value(statement);
+    let elsewhere = json!({"iss": "https://evil.example", "sub": SUBJECT, "aud": audience(&stage.integration),
+        "iat": now(), "exp": now() + 300});
+    let changed = [
+        ("issuers", "keys", json!({"keys": [own.public()]}).to_string(), own.sign(&stage.claims())),
+        ("issuers", "url", "https://evil.example".to_owned(), stage.issuer.key.sign(&elsewhere)),
+        (
+            "integrations",
+            "trusts",
+            value("SELECT trusts FROM integrations").replace("refs/heads/main", "refs/heads/evil"),
+            stage.with(json!({"sub": SUBJECT.replace("main", "evil")})),
+        ),
+    ];
+    for (table, column, planted, token) in changed {
+        stage.activate(&genuine).expect(201);
+        let before = value(&format!("SELECT {column} FROM {table}"));
+        sql(&format!("UPDATE {table} SET {column} = '{planted}'"));
+        let answer = stage.activate(&token);
+        assert!(answer.status == 401 || answer.status == 500, "{column}: {}", answer.text());
+        sql(&format!("UPDATE {table} SET {column} = '{before}'"));
+    }
+    stage.activate(&genuine).expect(201);
+    sql(
+        "INSERT INTO issuers SELECT 'planted', 'https://evil.example', source, ca, required, organizations, created_at, keys, \
+         fetched_at, asked_at, failure, code FROM issuers",
+    );
+    stage.refused(&stage.issuer.key.sign(&elsewhere));
 }
 
 fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {

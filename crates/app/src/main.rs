@@ -53,8 +53,11 @@ use vault_embed::OpenVault;
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
 fn main() -> ExitCode {
-    completion::answer();
-    match cli::parse().and_then(|(cli, flags)| run(cli, &flags)) {
+    let started = activation::child::become_command().and_then(|()| {
+        completion::answer();
+        cli::parse()
+    });
+    match started.and_then(|(cli, flags)| run(cli, &flags)) {
         Ok(status) => status,
         Err(failure) => {
             // Standard error may be gone; there is nobody left to tell then.

@@ -10,10 +10,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use support::{ACTIVATION, Door, S3_ID, SECRET, activation, ending, gcs, problem, s3};
+use support::{ACTIVATION, Door, GCS_ID, S3_ID, SECRET, activation, ending, gcs, problem, s3};
+use vault_testkit::stores::find_tool;
 
 fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().try_into().unwrap()).unwrap()
@@ -106,6 +108,34 @@ fn what_is_renewed_reaches_the_command() {
     let renewal = format!(r#"POST /v1/activations/{ACTIVATION}/renew {{"ttl":900}}"#);
     assert_eq!(asked[1..], [&renewal, &renewal, &format!("DELETE /v1/activations/{ACTIVATION}")].map(String::as_str));
     assert_eq!(door.left_behind(), 0);
+}
+
+/// Google's own library finds the endpoint of `exec` by itself, and asks it until there is a token that works.
+const GOOGLE_JOB: &str = r#"
+import google.auth, google.auth.exceptions, time
+from google.auth.transport.requests import Request
+credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/devstorage.read_write"])
+print(type(credentials).__module__)
+while not credentials.valid:
+    try:
+        credentials.refresh(Request())
+    except google.auth.exceptions.GoogleAuthError as refused:
+        time.sleep(0.05)
+print(credentials.token)
+"#;
+
+#[test]
+fn googles_library_takes_short_lived_tokens() {
+    let short = |token: &str, end: &str| {
+        let data = format!(r#"{{"access_token":"{token}","bucket":"b"}}"#);
+        format!(r#"{{"id":"{GCS_ID}","type":"gcs","version":1,"form":"short","data":{data},"expires_at":"{end}"}}"#)
+    };
+    let door = Door::new(201, short_lived(&[short("ya29.first", "2026-01-01T00:00:00Z")]));
+    door.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
+    let python = find_tool("python3");
+    let run = ["exec", "--namespace", "a/b", "--", python.to_str().unwrap(), "-c", GOOGLE_JOB];
+    assert_eq!(door.run(&run).done(), "google.auth.identity_pool\nya29.second\n");
+    assert_eq!((door.asked().len(), door.left_behind()), (3, 0), "begun, renewed, ended");
 }
 
 #[test]
@@ -344,6 +374,30 @@ fn a_listener_that_never_answers_keeps_nobody() {
     }
 }
 
+#[test]
+fn a_command_is_told_to_stop_when_exec_is_killed() {
+    let door = Door::new(201, activation(&[gcs()]));
+    let script = "trap 'echo told; exit' TERM; echo ready; while :; do sleep 0.05; done";
+    let (mut killed, mut stdout, _) = start(&door, script);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut said = String::new();
+    stdout.read_to_string(&mut said).unwrap();
+    assert_eq!(said, "told\n");
+}
+
+#[test]
+fn a_command_runs_under_its_own_name_and_never_without_exec() {
+    let door = Door::new(201, activation(&[gcs()]));
+    let printed = door.exec(&[], "tr '\\0' ' ' </proc/$$/cmdline; grep PPid /proc/$$/status").done();
+    assert!(printed.starts_with("sh -c tr ") && !printed.contains("orgvault"), "{printed}");
+    // Where `exec` has died before the command could ask to be told, the command is not started.
+    let mut late = Command::new(env!("CARGO_BIN_EXE_orgvault"));
+    let late = late.arg0("orgvault-exec-command").args(["1", "echo", "started"]).output().unwrap();
+    let said = support::Ran::of(late).refused(126);
+    assert!(said.contains("echo was not started, because orgvault exec is gone"), "{said}");
+}
+
 /// `exec` of a command that is killed; gives what it left, and the command, which goes on.
 fn killed(door: &Door, script: &str) -> (PathBuf, BufReader<std::process::ChildStdout>, Pid) {
     let (mut killed, stdout, command) = start(door, script);
@@ -356,8 +410,8 @@ fn killed(door: &Door, script: &str) -> (PathBuf, BufReader<std::process::ChildS
 #[test]
 fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
     let door = Door::new(201, activation(&[gcs()]));
-    let (left, mut stdout, command) = killed(&door, "echo $$; exec sleep 600");
-    // The command goes on, and keeps what it needs.
+    let (left, mut stdout, command) = killed(&door, "trap '' TERM; echo $$; exec sleep 600");
+    // The command, which does not heed that it is told to stop, keeps what it needs.
     door.exec(&[], "true").done();
     assert!(left.join("0-gcp-key.json").is_file());
     kill_process(command, Signal::KILL).unwrap();
@@ -372,7 +426,8 @@ fn what_a_killed_run_left_is_removed_by_the_next_when_its_command_has_ended() {
 #[test]
 fn a_command_that_closed_what_it_inherited_keeps_its_files_too() {
     const SCRIPT: &str = r#"exec python3 -c '
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.closerange(3, 4096)
 record = os.path.join(os.path.dirname(os.environ["GOOGLE_APPLICATION_CREDENTIALS"]), "command")
 while not os.path.exists(record): pass

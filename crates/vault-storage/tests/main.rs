@@ -5,6 +5,7 @@
 mod anything;
 mod azure;
 mod gcs;
+mod issuer;
 mod kms;
 mod link;
 mod object_store_form;

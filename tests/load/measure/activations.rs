@@ -1,7 +1,7 @@
 //! Activations: what a batch integration asks for before each job, and ends after it.
 
 use super::saves::{Id, fill, id};
-use super::{Ground, judge};
+use super::{Flood, Ground, judge};
 use crate::Result;
 use crate::account::Organization;
 use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
@@ -86,6 +86,36 @@ pub(crate) fn activations(ground: &Ground<'_>, report: &mut Report) -> Result<()
         report.rate(Rate { what, connections, sample: one, references, target: None });
         let what = "the same by an identity token (ES256)".to_owned();
         report.rate(Rate { what, connections, sample: identity, references: vec![by_token], target: None });
+    }
+    forged(ground, &workload, report)
+}
+
+/// Measures one job by an identity token, alone and beside forged tokens: of the right issuer and key id, with a signature by
+/// another key.
+fn forged(ground: &Ground<'_>, workload: &Identity, report: &mut Report) -> Result<()> {
+    let address = ground.server.activation;
+    let plan = |connections| Plan { address, ..ground.round(connections) };
+    let job = || run(&plan(1), &mut Jobs::new(&plan(1), &[workload.token()]));
+    let mut alone = Sample::empty()?;
+    for _ in 0..ground.options.rounds {
+        alone.add(job()?)?;
+    }
+    for connections in [16, 256] {
+        let token = Identity { key: SigningKey::new("load"), integration: workload.integration.clone() }.token();
+        let mut request = Vec::new();
+        Template::activate(address, &token).write_number(1, &mut request);
+        let mut flood = Flood { request, wished: 401 };
+        let (mut sample, mut refused) = (Sample::empty()?, Sample::empty()?);
+        for _ in 0..ground.options.rounds {
+            let (beside, flooded) = flood.beside(&plan(connections), job)?;
+            sample.add(beside)?;
+            refused.add(flooded)?;
+        }
+        let what = format!("one job by identity token beside {connections} connections with forged ones");
+        let references = vec![Bound::new("alone", alone.rate())];
+        report.rate(Rate { what, connections: 1, sample, references, target: None });
+        let what = "refusal of a forged identity token".to_owned();
+        report.rate(Rate { what, connections, sample: refused, references: Vec::new(), target: None });
     }
     Ok(())
 }

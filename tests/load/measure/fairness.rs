@@ -2,13 +2,12 @@
 
 use super::lists::FirstPage;
 use super::saves::fill;
-use super::{Ground, judge};
+use super::{Flood, Ground};
 use crate::account::Organization;
-use crate::client::{Answer, Next, Sample, Verdict, Workload, run};
+use crate::client::{Sample, run};
 use crate::report::{Bound, Rate, Report};
 use crate::{Result, request};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Rows of the reader's list.
 const FEW: u64 = 10;
@@ -16,23 +15,6 @@ const FEW: u64 = 10;
 const MANY: u64 = 1_000;
 /// How many connections flood.
 const FLOODS: [usize; 3] = [16, 200, 1_500];
-
-/// The largest page, again and again. What is turned away is asked again at once.
-struct Flood(Vec<u8>);
-
-impl Workload for Flood {
-    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
-        request.extend_from_slice(&self.0);
-        Next::Ask
-    }
-
-    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
-        match judge(answer, 200) {
-            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
-            verdict => verdict,
-        }
-    }
-}
 
 /// Measures one reader alone, then beside each flood.
 pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
@@ -51,19 +33,10 @@ pub(crate) fn fairness(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let mut rates = Vec::new();
     for connections in FLOODS {
         let target = format!("/v1/organization-vault?limit={MANY}");
-        let mut flood = Flood(request::list_at(address, &flooding.token, &target));
+        let mut flood = Flood { request: request::list_at(address, &flooding.token, &target), wished: 200 };
         let mut sample = Sample::empty()?;
         for _ in 0..ground.options.rounds {
-            let plan = ground.round(connections);
-            let read: Result<Sample> = thread::scope(|scope| {
-                // Its error crosses threads as text.
-                let flood = scope.spawn(|| run(&plan, &mut flood).map_err(|error| error.to_string()));
-                thread::sleep(Duration::from_millis(200));
-                let sample = reader()?;
-                flood.join().map_err(|_| "the flood panicked")??;
-                Ok(sample)
-            });
-            sample.add(read?)?;
+            sample.add(flood.beside(&ground.round(connections), reader)?.0)?;
         }
         let what = format!("list {FEW} beside {connections} connections of another organization that list {MANY}");
         let references = vec![bound("alone")];

@@ -32,11 +32,12 @@ pub(crate) use tenants::tenants;
 pub(crate) use timing::timing;
 
 use crate::Result;
-use crate::client::{Answer, Length, Plan, Verdict};
+use crate::client::{Answer, Length, Next, Plan, Sample, Verdict, Workload, run};
 use crate::options::Options;
 use crate::reference::References;
 use crate::vault::{Server, Vault};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use vault_testkit::postgres::Cluster;
 
 /// What a measurement has to work with.
@@ -77,6 +78,40 @@ impl Ground<'_> {
     fn to_the_end(&self, connections: usize) -> Plan {
         let watched = self.server.watched().to_vec();
         Plan { address: self.server.address, connections, length: Length::UntilEnd, watched }
+    }
+}
+
+/// One request, again and again. What is turned away is asked again at once.
+struct Flood {
+    request: Vec<u8>,
+    /// The status of its answers.
+    wished: u16,
+}
+
+impl Flood {
+    /// Measures by `of` while the flood runs on `plan`; gives the sample of the flood, too.
+    fn beside(&mut self, plan: &Plan, of: impl FnOnce() -> Result<Sample>) -> Result<(Sample, Sample)> {
+        thread::scope(|scope| {
+            // Its error crosses threads as text.
+            let flood = scope.spawn(|| run(plan, self).map_err(|error| error.to_string()));
+            thread::sleep(Duration::from_millis(200));
+            let sample = of()?;
+            Ok((sample, flood.join().map_err(|_| "the flood panicked")??))
+        })
+    }
+}
+
+impl Workload for Flood {
+    fn next(&mut self, _slot: usize, request: &mut Vec<u8>, _now: Instant) -> Next {
+        request.extend_from_slice(&self.request);
+        Next::Ask
+    }
+
+    fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
+        match judge(answer, self.wished) {
+            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
+            verdict => verdict,
+        }
     }
 }
 

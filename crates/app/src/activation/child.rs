@@ -1,10 +1,16 @@
 //! A command, from its start to its end.
+//!
+//! The kernel ends the command when `exec` is killed (`PR_SET_PDEATHSIG`, prctl(2)). A process can ask that for itself alone, so
+//! the new process runs this program first, which asks and then becomes the command.
 
 use super::signals::{Signals, comes_from_terminal};
 use crate::failure::Failure;
-use rustix::process::{Pid, kill_process};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
+use std::env::{ArgsOs, args_os};
+use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
 use std::process::ExitStatus;
 use tokio::process::{Child, Command};
 
@@ -12,14 +18,56 @@ use tokio::process::{Child, Command};
 const NOT_FOUND: u8 = 127;
 /// A command that was found and cannot be started.
 const NOT_STARTED: u8 = 126;
+/// This program, even where its file has been replaced since it was started.
+const OURSELVES: &str = "/proc/self/exe";
+/// The name under which this program becomes a command. Its arguments are the number of the process that started it, the command,
+/// and the command's arguments.
+const BECOMES_COMMAND: &str = "orgvault-exec-command";
+
+/// What starts the program `line[0]` with the arguments after it, which are told to stop when this process dies.
+pub(crate) fn command(line: &[OsString]) -> Command {
+    if !Path::new(OURSELVES).exists() {
+        // Without /proc it goes on when this process dies.
+        let mut command = Command::new(&line[0]);
+        command.args(&line[1..]);
+        return command;
+    }
+    let mut command = Command::new(OURSELVES);
+    command.arg0(BECOMES_COMMAND).arg(getpid().as_raw_nonzero().to_string()).args(line);
+    command
+}
+
+/// Becomes the command that was named to this process, if it was started by [`command`]; returns why it cannot.
+pub(crate) fn become_command() -> Result<(), Failure> {
+    let mut arguments = args_os();
+    if arguments.next().is_some_and(|name| name == BECOMES_COMMAND) { Err(replace_process(arguments)) } else { Ok(()) }
+}
+
+fn replace_process(mut arguments: ArgsOs) -> Failure {
+    let parent = arguments.next().and_then(|pid| pid.to_str()?.parse().ok()).and_then(Pid::from_raw);
+    let Some(program) = arguments.next() else { return Failure::new("no command is named") };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
+        return not_started(&program, &error.into());
+    }
+    // If it died before, nobody tells this process any more.
+    if getppid() != parent {
+        return Failure::with_status(
+            format!("{} was not started, because orgvault exec is gone", program.to_string_lossy()),
+            NOT_STARTED,
+        );
+    }
+    let error = std::process::Command::new(&program).args(arguments).exec();
+    not_started(&program, &error)
+}
+
+fn not_started(program: &std::ffi::OsStr, error: &std::io::Error) -> Failure {
+    let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
+    Failure::with_status(format!("cannot start {}: {error}", program.to_string_lossy()), status)
+}
 
 /// Starts it.
 pub(crate) fn start(mut command: Command) -> Result<Child, Failure> {
-    command.spawn().map_err(|error| {
-        let status = if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_STARTED };
-        let program = command.as_std().get_program().to_string_lossy().into_owned();
-        Failure::with_status(format!("cannot start {program}: {error}"), status)
-    })
+    command.spawn().map_err(|error| not_started(command.as_std().get_program(), &error))
 }
 
 /// Its number.

@@ -101,8 +101,7 @@ struct Run {
 impl Run {
     async fn prepare(args: &ExecArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
         let chosen = args.choice.of(opened, false)?;
-        let mut command = Command::new(&args.command[0]);
-        command.args(&args.command[1..]);
+        let mut command = child::command(&args.command);
         for name in LISTENER_VARIABLES {
             command.env_remove(name);
         }
