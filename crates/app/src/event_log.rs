@@ -196,7 +196,7 @@ fn write_line(message: &'static str, event: &Event) {
         }
         Event::WorkloadRefused { refusal, integration, network } => {
             let (integration, network) = (integration.map(display), network.map(display));
-            info!(reason = %refusal, integration, network, "{message}");
+            info!(reason = refusal.as_str(), cause = refusal.cause(), integration, network, "{message}");
         }
         Event::IssuerUnreachable { issuer, reason } => warn!(%issuer, reason, "{message}"),
         Event::Recorded(record) => write_record(message, record),

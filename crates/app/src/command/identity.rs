@@ -103,11 +103,13 @@ fn text(source: &TokenSource, document: &Value) -> String {
         line("not_before"),
         line("expires_at"),
     );
-    for (name, value) in document["claims"].as_object().into_iter().flatten() {
-        text.push_str(&format!("  {name} = {value}\n"));
+    let claims = document["claims"].as_object().into_iter().flatten();
+    let others: String = claims.map(|(name, value)| format!("  {name} = {value}\n")).collect();
+    if !others.is_empty() {
+        text.push_str(&format!("{others}\n"));
     }
     text.push_str(&format!(
-        "\nThis trust would fit it, with the issuer's name as `orgvault issuer list` has it:\n\n  {}\n",
+        "This trust would fit it, with the issuer's name as `orgvault issuer list` has it:\n\n  {}\n",
         document["trust"]
     ));
     text

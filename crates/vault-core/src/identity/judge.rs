@@ -35,8 +35,9 @@ impl fmt::Display for Mismatch {
 /// Why a token does not prove a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadRefusal {
-    /// It is no token, names no integration, or nobody who is trusted has signed it. Nothing of it is told.
-    Unverified,
+    /// It is no token, names no integration, or nobody who is trusted has signed it. The reason is for the log and the audit:
+    /// nothing of an unverified token is told to whoever sent it.
+    Unverified(String),
     /// The keys of its issuer are more than a day old, because the issuer does not answer.
     NoKeys,
     /// A claim about time does not fit.
@@ -52,10 +53,20 @@ impl WorkloadRefusal {
     /// The reason's name in metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Unverified => "unverified",
+            Self::Unverified(_) => "unverified",
             Self::NoKeys => "no-keys",
             Self::Time(_) => "time",
             Self::NotTrusted(_) => "claim",
+        }
+    }
+
+    /// The reason for operators and admins. It may hold values of an unverified token, as [`told`] gives them.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Unverified(reason) => reason.clone(),
+            Self::NoKeys => "the keys of its issuer are more than a day old, because the issuer does not answer".to_owned(),
+            Self::Time(reason) => (*reason).to_owned(),
+            Self::NotTrusted(mismatch) => mismatch.to_string(),
         }
     }
 }
@@ -63,7 +74,7 @@ impl WorkloadRefusal {
 impl fmt::Display for WorkloadRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unverified => f.write_str(
+            Self::Unverified(_) => f.write_str(
                 "The identity token is not accepted. Its audience must be urn:orgvault:integration:<id>, and the integration \
                  must trust its issuer. `orgvault identity inspect` shows what it says; the server's log has the reason.",
             ),
@@ -90,7 +101,7 @@ pub struct Workload {
 impl Workload {
     /// The workload of verified claims.
     pub fn new(issuer: IssuerName, claims: Value) -> Self {
-        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(|text| told(text, TOLD));
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(|text| told(text));
         let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
         Self { issuer, subject, token_id, claims }
     }
@@ -162,8 +173,8 @@ pub fn judge_trusts<'a>(
             None => WorkloadRefusal::Time("it is valid for longer than the trust allows (max_lifetime)"),
             Some(pointer) => {
                 let found = claims.pointer(pointer.as_str()).map(|value| match value {
-                    Value::String(text) => told(text, TOLD),
-                    other => told(&other.to_string(), TOLD),
+                    Value::String(text) => told(text),
+                    other => told(&other.to_string()),
                 });
                 WorkloadRefusal::NotTrusted(Mismatch { pointer: pointer.to_string(), found })
             }
@@ -173,11 +184,12 @@ pub fn judge_trusts<'a>(
             nearest = Some((fitting, flaw));
         }
     }
-    Err(nearest.map_or(WorkloadRefusal::Unverified, |(_, flaw)| flaw))
+    let untrusted = || WorkloadRefusal::Unverified(format!("the integration no longer trusts its issuer, {issuer}"));
+    Err(nearest.map_or_else(untrusted, |(_, flaw)| flaw))
 }
 
 /// Foreign text for people: of bounded length, and without anything that a terminal obeys.
-fn told(text: &str, most: usize) -> String {
-    let shown: String = text.chars().take(most).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
-    if text.chars().count() > most { format!("{shown}…") } else { shown }
+pub(crate) fn told(text: &str) -> String {
+    let shown: String = text.chars().take(TOLD).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
+    if text.chars().count() > TOLD { format!("{shown}…") } else { shown }
 }

@@ -1,7 +1,7 @@
 //! Acts that change nothing and may be many: counted in memory, recorded once a minute.
 
 use super::Environment;
-use crate::audit::{Actor, AuditAction, AuditRecord, Origin, Subject};
+use crate::audit::{Actor, AuditAction, AuditChange, AuditRecord, ChangedField, Origin, Subject};
 use crate::id::{AuditId, OrganizationId};
 use crate::port::{AuditLog, StoreError};
 use crate::time::Timestamp;
@@ -28,7 +28,21 @@ struct Key {
 pub struct AuditTally {
     environment: Environment,
     log: Arc<dyn AuditLog>,
-    counts: Mutex<HashMap<Key, i64>>,
+    counts: Mutex<HashMap<Key, Count>>,
+}
+
+/// How often something was done, and why it was refused the last time, where that is recorded.
+#[derive(Default)]
+struct Count {
+    times: i64,
+    cause: Option<String>,
+}
+
+impl Count {
+    fn add(&mut self, times: i64, cause: Option<String>) {
+        self.times += times;
+        self.cause = cause.or_else(|| self.cause.take());
+    }
 }
 
 impl AuditTally {
@@ -47,7 +61,21 @@ impl AuditTally {
         subject: Subject,
     ) {
         let key = Key { minute: at.as_millis().div_euclid(MINUTE), organization, actor, action, subject };
-        *self.lock().entry(key).or_insert(0) += 1;
+        self.lock().entry(key).or_default().add(1, None);
+    }
+
+    /// Counts the refusal of a workload at `at`. Of one minute, the last cause is recorded.
+    pub(crate) fn count_because(
+        &self,
+        at: Timestamp,
+        organization: Option<OrganizationId>,
+        actor: Actor,
+        action: AuditAction,
+        subject: Subject,
+        cause: String,
+    ) {
+        let key = Key { minute: at.as_millis().div_euclid(MINUTE), organization, actor, action, subject };
+        self.lock().entry(key).or_default().add(1, Some(cause));
     }
 
     /// Records the minutes that are over, or all with `everything`. What is not written is kept for the next call,
@@ -57,7 +85,7 @@ impl AuditTally {
     /// The log could not be written.
     pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
         let current = self.environment.now().as_millis().div_euclid(MINUTE);
-        let due: Vec<(Key, i64)> = {
+        let due: Vec<(Key, Count)> = {
             let mut counts = self.lock();
             counts.extract_if(|key, _| everything || key.minute < current).collect()
         };
@@ -67,14 +95,15 @@ impl AuditTally {
             // Not the minute: whoever reads what came after the last time would miss what is written late.
             let now = self.environment.now();
             let records =
-                slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, *count))).collect();
+                slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count))).collect();
             self.log.append(records).await?;
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }
         Ok(())
     }
 
-    fn record(&self, at: Timestamp, key: &Key, count: i64) -> AuditRecord {
+    fn record(&self, at: Timestamp, key: &Key, count: &Count) -> AuditRecord {
+        let cause = count.cause.clone().map(|cause| AuditChange::new(ChangedField::Workload, None, Some(cause)));
         AuditRecord {
             id: AuditId::from_uuid(self.environment.ids.ordered(at)),
             at,
@@ -82,15 +111,15 @@ impl AuditTally {
             actor: key.actor,
             action: key.action,
             subject: key.subject,
-            count,
+            count: count.times,
             note: None,
             origin: Origin::default(),
             rows: Vec::new(),
-            changes: Vec::new(),
+            changes: cause.into_iter().collect(),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, i64>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Count>> {
         // A count is whole at every point, so a panic elsewhere leaves nothing half done.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -99,14 +128,14 @@ impl AuditTally {
 /// Counts on their way to the log: those that are dropped before they are written are counted again.
 struct Unwritten<'tally> {
     tally: &'tally AuditTally,
-    counts: Vec<(Key, i64)>,
+    counts: Vec<(Key, Count)>,
 }
 
 impl Drop for Unwritten<'_> {
     fn drop(&mut self) {
         let mut counts = self.tally.lock();
         for (key, count) in self.counts.drain(..) {
-            *counts.entry(key).or_insert(0) += count;
+            counts.entry(key).or_default().add(count.times, count.cause);
         }
     }
 }

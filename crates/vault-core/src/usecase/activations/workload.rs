@@ -4,7 +4,7 @@ use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{
-    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts,
+    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts, told,
 };
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
@@ -35,22 +35,32 @@ impl Activations {
         text: &SecretString,
         network: Option<Network>,
     ) -> Result<IntegrationPrincipal, Error> {
-        let unverified = || self.refuse_workload(WorkloadRefusal::Unverified, None, network);
-        let Some(identity) = &self.identity else { return Err(unverified()) };
-        let Some(token) = identity.verifier.read_unverified(text) else { return Err(unverified()) };
-        let Some(integration) = token.audience.as_deref().and_then(integration_of) else { return Err(unverified()) };
+        let unverified =
+            |reason: &str| self.refuse_workload(WorkloadRefusal::Unverified(reason.to_owned()), None, network);
+        let Some(identity) = &self.identity else { return Err(unverified("this server verifies no identity tokens")) };
+        let Some(token) = identity.verifier.read_unverified(text) else {
+            return Err(unverified("it is no JSON Web Token of at most 8,192 bytes"));
+        };
+        let Some(audience) = token.audience.as_deref() else {
+            return Err(unverified("it does not have exactly one audience"));
+        };
+        let Some(integration) = integration_of(audience) else {
+            let audience = told(audience);
+            return Err(unverified(&format!("its audience is {audience}, not urn:orgvault:integration:<id>")));
+        };
         let Some(found) = self.store.find_integration_by_token(audience_look_up(integration)).await? else {
-            return Err(unverified());
+            return Err(unverified("its audience names an integration that does not exist"));
         };
         let found = self.sound(found, network).await?;
         let integration = &found.stored.integration;
         let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
         // Clusters share an `iss`, and each has keys of its own.
-        let mut verified = Err(WorkloadRefusal::Unverified);
-        for issuer in self.issuers_of(&token, integration).await? {
+        let (issuers, others) = self.issuers_of(&token, integration).await?;
+        let mut verified = Err(WorkloadRefusal::Unverified(untrusted_issuer(&token, &others)));
+        for issuer in issuers {
             let name = issuer.issuer.name.clone();
             verified = self.verified(identity, text, issuer).await?.map(|claims| Workload::new(name, claims));
-            if verified != Err(WorkloadRefusal::Unverified) {
+            if !matches!(verified, Err(WorkloadRefusal::Unverified(_))) {
                 break;
             }
         }
@@ -98,14 +108,18 @@ impl Activations {
         }
     }
 
-    /// The issuers that may have made the token, among those that the integration trusts.
-    async fn issuers_of(&self, token: &UnverifiedToken, integration: &Integration) -> Result<Vec<StoredIssuer>, Error> {
+    /// The issuers that may have made the token, among those that the integration trusts; and those that cannot have.
+    async fn issuers_of(
+        &self,
+        token: &UnverifiedToken,
+        integration: &Integration,
+    ) -> Result<(Vec<StoredIssuer>, Vec<StoredIssuer>), Error> {
         let names: BTreeSet<IssuerName> = integration.trusts.iter().map(|trust| trust.issuer.clone()).collect();
         if names.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Vec::new()));
         }
-        let mut issuers = self.store.find_issuers(names.into_iter().collect()).await?;
-        issuers.retain(|stored| {
+        let issuers = self.store.find_issuers(names.into_iter().collect()).await?;
+        let (issuers, others): (Vec<_>, Vec<_>) = issuers.into_iter().partition(|stored| {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
         });
@@ -115,7 +129,7 @@ impl Activations {
             let id = stored.issuer.name.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "issuers", id });
         }
-        Ok(sound)
+        Ok((sound, others))
     }
 
     /// The claims of a token that the issuer has signed. Its keys are fetched again where they are old, or one is missing.
@@ -136,7 +150,13 @@ impl Activations {
         Ok(match verified {
             Ok(_) if !issuer.is_usable(self.environment.now()) => Err(WorkloadRefusal::NoKeys),
             Ok(claims) => Ok(claims),
-            Err(SignatureFlaw::UnknownKey | SignatureFlaw::Wrong) => Err(WorkloadRefusal::Unverified),
+            Err(flaw) => {
+                let name = &issuer.issuer.name;
+                Err(WorkloadRefusal::Unverified(match flaw {
+                    SignatureFlaw::UnknownKey => format!("{name} has no key of the id and algorithm that it names"),
+                    SignatureFlaw::Wrong => format!("it was not signed by {name}, or in a form that is not permitted"),
+                }))
+            }
         })
     }
 
@@ -173,10 +193,24 @@ impl Activations {
         if let Some(integration) = integration {
             let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
             let (now, subject) = (self.environment.now(), Subject::Integration(integration.id));
-            self.tally.count(now, organization, actor, AuditAction::ActivationRefusedWorkload, subject);
+            let action = AuditAction::ActivationRefusedWorkload;
+            self.tally.count_because(now, organization, actor, action, subject, refusal.cause());
         }
         let integration = integration.map(|integration| integration.id);
         self.environment.emit(Event::WorkloadRefused { refusal: refusal.clone(), integration, network });
         Refusal::UnknownWorkload(Box::new(refusal)).into()
+    }
+}
+
+/// Why no issuer that the integration trusts has made the token. `others` are those that it trusts.
+fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer]) -> String {
+    let Some(issuer) = &token.issuer else { return "it names no issuer that the integration trusts".to_owned() };
+    let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));
+    match near {
+        Some(near) => {
+            let (issuer, name, url) = (told(issuer), &near.issuer.name, &near.issuer.url);
+            format!("its issuer is {issuer}, and {name} is {url}: they differ by the last slash, or {name} is not for its organization")
+        }
+        None => format!("its issuer is {}, which is none that the integration trusts", told(issuer)),
     }
 }
