@@ -50,8 +50,8 @@ fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Fail
 /// Whether texts of this form may stand one behind another.
 const fn holds_several(form: Form) -> bool {
     match form {
-        Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone => true,
-        Form::AwsCredentialProcess | Form::ObjectStore | Form::GcpKeyFile => false,
+        Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone | Form::Duckdb | Form::Hadoop => true,
+        Form::AwsCredentialProcess | Form::ObjectStore | Form::GcpKeyFile | Form::Fsspec | Form::Iceberg => false,
     }
 }
 

@@ -3,8 +3,12 @@
 mod aws_credential_process;
 mod aws_ini;
 mod azure_env;
+mod duckdb;
 mod env;
+mod fsspec;
 mod gcp_key_file;
+mod hadoop;
+mod iceberg;
 mod ini;
 mod json;
 mod object_store;
@@ -41,6 +45,14 @@ pub enum Form {
     GcpKeyFile,
     /// Lines that a shell evaluates, with the variables of the Azure tools and nothing else.
     AzureEnv,
+    /// A statement that creates a secret of DuckDB.
+    Duckdb,
+    /// Properties for Spark's Hadoop file systems.
+    Hadoop,
+    /// URL and `storage_options` for Python's fsspec, as JSON.
+    Fsspec,
+    /// Properties of an Iceberg catalog, as JSON.
+    Iceberg,
 }
 
 /// A credential to be rendered.
@@ -139,7 +151,7 @@ impl FormName {
 
 impl Form {
     /// Every form.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 12] = [
         Self::Json,
         Self::Env,
         Self::AwsCredentialProcess,
@@ -148,6 +160,10 @@ impl Form {
         Self::ObjectStore,
         Self::GcpKeyFile,
         Self::AzureEnv,
+        Self::Duckdb,
+        Self::Hadoop,
+        Self::Fsspec,
+        Self::Iceberg,
     ];
 
     /// The form's name.
@@ -161,6 +177,10 @@ impl Form {
             Self::ObjectStore => "object-store",
             Self::GcpKeyFile => "gcp-key-file",
             Self::AzureEnv => "azure-env",
+            Self::Duckdb => "duckdb",
+            Self::Hadoop => "hadoop",
+            Self::Fsspec => "fsspec",
+            Self::Iceberg => "iceberg",
         }
     }
 
@@ -183,6 +203,10 @@ impl Form {
             Self::ObjectStore => object_store::render(subject),
             Self::GcpKeyFile => gcp_key_file::render(subject),
             Self::AzureEnv => azure_env::render(subject),
+            Self::Duckdb => duckdb::render(subject),
+            Self::Hadoop => hadoop::render(subject),
+            Self::Fsspec => fsspec::render(subject),
+            Self::Iceberg => iceberg::render(subject),
         }
     }
 

@@ -64,7 +64,9 @@ impl WorkloadRefusal {
     pub fn cause(&self) -> String {
         match self {
             Self::Unverified(reason) => reason.clone(),
-            Self::NoKeys => "the keys of its issuer are more than a day old, because the issuer does not answer".to_owned(),
+            Self::NoKeys => {
+                "the keys of its issuer are more than a day old, because the issuer does not answer".to_owned()
+            }
             Self::Time(reason) => (*reason).to_owned(),
             Self::NotTrusted(mismatch) => mismatch.to_string(),
         }

@@ -94,8 +94,7 @@ impl AuditTally {
             let slice = unwritten.counts.iter().take(APPEND_SLICE);
             // Not the minute: whoever reads what came after the last time would miss what is written late.
             let now = self.environment.now();
-            let records =
-                slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count))).collect();
+            let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count))).collect();
             self.log.append(records).await?;
             unwritten.counts.drain(..unwritten.counts.len().min(APPEND_SLICE));
         }

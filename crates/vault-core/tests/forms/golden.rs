@@ -209,6 +209,110 @@ fn json() {
     );
 }
 
+/// duckdb.org: "S3 API Support", "Azure Extension".
+#[test]
+fn duckdb() {
+    assert_eq!(
+        render(Form::Duckdb, &s3("AKIA", "it's", "t")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE s3, PROVIDER config, KEY_ID 'AKIA', SECRET 'it''s', SESSION_TOKEN 't', \
+         REGION 'eu-west-1', ENDPOINT 's3.example:9000', USE_SSL 'true', URL_STYLE 'path', SCOPE 's3://nightly/in/a b');\n"
+    );
+    let name = FormName::parse("at-night").unwrap();
+    let named = Form::Duckdb.render(&subject(&short_s3(), Some(&name))).unwrap();
+    assert_eq!(
+        named.expose(),
+        "CREATE OR REPLACE SECRET \"at-night\" (TYPE s3, PROVIDER config, KEY_ID 'ASIA', SECRET 's', SESSION_TOKEN 't', \
+         SCOPE 's3://nightly/');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER config, CONNECTION_STRING \
+         'AccountName=acct;AccountKey=c2VjcmV0');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &azure("BlobEndpoint=https://acct.blob.core.windows.net")).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER service_principal, ACCOUNT_NAME 'acct', TENANT_ID 't-1', \
+         CLIENT_ID 'c-1', CLIENT_SECRET 'it''s');\n"
+    );
+    assert_eq!(
+        render(Form::Duckdb, &short_azure()).unwrap(),
+        "CREATE OR REPLACE SECRET \"orgvault\" (TYPE azure, PROVIDER config, CONNECTION_STRING \
+         'BlobEndpoint=https://acct.blob.core.windows.net;SharedAccessSignature=sv=1&sig=x');\n"
+    );
+}
+
+/// hadoop.apache.org: "Hadoop-AWS module", "Hadoop Azure Support: ABFS"; spark.apache.org: "Spark Configuration".
+#[test]
+fn hadoop() {
+    assert_eq!(
+        render(Form::Hadoop, &s3("AKIA", "a\\b=c", "t\u{e9}")).unwrap(),
+        "spark.hadoop.fs.s3a.bucket.nightly.aws.credentials.provider=org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider\n\
+         spark.hadoop.fs.s3a.bucket.nightly.access.key=AKIA\n\
+         spark.hadoop.fs.s3a.bucket.nightly.secret.key=a\\\\b=c\n\
+         spark.hadoop.fs.s3a.bucket.nightly.session.token=t\\u00e9\n\
+         spark.hadoop.fs.s3a.bucket.nightly.endpoint.region=eu-west-1\n\
+         spark.hadoop.fs.s3a.bucket.nightly.endpoint=https://s3.example:9000\n\
+         spark.hadoop.fs.s3a.bucket.nightly.path.style.access=true\n"
+    );
+    assert_eq!(
+        render(Form::Hadoop, &short_azure()).unwrap(),
+        "spark.hadoop.fs.azure.account.auth.type.acct.dfs.core.windows.net=SAS\n\
+         spark.hadoop.fs.azure.sas.fixed.token.acct.dfs.core.windows.net=sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Hadoop, &azure("AccountName=acct;AccountKey=c2VjcmV0")).unwrap(),
+        "spark.hadoop.fs.azure.account.key.acct.dfs.core.windows.net=c2VjcmV0\n"
+    );
+    assert!(render(Form::Hadoop, &azure("AccountName=acct;EndpointSuffix=core.windows.net")).unwrap().contains(
+        "oauth2.client.endpoint.acct.dfs.core.windows.net=https://login.microsoftonline.com/t-1/oauth2/token\n"
+    ));
+    let elsewhere = azure("AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct");
+    assert!(render(Form::Hadoop, &elsewhere).unwrap_err().to_string().contains("NAME.blob.core.windows.net"));
+    assert!(render(Form::Hadoop, &s3("AKIA", " s", "t")).unwrap_err().to_string().contains("a space"));
+}
+
+/// filesystem-spec: s3fs, adlfs and gcsfs, "API Reference".
+#[test]
+fn fsspec() {
+    assert_eq!(
+        render(Form::Fsspec, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"url\":\"s3://nightly/in/a b\",\"storage_options\":{\"key\":\"AKIA\",\"secret\":\"s\",\"token\":\"t\",\
+         \"client_kwargs\":{\"region_name\":\"eu-west-1\",\"endpoint_url\":\"https://s3.example:9000\"},\
+         \"config_kwargs\":{\"s3\":{\"addressing_style\":\"path\"}}}}\n"
+    );
+    assert_eq!(
+        render(Form::Fsspec, &short_azure()).unwrap(),
+        "{\"url\":\"abfs://nightly/\",\"storage_options\":{\"account_name\":\"acct\",\
+         \"account_host\":\"acct.blob.core.windows.net\",\"sas_token\":\"sv=1&sig=x\"}}\n"
+    );
+    let text = render(Form::Fsspec, &gcs()).unwrap();
+    let options: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (&options["url"], &options["storage_options"]["token"]["type"]),
+        (&"gs://nightly/in".into(), &"service_account".into())
+    );
+    assert_eq!(
+        render(Form::Fsspec, &short_gcs()).unwrap(),
+        "{\"url\":\"gs://nightly/\",\"storage_options\":{\"token\":\"ya29.x\"}}\n"
+    );
+}
+
+/// iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org: "Configuration".
+#[test]
+fn iceberg() {
+    assert_eq!(
+        render(Form::Iceberg, &s3("AKIA", "s", "t")).unwrap(),
+        "{\"s3.access-key-id\":\"AKIA\",\"s3.secret-access-key\":\"s\",\"s3.session-token\":\"t\",\
+         \"s3.region\":\"eu-west-1\",\"client.region\":\"eu-west-1\",\"s3.endpoint\":\"https://s3.example:9000\",\
+         \"s3.path-style-access\":\"true\",\"s3.force-virtual-addressing\":\"false\"}\n"
+    );
+    assert_eq!(
+        render(Form::Iceberg, &short_gcs()).unwrap(),
+        "{\"gcs.oauth2.token\":\"ya29.x\",\"gcs.oauth2.token-expires-at\":\"1795175400000\"}\n"
+    );
+    assert!(render(Form::Iceberg, &gcs()).unwrap_err().to_string().contains("--vend short"));
+}
+
 /// What a form has no place for is refused by name.
 #[test]
 fn each_form_carries_what_it_can() {
@@ -223,6 +327,10 @@ fn each_form_carries_what_it_can() {
         (Form::ObjectStore, [y, y, y, y, y, y, y, n, n]),
         (Form::GcpKeyFile, [n, n, n, n, n, n, y, n, n]),
         (Form::AzureEnv, [n, n, n, y, y, y, n, n, n]),
+        (Form::Duckdb, [y, y, y, y, y, y, n, n, n]),
+        (Form::Hadoop, [y, y, y, y, y, y, n, n, n]),
+        (Form::Fsspec, [y, y, y, y, y, y, y, y, n]),
+        (Form::Iceberg, [y, y, y, y, y, y, n, y, n]),
     ] {
         assert_eq!(carried(form), expected, "{form}");
         assert_eq!(Form::parse(form.as_str()), Some(form));

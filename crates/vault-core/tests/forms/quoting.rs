@@ -93,6 +93,59 @@ fn read_rclone(text: &str) -> BTreeMap<String, String> {
     read_python(text).into_iter().map(|(name, value)| (name, unquoted(&value))).collect()
 }
 
+/// Reads the parts of a statement as SQL does: what stands between single quotes, of which two are one.
+fn read_sql(text: &str) -> BTreeMap<String, String> {
+    let mut parts = BTreeMap::new();
+    let mut rest = text.split_once(", PROVIDER config").unwrap().1;
+    while let Some((name, after)) = rest.trim_start_matches(", ").split_once(" '") {
+        assert!(name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'), "{name}");
+        let (mut value, mut characters) = (String::new(), after.char_indices().peekable());
+        let end = loop {
+            match characters.next().unwrap() {
+                (end, '\'') if characters.next_if(|(_, c)| *c == '\'').is_none() => break end + 1,
+                (_, c) => value.push(c),
+            }
+        };
+        parts.insert(name.to_owned(), value);
+        rest = &after[end..];
+    }
+    assert_eq!(rest, ");\n");
+    parts
+}
+
+/// Reads properties as `java.util.Properties` does, and cuts values as Spark does.
+fn read_java(text: &str) -> BTreeMap<String, String> {
+    let mut properties = BTreeMap::new();
+    for line in text.lines() {
+        let (mut parts, mut units) = ([String::new(), String::new()], Vec::new());
+        let (mut part, mut characters) = (0, line.chars());
+        while let Some(c) = characters.next() {
+            match c {
+                '=' | ':' | ' ' if part == 0 => part = 1,
+                '\\' => match characters.next().unwrap() {
+                    'u' => {
+                        let digits: String = characters.by_ref().take(4).collect();
+                        units.push(u16::from_str_radix(&digits, 16).unwrap());
+                        continue;
+                    }
+                    meant => {
+                        parts[part].push_str(&String::from_utf16(&std::mem::take(&mut units)).unwrap());
+                        parts[part].push(meant);
+                    }
+                },
+                c => {
+                    parts[part].push_str(&String::from_utf16(&std::mem::take(&mut units)).unwrap());
+                    parts[part].push(c);
+                }
+            }
+        }
+        parts[part].push_str(&String::from_utf16(&units).unwrap());
+        let [name, value] = parts;
+        properties.insert(name, value.trim_matches(|c| c <= ' ').to_owned());
+    }
+    properties
+}
+
 fn is_refusal(result: &Result<String, FormError>) -> bool {
     matches!(result, Err(FormError::Unrepresentable { .. }))
 }
@@ -110,6 +163,44 @@ proptest! {
         prop_assert_eq!(&read["AWS_SECRET_ACCESS_KEY"], &secret);
         prop_assert_eq!(&read["AWS_SESSION_TOKEN"], &token);
         prop_assert_eq!(read.len(), 11);
+    }
+
+    #[test]
+    fn duckdb_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+        let rendered = render(Form::Duckdb, &s3(&id, &secret, &token));
+        if [&id, &secret, &token].iter().any(|value| value.contains('\0')) {
+            prop_assert!(is_refusal(&rendered), "no statement holds a NUL");
+            return Ok(());
+        }
+        let read = read_sql(&rendered.unwrap());
+        prop_assert_eq!((&read["KEY_ID"], &read["SECRET"], &read["SESSION_TOKEN"]), (&id, &secret, &token));
+        prop_assert_eq!(read.len(), 8);
+    }
+
+    #[test]
+    fn spark_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+        let rendered = render(Form::Hadoop, &s3(&id, &secret, &token));
+        if [&id, &secret, &token].iter().any(|value| value.trim_matches(|c| c <= ' ') != **value) {
+            prop_assert!(is_refusal(&rendered), "Spark cuts it off");
+            return Ok(());
+        }
+        let read = read_java(&rendered.unwrap());
+        let value = |name: &str| read[&format!("spark.hadoop.fs.s3a.bucket.nightly.{name}")].clone();
+        prop_assert_eq!((value("access.key"), value("secret.key"), value("session.token")), (id, secret, token));
+        prop_assert_eq!(read.len(), 7);
+    }
+
+    #[test]
+    fn python_reads_every_value_as_it_is(id in values(), secret in values(), token in values()) {
+        let vended = s3(&id, &secret, &token);
+        let fsspec: serde_json::Value = serde_json::from_str(&render(Form::Fsspec, &vended).unwrap()).unwrap();
+        let iceberg: serde_json::Value = serde_json::from_str(&render(Form::Iceberg, &vended).unwrap()).unwrap();
+        for (value, fsspec_name, iceberg_name) in
+            [(id, "key", "s3.access-key-id"), (secret, "secret", "s3.secret-access-key"), (token, "token", "s3.session-token")]
+        {
+            prop_assert_eq!(&fsspec["storage_options"][fsspec_name], &value);
+            prop_assert_eq!(&iceberg[iceberg_name], &value);
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{
-    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts, told,
+    IssuerName, StoredIssuer, Workload, WorkloadRefusal, audience_look_up, integration_of, judge_times, judge_trusts,
+    told,
 };
 use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
@@ -209,7 +210,9 @@ fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer]) -> String 
     match near {
         Some(near) => {
             let (issuer, name, url) = (told(issuer), &near.issuer.name, &near.issuer.url);
-            format!("its issuer is {issuer}, and {name} is {url}: they differ by the last slash, or {name} is not for its organization")
+            format!(
+                "its issuer is {issuer}, and {name} is {url}: they differ by the last slash, or {name} is not for its organization"
+            )
         }
         None => format!("its issuer is {}, which is none that the integration trusts", told(issuer)),
     }

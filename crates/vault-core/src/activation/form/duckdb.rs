@@ -1,0 +1,93 @@
+//! A statement that creates a secret of DuckDB (duckdb.org: "S3 API Support", "Azure Extension", "Secrets Manager").
+
+use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
+use crate::activation::{AzureShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, SecretText};
+
+const FORM: Form = Form::Duckdb;
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let (kind, provider, parts) = secret(subject.vended)?;
+    // Looked at for what a statement has no spelling for.
+    if let Some((name, _)) = parts.iter().find(|(_, value)| value.expose().contains('\0')) {
+        return Err(FORM.unrepresentable(name, "a statement cannot hold a NUL character"));
+    }
+    Ok(gather(|sink| {
+        sink("CREATE OR REPLACE SECRET \"");
+        sink(subject.section("orgvault"));
+        sink("\" (TYPE ");
+        sink(kind);
+        sink(", PROVIDER ");
+        sink(provider);
+        for (name, value) in &parts {
+            sink(", ");
+            sink(name);
+            sink(" '");
+            let mut pieces = value.expose().split('\''); // The statement is for whoever activates.
+            pieces.next().into_iter().for_each(&mut *sink);
+            for piece in pieces {
+                sink("''");
+                sink(piece);
+            }
+            sink("'");
+        }
+        sink(");\n");
+    }))
+}
+
+/// The type of the secret, its provider, and what it says.
+fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
+    if let Some(view) = S3View::of(vended) {
+        return Ok(("s3", "config", s3(&view)));
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(("azure", "config", azure_short(data))),
+        // Its secrets for Google take the keys of the interoperable interface, and for web servers no query of an address.
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+fn s3(view: &S3View<'_>) -> Vec<Setting> {
+    let endpoint = view.endpoint.map(|endpoint| endpoint.split_once("://").unwrap_or(("https", endpoint)));
+    let host = endpoint.map(|(_, host)| host.trim_end_matches('/'));
+    let use_ssl = endpoint.map(|(scheme, _)| if scheme.eq_ignore_ascii_case("http") { "false" } else { "true" });
+    let style = view.path_style_access.map(|path_style| if path_style { "path" } else { "vhost" });
+    settings([
+        ("KEY_ID", copied(view.access_key_id)),
+        ("SECRET", copied(view.secret_access_key)),
+        ("SESSION_TOKEN", view.session_token.and_then(copied)),
+        ("REGION", view.region.and_then(copied)),
+        ("ENDPOINT", host.and_then(copied)),
+        ("USE_SSL", use_ssl.and_then(copied)),
+        ("URL_STYLE", style.and_then(copied)),
+        ("KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
+        ("SCOPE", copied(&format!("s3://{}/{}", view.bucket, view.key_prefix.unwrap_or_default()))),
+    ])
+}
+
+fn azure_raw(data: &AzureIdentity) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
+    let connection = &data.connection_string;
+    // Whether it opens the account by itself; where it goes, the credential goes.
+    if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
+        return Ok(("azure", "config", settings([("CONNECTION_STRING", copied(connection.expose()))])));
+    }
+    let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
+    let identity = settings([
+        ("ACCOUNT_NAME", copied(account)),
+        ("TENANT_ID", copied(&data.tenant_id)),
+        ("CLIENT_ID", copied(data.client_id.expose())),
+        ("CLIENT_SECRET", copied(data.client_secret.expose())),
+    ]);
+    Ok(("azure", "service_principal", identity))
+}
+
+fn azure_short(data: &AzureShort) -> Vec<Setting> {
+    let connection = gather(|sink| {
+        sink("BlobEndpoint=");
+        sink(&data.endpoint);
+        sink(";SharedAccessSignature=");
+        sink(data.sas_token.expose()); // Goes where the credential goes.
+    });
+    settings([("CONNECTION_STRING", Some(connection))])
+}

@@ -1,0 +1,111 @@
+//! URL and `storage_options` for fsspec (s3fs, adlfs, gcsfs), as JSON: what pandas, Dask and PyArrow take.
+
+use super::{Form, FormError, FormSubject, S3View, gather};
+use crate::activation::{AzureShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use crate::json::{ObjectWriter, write_text};
+use url::Url;
+
+const FORM: Form = Form::Fsspec;
+
+type Sink<'a> = &'a mut dyn FnMut(&str);
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let url = url(subject.vended)?;
+    Ok(gather(|sink| {
+        let mut object = ObjectWriter::new(sink);
+        write_text(&url, object.member("url"));
+        options(subject.vended, object.member("storage_options"));
+        object.end();
+        sink("\n");
+    }))
+}
+
+/// Where the credential's objects are.
+fn url(vended: &Vended) -> Result<String, FormError> {
+    let at = |scheme: &str, bucket: &str, prefix: Option<&str>| {
+        format!("{scheme}://{bucket}/{}", prefix.unwrap_or_default())
+    };
+    if let Some(view) = S3View::of(vended) {
+        return Ok(at("s3", view.bucket, view.key_prefix));
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => {
+            let container = data.container.as_deref().ok_or(FORM.missing("container"))?;
+            data.connection_string.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
+            Ok(at("abfs", container, data.key_prefix.as_deref()))
+        }
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
+            Ok(at("abfs", &data.container, data.key_prefix.as_deref()))
+        }
+        Vended::Raw(CredentialData::Gcs(data)) => Ok(at("gs", &data.bucket, data.key_prefix.as_deref())),
+        Vended::Short { data: ShortData::Gcs(data), .. } => Ok(at("gs", &data.bucket, data.key_prefix.as_deref())),
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+/// The options are for whoever activates.
+fn options(vended: &Vended, sink: Sink<'_>) {
+    let mut object = ObjectWriter::new(sink);
+    if let Some(view) = S3View::of(vended) {
+        s3(&view, &mut object);
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data, &mut object),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data, &mut object),
+        Vended::Raw(CredentialData::Gcs(data)) => {
+            let key = data.service_account_key.to_json();
+            object.member("token")(std::str::from_utf8(key.expose()).unwrap_or("null")); // JSON is UTF-8.
+        }
+        Vended::Short { data: ShortData::Gcs(data), .. } => {
+            write_text(data.access_token.expose(), object.member("token"))
+        }
+        _ => {}
+    }
+    object.end();
+}
+
+fn s3(view: &S3View<'_>, object: &mut ObjectWriter<'_>) {
+    write_text(view.access_key_id, object.member("key"));
+    write_text(view.secret_access_key, object.member("secret"));
+    if let Some(token) = view.session_token {
+        write_text(token, object.member("token"));
+    }
+    let client = [("region_name", view.region), ("endpoint_url", view.endpoint)];
+    if client.iter().any(|(_, value)| value.is_some()) {
+        let mut inner = ObjectWriter::new(object.member("client_kwargs"));
+        for (name, value) in client.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            write_text(value, inner.member(name));
+        }
+        inner.end();
+    }
+    if view.path_style_access == Some(true) {
+        object.member("config_kwargs")(r#"{"s3":{"addressing_style":"path"}}"#);
+    }
+    if let Some(key) = view.sse_kms_key_id {
+        let mut inner = ObjectWriter::new(object.member("s3_additional_kwargs"));
+        write_text("aws:kms", inner.member("ServerSideEncryption"));
+        write_text(key, inner.member("SSEKMSKeyId"));
+        inner.end();
+    }
+}
+
+fn azure_raw(data: &AzureIdentity, object: &mut ObjectWriter<'_>) {
+    let connection = &data.connection_string;
+    write_text(connection.account_name().unwrap_or_default(), object.member("account_name"));
+    // Whether it opens the account by itself; where it goes, the credential goes.
+    if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
+        return write_text(connection.expose(), object.member("connection_string"));
+    }
+    write_text(&data.tenant_id, object.member("tenant_id"));
+    write_text(data.client_id.expose(), object.member("client_id"));
+    write_text(data.client_secret.expose(), object.member("client_secret"));
+}
+
+fn azure_short(data: &AzureShort, object: &mut ObjectWriter<'_>) {
+    write_text(&data.account_name, object.member("account_name"));
+    if let Some(host) = Url::parse(&data.endpoint).ok().and_then(|url| url.host_str().map(str::to_owned)) {
+        write_text(&host, object.member("account_host"));
+    }
+    write_text(data.sas_token.expose(), object.member("sas_token"));
+}

@@ -1,0 +1,125 @@
+//! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit --properties-file`
+//! reads them. Those of S3 are for the credential's bucket alone.
+
+use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use crate::activation::{AzureShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use url::Url;
+
+const FORM: Form = Form::Hadoop;
+const PROVIDERS: &str = "org.apache.hadoop.fs.s3a.";
+
+/// The name of a property and its value.
+type Property = (String, SecretText);
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let properties = properties(subject.vended)?;
+    // Spark cuts off what surrounds a value.
+    let is_cut = |value: &str| value.starts_with(|c| c <= ' ') || value.ends_with(|c| c <= ' ');
+    if properties.iter().any(|(_, value)| is_cut(value.expose())) {
+        return Err(FORM.unrepresentable("value", "it begins or ends with a space"));
+    }
+    Ok(gather(|sink| {
+        for (name, value) in &properties {
+            sink("spark.hadoop.");
+            escape(name, ":= #!", sink);
+            sink("=");
+            escape(value.expose(), "", sink); // The properties are for whoever activates.
+            sink("\n");
+        }
+    }))
+}
+
+/// As `java.util.Properties` reads it: `meant` are the characters that mean something here.
+fn escape(text: &str, meant: &str, sink: &mut dyn FnMut(&str)) {
+    for c in text.chars() {
+        match c {
+            '\\' => sink("\\\\"),
+            c if meant.contains(c) => {
+                sink("\\");
+                sink(c.encode_utf8(&mut [0; 4]));
+            }
+            ' '..='~' => sink(c.encode_utf8(&mut [0; 4])),
+            c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| sink(&format!("\\u{unit:04x}"))),
+        }
+    }
+}
+
+fn properties(vended: &Vended) -> Result<Vec<Property>, FormError> {
+    if let Some(view) = S3View::of(vended) {
+        return Ok(s3(&view));
+    }
+    match vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
+        // Google's connector takes a key in a file (`gcp-key-file`), and no access token.
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+/// Those with a value, after `prefix`.
+fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<SecretText>)>) -> Vec<Property> {
+    all.into_iter().filter_map(|(name, value)| Some((format!("{prefix}{name}"), value?))).collect()
+}
+
+fn s3(view: &S3View<'_>) -> Vec<Property> {
+    let provider = if view.session_token.is_some() { "Temporary" } else { "Simple" };
+    let is_plain = view.endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
+    named(
+        &format!("fs.s3a.bucket.{}.", view.bucket),
+        [
+            ("aws.credentials.provider", copied(&format!("{PROVIDERS}{provider}AWSCredentialsProvider"))),
+            ("access.key", copied(view.access_key_id)),
+            ("secret.key", copied(view.secret_access_key)),
+            ("session.token", view.session_token.and_then(copied)),
+            ("endpoint.region", view.region.and_then(copied)),
+            ("endpoint", view.endpoint.and_then(copied)),
+            ("connection.ssl.enabled", if is_plain { copied("false") } else { None }),
+            ("path.style.access", path_style.and_then(copied)),
+            ("encryption.algorithm", view.sse_kms_key_id.and_then(|_| copied("SSE-KMS"))),
+            ("encryption.key", view.sse_kms_key_id.and_then(copied)),
+        ],
+    )
+}
+
+/// The host of an account's files, from the address of its blobs.
+fn files_host(endpoint: &str) -> Result<String, FormError> {
+    let host = Url::parse(endpoint).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let of_azure = host.and_then(|host| host.split_once(".blob.").map(|(name, domain)| format!("{name}.dfs.{domain}")));
+    of_azure.ok_or(
+        FORM.unrepresentable("connection_string", "ABFS needs an account at a host such as NAME.blob.core.windows.net"),
+    )
+}
+
+fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
+    let connection = &data.connection_string;
+    let endpoint = connection.blob_endpoint().ok_or(FORM.missing("an account name in the connection string"))?;
+    let host = files_host(&endpoint)?;
+    // It opens the account by itself, and goes where the connection string goes.
+    if let Some(key) = connection.account_key() {
+        return Ok(vec![(format!("fs.azure.account.key.{host}"), SecretText::from(key))]);
+    }
+    if let Some(signature) = connection.shared_access_signature() {
+        return Ok(signed(&host, signature));
+    }
+    let own = |name: &str, value: &str| (format!("fs.azure.account.{name}.{host}"), SecretText::from(value));
+    Ok(vec![
+        own("auth.type", "OAuth"),
+        own("oauth.provider.type", "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"),
+        own("oauth2.client.id", data.client_id.expose()),
+        own("oauth2.client.secret", data.client_secret.expose()),
+        own("oauth2.client.endpoint", &format!("https://login.microsoftonline.com/{}/oauth2/token", data.tenant_id)),
+    ])
+}
+
+fn azure_short(data: &AzureShort) -> Result<Vec<Property>, FormError> {
+    Ok(signed(&files_host(&data.endpoint)?, data.sas_token.expose())) // Goes where the credential goes.
+}
+
+fn signed(host: &str, signature: &str) -> Vec<Property> {
+    vec![
+        (format!("fs.azure.account.auth.type.{host}"), SecretText::from("SAS")),
+        (format!("fs.azure.sas.fixed.token.{host}"), SecretText::from(signature)),
+    ]
+}

@@ -1,0 +1,91 @@
+//! Properties by which an Iceberg catalog reaches its files (iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org:
+//! "Configuration"), as JSON. Where Java and Python name a property differently, both are there.
+
+use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use crate::activation::{AzureShort, ShortData, Vended};
+use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use crate::json::{ObjectWriter, write_text};
+
+const FORM: Form = Form::Iceberg;
+
+type Property = (String, SecretText);
+
+pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
+    let properties = properties(subject)?;
+    Ok(gather(|sink| {
+        let mut object = ObjectWriter::new(sink);
+        for (name, value) in &properties {
+            write_text(value.expose(), object.member(name)); // The properties are for whoever activates.
+        }
+        object.end();
+        sink("\n");
+    }))
+}
+
+fn properties(subject: &FormSubject<'_>) -> Result<Vec<Property>, FormError> {
+    if let Some(view) = S3View::of(subject.vended) {
+        return Ok(s3(&view));
+    }
+    match subject.vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(azure_short(data)),
+        Vended::Raw(CredentialData::Gcs(_)) => {
+            let reason = "Iceberg takes an access token: activate with --vend short";
+            Err(FORM.unrepresentable("service_account_key", reason))
+        }
+        Vended::Short { data: ShortData::Gcs(data), .. } => Ok(named([
+            ("gcs.oauth2.token", copied(data.access_token.expose())),
+            ("gcs.oauth2.token-expires-at", copied(&subject.ends_at().as_millis().to_string())),
+        ])),
+        other => Err(FORM.not_for_type(other.kind())),
+    }
+}
+
+fn named<'a>(all: impl IntoIterator<Item = (&'a str, Option<SecretText>)>) -> Vec<Property> {
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn s3(view: &S3View<'_>) -> Vec<Property> {
+    let path_style = view.path_style_access.filter(|path_style| *path_style);
+    named([
+        ("s3.access-key-id", copied(view.access_key_id)),
+        ("s3.secret-access-key", copied(view.secret_access_key)),
+        ("s3.session-token", view.session_token.and_then(copied)),
+        ("s3.region", view.region.and_then(copied)),
+        ("client.region", view.region.and_then(copied)),
+        ("s3.endpoint", view.endpoint.and_then(copied)),
+        ("s3.path-style-access", path_style.and_then(|_| copied("true"))),
+        ("s3.force-virtual-addressing", path_style.and_then(|_| copied("false"))),
+        ("s3.sse.type", view.sse_kms_key_id.and_then(|_| copied("kms"))),
+        ("s3.sse.key", view.sse_kms_key_id.and_then(copied)),
+    ])
+}
+
+fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
+    let connection = &data.connection_string;
+    let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
+    // Goes where the connection string goes.
+    let key = connection.account_key();
+    if key.is_some() || connection.shared_access_signature().is_some() {
+        return Ok(named([
+            ("adls.account-name", copied(account)),
+            ("adls.connection-string", copied(connection.expose())),
+            ("adls.auth.shared-key.account.name", key.and_then(|_| copied(account))),
+            ("adls.auth.shared-key.account.key", key.and_then(copied)),
+        ]));
+    }
+    Ok(named([
+        ("adls.account-name", copied(account)),
+        ("adls.tenant-id", copied(&data.tenant_id)),
+        ("adls.client-id", copied(data.client_id.expose())),
+        ("adls.client-secret", copied(data.client_secret.expose())),
+    ]))
+}
+
+fn azure_short(data: &AzureShort) -> Vec<Property> {
+    let token = || copied(data.sas_token.expose()); // Goes where the credential goes.
+    let mut properties = named([("adls.account-name", copied(&data.account_name)), ("adls.sas-token", token())]);
+    let of_java = format!("adls.sas-token.{}.dfs.core.windows.net", data.account_name);
+    properties.extend(token().map(|token| (of_java, token)));
+    properties
+}
