@@ -103,7 +103,7 @@ pub struct Workload {
 impl Workload {
     /// The workload of verified claims.
     pub fn new(issuer: IssuerName, claims: Value) -> Self {
-        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(|text| told(text));
+        let text = |name: &str| claims.get(name).and_then(Value::as_str).map(told);
         let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
         Self { issuer, subject, token_id, claims }
     }
