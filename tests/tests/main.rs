@@ -40,6 +40,7 @@ mod doctor;
 mod dry_run;
 mod faults;
 mod first_run;
+mod import;
 mod inspection;
 mod inspection_columns;
 mod instance_rotation;

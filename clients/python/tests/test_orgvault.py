@@ -1,103 +1,13 @@
-"""With the real server, and S3 as moto serves it. ORGVAULT_PROGRAM is the program `orgvault`."""
+"""The package with the real server, and S3 as moto serves it."""
 
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 import threading
 import time
-import urllib.request
 
 import pytest
 
 import orgvault
-
-PROGRAM = os.environ["ORGVAULT_PROGRAM"]
-SECRET = "Vx9mQ2rT7kLw4pZs"
-
-
-def run(*arguments, vault):
-    environment = {**os.environ, "ORGVAULT_DATA_DIR": str(vault / "data")}
-    return subprocess.run([PROGRAM, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(ready, process):
-    for _ in range(600):
-        assert process.poll() is None, "the server ended"
-        if ready():
-            return
-        time.sleep(0.1)
-    raise AssertionError("the server does not answer")
-
-
-def answers(port):
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-@pytest.fixture(scope="session")
-def moto():
-    port = free_port()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    wait_for(lambda: answers(port), process)
-    yield f"http://127.0.0.1:{port}"
-    process.kill()
-    process.wait()
-
-
-@pytest.fixture(scope="session")
-def vault(tmp_path_factory, moto):
-    """A server with one s3 credential in imports/nightly, and the variables that jobs have."""
-    directory = tmp_path_factory.mktemp("v")
-    port, listener = free_port(), directory / "a.sock"
-    with open(directory / "out", "w") as out, open(directory / "err", "w") as err:
-        process = subprocess.Popen(
-            [PROGRAM, "quickstart", "--json", "--listen", f"127.0.0.1:{port}", "--activation-listen", f"unix:{listener}"],
-            env={**os.environ, "ORGVAULT_DATA_DIR": str(directory / "data")},
-            stdout=out,
-            stderr=err,
-        )
-    try:
-        wait_for(lambda: answers(port) and listener.exists(), process)
-        first = json.loads((directory / "out").read_text())
-        email = "admin@example.com"
-        passcode = run("account", "passcode", "--email", email, vault=directory).strip()
-
-        def call(method, path, body, token=None):
-            request = urllib.request.Request(f"http://127.0.0.1:{port}/v1{path}", json.dumps(body).encode(), method=method)
-            request.add_header("Content-Type", "application/json")
-            if token:
-                request.add_header("Authorization", f"Bearer {token}")
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return json.load(answer)
-
-        login = call("POST", "/login", {"email": email, "password": first["account"]["password"], "passcode": passcode, "ttl": 3600})
-        data = {"access_key_id": "AKIAQ7RM3XW2", "secret_access_key": SECRET, "bucket": "nightly", "region": "us-east-1", "endpoint": moto}
-        call("PATCH", "/organization-vault", {"type": "s3", "namespace": "imports/nightly", "data": data}, login["access_token"])
-        created = run("integration", "create", "--org", "Example", "--name", "job", "--namespace", "imports/*", "--json", vault=directory)
-        token_file = directory / "token"
-        token_file.touch(0o600)
-        token_file.write_text(json.loads(created)["token"] + "\n")
-        yield {"ORGVAULT_ACTIVATION_URL": f"unix:{listener}", "ORGVAULT_INTEGRATION_TOKEN_FILE": str(token_file)}
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-
-
-@pytest.fixture
-def job(vault, monkeypatch):
-    for name, value in vault.items():
-        monkeypatch.setenv(name, value)
+from conftest import SECRET
 
 
 def live():
@@ -167,8 +77,8 @@ def test_options_and_statements_of_other_tools_have_the_credential(job, moto):
         options = orgvault.storage_options(activation)
         assert options["secret"] == SECRET and options["client_kwargs"] == {"region_name": "us-east-1", "endpoint_url": moto}
         statement = orgvault.duckdb_secret(activation, name="nightly")
-        assert statement.startswith("CREATE OR REPLACE SECRET nightly (TYPE s3, PROVIDER config, KEY_ID 'AKIAQ7RM3XW2'")
-        assert "SCOPE 's3://nightly'" in statement and "USE_SSL 'false'" in statement and "URL_STYLE 'path'" in statement
+        assert statement.startswith("CREATE OR REPLACE SECRET \"nightly\" (TYPE s3, PROVIDER config, KEY_ID 'AKIAQ7RM3XW2'")
+        assert "SCOPE 's3://nightly/'" in statement and "USE_SSL 'false'" in statement and "URL_STYLE 'path'" in statement
         with pytest.raises(orgvault.OrgVaultError, match="identifier"):
             orgvault.duckdb_secret(activation, name="a; DROP")
 

@@ -2,6 +2,7 @@
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialArgs, LoginArgs, ProfileArg};
+use crate::command::import::ImportArgs;
 use crate::command::trust;
 use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
@@ -77,11 +78,12 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    const WITHOUT_VAULT: [&str; 10] = [
+    const WITHOUT_VAULT: [&str; 11] = [
         "login",
         "logout",
         "profiles",
         "credential",
+        "import",
         "activate",
         "exec",
         "identity",
@@ -201,6 +203,11 @@ pub(crate) enum Command {
     Profiles,
     /// Save, list, replace and delete credentials, as an account that is logged in
     Credential(CredentialArgs),
+    /// Save the storage credentials that a file of rclone, the AWS tools, Airflow, OpenBao or Vault holds
+    ///
+    /// Shows what it would save and what not, with line, field and reason, and asks first. Each credential gets the label
+    /// name, by which a second run finds what is there already. Exit status 1 if an entry was not saved.
+    Import(ImportArgs),
     /// Print a namespace's credentials in a tool's format, as an integration
     ///
     /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
@@ -281,6 +288,7 @@ impl Command {
                 | Self::Logout(_)
                 | Self::Profiles
                 | Self::Credential(_)
+                | Self::Import(_)
                 | Self::Activate(_)
                 | Self::Exec(_)
                 | Self::Identity(_)

@@ -19,6 +19,7 @@ mod events;
 mod failure;
 mod figures;
 mod hardening;
+mod import;
 mod inspections;
 mod listeners;
 mod logging;
@@ -90,6 +91,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
         Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
         Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),
+        Command::Import(args) => return command::import::run(args, output),
         Command::Identity(command) => return command::identity::run(&command, output).map(|()| ExitCode::SUCCESS),
         Command::Credential(args) => {
             return command::credential::run(args, output);

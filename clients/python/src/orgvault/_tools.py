@@ -2,56 +2,73 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from ._activation import Activation, Credential
 from ._error import OrgVaultError
 
 
-def _endpoint(data: dict[str, Any]) -> str | None:
-    return data.get("endpoint")
+def _chosen(activation: Activation, type: str | None, id: str | None, types: dict[str, Any], what: str) -> Credential:
+    credential = activation.credential(type, id)
+    if credential.type not in types:
+        raise OrgVaultError(f"there is no {what} for {credential.type}, only for {', '.join(types)}")
+    return credential
 
 
-def _s3(credential: Credential) -> dict[str, Any]:
-    data = credential.data
-    client: dict[str, Any] = {}
-    if region := data.get("region"):
-        client["region_name"] = region
-    if endpoint := _endpoint(data):
-        client["endpoint_url"] = endpoint
-    options: dict[str, Any] = {"key": data["access_key_id"], "secret": data["secret_access_key"], "client_kwargs": client}
-    if session := data.get("session_token"):
-        options["token"] = session
-    if data.get("path_style"):
-        options["config_kwargs"] = {"s3": {"addressing_style": "path"}}
-    return options
+def _set(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value}
 
 
-def _azure(credential: Credential) -> dict[str, Any]:
-    data = credential.data
-    options = {}
-    for ours, theirs in (
-        ("account_name", "account_name"),
-        ("connection_string", "connection_string"),
-        ("account_key", "account_key"),
-        ("sas_token", "sas_token"),
-        ("tenant_id", "tenant_id"),
-        ("client_id", "client_id"),
-        ("client_secret", "client_secret"),
-    ):
-        if value := data.get(ours):
-            options[theirs] = value
-    return options
+def _connection(data: dict[str, Any]) -> dict[str, str]:
+    """The parts of a connection string of Azure."""
+    pairs = (part.partition("=") for part in (data.get("connection_string") or "").split(";"))
+    return {name.strip().lower(): value for name, _, value in pairs if value}
 
 
-def _gcs(credential: Credential) -> dict[str, Any]:
-    data = credential.data
-    if token := data.get("access_token"):
-        return {"token": token}
-    return {"token": data["service_account_key"]}
+def _opens_by_itself(data: dict[str, Any]) -> bool:
+    return any(name in _connection(data) for name in ("accountkey", "sharedaccesssignature"))
 
 
-_OPTIONS = {"s3": _s3, "azure_identity": _azure, "gcs": _gcs}
+def _account(data: dict[str, Any]) -> str | None:
+    parts = _connection(data)
+    endpoint = parts.get("blobendpoint", "")
+    return data.get("account_name") or parts.get("accountname") or endpoint.partition("://")[2].partition(".")[0] or None
+
+
+def _identity(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in ("tenant_id", "client_id", "client_secret")}
+
+
+def _s3(data: dict[str, Any]) -> dict[str, Any]:
+    key = data.get("sse_kms_key_id")
+    return _set(
+        key=data["access_key_id"],
+        secret=data["secret_access_key"],
+        token=data.get("session_token"),
+        client_kwargs=_set(region_name=data.get("region"), endpoint_url=data.get("endpoint")),
+        config_kwargs={"s3": {"addressing_style": "path"}} if data.get("path_style_access") else None,
+        s3_additional_kwargs={"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key} if key else None,
+    )
+
+
+def _azure(data: dict[str, Any]) -> dict[str, Any]:
+    options = _set(account_name=_account(data))
+    if data.get("sas_token"):
+        host = data["endpoint"].partition("://")[2].partition("/")[0]
+        return {**options, "account_host": host, "sas_token": data["sas_token"]}
+    if _opens_by_itself(data):
+        return {**options, "connection_string": data["connection_string"]}
+    return {**options, **_identity(data)}
+
+
+def _gcs(data: dict[str, Any]) -> dict[str, Any]:
+    return {"token": data.get("access_token") or data["service_account_key"]}
+
+
+_OPTIONS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"s3": _s3, "azure_identity": _azure, "gcs": _gcs}
 
 
 def storage_options(activation: Activation, type: str | None = None, id: str | None = None) -> dict[str, Any]:
@@ -59,10 +76,8 @@ def storage_options(activation: Activation, type: str | None = None, id: str | N
 
     They are those of the credential as it is now: ask again after `activation.renew()`.
     """
-    credential = activation.credential(type, id)
-    if credential.type not in _OPTIONS:
-        raise OrgVaultError(f"{credential.type} has no file system: read its URL from credential.data")
-    return _OPTIONS[credential.type](credential)
+    credential = _chosen(activation, type, id, _OPTIONS, "file system of fsspec")
+    return _OPTIONS[credential.type](credential.data)
 
 
 def _quoted(value: Any) -> str:
@@ -70,23 +85,149 @@ def _quoted(value: Any) -> str:
 
 
 def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | None = None, id: str | None = None) -> str:
-    """The statement `CREATE OR REPLACE SECRET` that has DuckDB read and write the credential's bucket, and nothing else."""
-    credential = activation.credential(type, id)
-    data = credential.data
-    if credential.type != "s3":
-        raise OrgVaultError(f"DuckDB has no secret for {credential.type} here: only for s3")
-    parts = {"KEY_ID": data["access_key_id"], "SECRET": data["secret_access_key"], "SCOPE": f"s3://{data['bucket']}"}
-    if session := data.get("session_token"):
-        parts["SESSION_TOKEN"] = session
-    if region := data.get("region"):
-        parts["REGION"] = region
-    if endpoint := _endpoint(data):
-        scheme, _, host = endpoint.partition("://")
-        parts["ENDPOINT"] = host.rstrip("/")
-        parts["USE_SSL"] = "false" if scheme == "http" else "true"
-    if data.get("path_style") or _endpoint(data):
-        parts["URL_STYLE"] = "path"
-    columns = ", ".join(f"{key} {_quoted(value)}" for key, value in parts.items())
+    """The statement `CREATE OR REPLACE SECRET` that has DuckDB read and write what the credential is for, and nothing else."""
+    credential = _chosen(activation, type, id, {"s3": None, "azure_identity": None}, "secret of DuckDB")
+    data, kind, provider = credential.data, "s3", "config"
     if not name.isidentifier():
         raise OrgVaultError("the name of a DuckDB secret must be an identifier")
-    return f"CREATE OR REPLACE SECRET {name} (TYPE s3, PROVIDER config, {columns});"
+    if credential.type == "s3":
+        endpoint = data.get("endpoint") or ""
+        scheme, _, host = endpoint.partition("://")
+        path_style = data.get("path_style_access")
+        parts = _set(
+            KEY_ID=data["access_key_id"],
+            SECRET=data["secret_access_key"],
+            SESSION_TOKEN=data.get("session_token"),
+            REGION=data.get("region"),
+            ENDPOINT=host.rstrip("/"),
+            USE_SSL=endpoint and ("false" if scheme == "http" else "true"),
+            URL_STYLE=None if path_style is None else "path" if path_style else "vhost",
+            KMS_KEY_ID=data.get("sse_kms_key_id"),
+            SCOPE=f"s3://{data['bucket']}/{data.get('key_prefix') or ''}",
+        )
+    elif data.get("sas_token"):
+        kind = "azure"
+        parts = {"CONNECTION_STRING": f"BlobEndpoint={data['endpoint']};SharedAccessSignature={data['sas_token']}"}
+    elif _opens_by_itself(data):
+        kind, parts = "azure", {"CONNECTION_STRING": data["connection_string"]}
+    else:
+        kind, provider = "azure", "service_principal"
+        identity = {key.upper(): value for key, value in _identity(data).items()}
+        parts = {"ACCOUNT_NAME": _account(data), **identity}
+    columns = ", ".join(f"{key} {_quoted(value)}" for key, value in parts.items())
+    return f'CREATE OR REPLACE SECRET "{name}" (TYPE {kind}, PROVIDER {provider}, {columns});'
+
+
+def _ends(activation: Activation, credential: Credential) -> datetime:
+    return min(activation.expires_at, credential.expires_at or activation.expires_at)
+
+
+def _obstore_secret(credential: Credential) -> dict[str, Any]:
+    """What a credential provider of obstore gives."""
+    data = credential.data
+    if credential.type == "s3":
+        return {
+            "access_key_id": data["access_key_id"],
+            "secret_access_key": data["secret_access_key"],
+            "token": data.get("session_token"),
+        }
+    if credential.type == "azure_identity":
+        return {"sas_token": data["sas_token"]}
+    return {"token": data["access_token"]}
+
+
+def _provider(activation: Activation, id: str, secret: Callable[[Credential], dict[str, Any]]) -> Callable[[], tuple[Any, datetime]]:
+    """Gives the credential as it is and when it ends; the second call and each after it renew the activation first."""
+    asked = False
+
+    def provide() -> tuple[dict[str, Any], datetime]:
+        nonlocal asked
+        if asked:
+            activation.renew()
+        asked = True
+        credential = activation.credential(id=id)
+        return secret(credential), _ends(activation, credential)
+
+    return provide
+
+
+def _lasts(credential: Credential) -> bool:
+    """Whether a provider cannot give it: a saved key of Azure or Google, which obstore takes as configuration."""
+    return credential.type != "s3" and credential.form == "raw"
+
+
+def _obstore_azure(data: dict[str, Any]) -> dict[str, Any]:
+    parts = _connection(data)
+    signature = parts.get("sharedaccesssignature")
+    options = _set(account_name=_account(data), endpoint=parts.get("blobendpoint"))
+    if key := parts.get("accountkey"):
+        return {**options, "account_key": key}
+    return {**options, "sas_key": signature} if signature else {**options, **_identity(data)}
+
+
+def obstore_store(activation: Activation, type: str | None = None, id: str | None = None) -> Any:
+    """A store of `obstore` at the credential's bucket or container.
+
+    It asks for another credential when its own is about to end: the activation is renewed then, in the thread that uses the store.
+    """
+    from obstore.store import AzureStore, GCSStore, S3Store
+
+    credential = _chosen(activation, type, id, _OPTIONS, "store of obstore")
+    data = credential.data
+    provide = _provider(activation, credential.id, _obstore_secret)
+
+    def provider() -> dict[str, Any]:
+        secret, ends = provide()
+        return {**secret, "expires_at": ends}
+
+    own = {} if _lasts(credential) else {"credential_provider": provider}
+    prefix = data.get("key_prefix")
+    allows_http = {"allow_http": True}
+    if credential.type == "s3":
+        endpoint = data.get("endpoint")
+        options = _set(region=data.get("region"), endpoint=endpoint, sse_kms_key_id=data.get("sse_kms_key_id"))
+        if data.get("path_style_access") is not None:
+            options["virtual_hosted_style_request"] = not data["path_style_access"]
+        return S3Store(data["bucket"], prefix=prefix, client_options=allows_http if _is_http(endpoint) else None, **own, **options)
+    if credential.type == "azure_identity":
+        options = _obstore_azure(data) if _lasts(credential) else _set(account_name=data["account_name"], endpoint=data["endpoint"])
+        client = allows_http if _is_http(options.get("endpoint")) else None
+        return AzureStore(data["container"], prefix=prefix, client_options=client, **own, **options)
+    options = {"service_account_key": json.dumps(data["service_account_key"])} if _lasts(credential) else {}
+    return GCSStore(data["bucket"], prefix=prefix, **own, **options)
+
+
+def _is_http(address: str | None) -> bool:
+    return bool(address) and str(address).lower().startswith("http://")
+
+
+def polars_options(activation: Activation, id: str | None = None) -> dict[str, Any]:
+    """What `polars.scan_csv` and its kind take for an `s3` credential: `pl.scan_csv(url, **polars_options(activation))`.
+
+    Polars asks for another key when its own is about to end: the activation is renewed then.
+    """
+    credential = activation.credential("s3", id)
+    data = credential.data
+    path_style = data.get("path_style_access")
+    options = _set(
+        aws_region=data.get("region"),
+        aws_endpoint_url=data.get("endpoint"),
+        aws_virtual_hosted_style_request=None if path_style is None else "false" if path_style else "true",
+        aws_allow_http="true" if _is_http(data.get("endpoint")) else None,
+    )
+
+    def secret(credential: Credential) -> dict[str, Any]:
+        data = credential.data
+        return _set(
+            aws_access_key_id=data["access_key_id"],
+            aws_secret_access_key=data["secret_access_key"],
+            aws_session_token=data.get("session_token"),
+        )
+
+    provide = _provider(activation, credential.id, secret)
+
+    def provider() -> tuple[dict[str, Any], int]:
+        keys, ends = provide()
+        return keys, int(ends.timestamp())
+
+    return {"storage_options": options, "credential_provider": provider}

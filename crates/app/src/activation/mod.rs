@@ -7,7 +7,7 @@ pub(crate) mod endpoint;
 pub(crate) mod identity;
 pub(crate) mod life;
 pub(crate) mod listener;
-mod names;
+pub(crate) mod names;
 pub(crate) mod opened;
 pub(crate) mod private_files;
 pub(crate) mod renewal;

@@ -1,0 +1,189 @@
+"""The libraries that jobs are written with, filled by the package and by `orgvault activate --format`, at emulated stores."""
+
+import json
+import subprocess
+import time
+import urllib.request
+
+import pytest
+
+import orgvault
+from conftest import PROGRAM, SECRET, TOOLS, answers, free_port, wait_for
+
+CONTENT = b"id,amount\n1,42\n"
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@pytest.fixture(scope="session")
+def bucket(moto):
+    """Reads an object of the bucket, without any of the libraries. moto looks at no signature."""
+
+    def ask(method, path, content=None):
+        signed = "AWS4-HMAC-SHA256 Credential=any/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0"
+        fields = {"Content-Type": "text/csv", "Authorization": signed}
+        request = urllib.request.Request(f"{moto}/{path}", content, fields, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.read()
+
+    ask("PUT", "nightly")
+    ask("PUT", "nightly/in/a.csv", CONTENT)
+    return lambda name: ask("GET", f"nightly/{name}")
+
+
+@pytest.fixture(scope="session")
+def azurite(vault, tmp_path_factory):
+    port = free_port()
+    command = [TOOLS / "node_modules/.bin/azurite-blob", "--blobPort", str(port), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    process = subprocess.Popen([*command, "--location", str(tmp_path_factory.mktemp("azurite"))])
+    wait_for(lambda: answers(port), process)
+    endpoint = f"http://127.0.0.1:{port}/devstoreaccount1"
+    connection = f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={endpoint}"
+    identity = {"tenant_id": "72f988bf-86f1-41af-91ab-2d7cd011db47", "client_id": "8d6b8c1e-33a5-4a7e-9a0b-5d2b1c0f4f2a"}
+    data = {**identity, "client_secret": "Qx~8Q~vN3w.Yk2", "connection_string": connection, "container": "nightly"}
+    vault.save("imports/azure", "azure_identity", data)
+    yield connection
+    process.kill()
+    process.wait()
+
+
+def printed(format, namespace="imports/nightly"):
+    command = [PROGRAM, "activate", "--namespace", namespace, "--format", format]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def test_s3fs_reads_and_writes(job, bucket):
+    import fsspec
+
+    with orgvault.activate("imports/nightly") as activation:
+        files = fsspec.filesystem("s3", **orgvault.storage_options(activation))
+        assert files.cat_file("nightly/in/a.csv") == CONTENT
+        files.pipe_file("nightly/out/s3fs.csv", CONTENT)
+    assert bucket("out/s3fs.csv") == CONTENT
+
+
+def test_pandas_reads_by_what_activate_prints_for_fsspec(job, bucket):
+    import pandas
+
+    answer = json.loads(printed("fsspec"))
+    assert answer["url"] == "s3://nightly/"
+    table = pandas.read_csv(answer["url"] + "in/a.csv", storage_options=answer["storage_options"])
+    assert table.amount.tolist() == [42]
+    with orgvault.activate("imports/nightly") as activation:
+        assert answer["storage_options"] == orgvault.storage_options(activation), "one way for both"
+
+
+def test_adlfs_reads_and_writes(job, azurite):
+    import fsspec
+
+    with orgvault.activate("imports/azure") as activation:
+        options = orgvault.storage_options(activation)
+    assert options == json.loads(printed("fsspec", "imports/azure"))["storage_options"]
+    files = fsspec.filesystem("abfs", **options)
+    files.mkdir("nightly")
+    files.pipe_file("nightly/a.csv", CONTENT)
+    assert files.cat_file("nightly/a.csv") == CONTENT
+
+
+def test_obstore_reads_azure_by_a_saved_key(job, azurite):
+    import obstore
+
+    with orgvault.activate("imports/azure") as activation:
+        store = orgvault.obstore_store(activation)
+        obstore.put(store, "obstore.csv", CONTENT)
+        assert bytes(obstore.get(store, "obstore.csv").bytes()) == CONTENT
+
+
+def test_gcsfs_and_obstore_take_a_key_of_google(job, vault, moto):
+    import gcsfs
+
+    pem = (TOOLS.parents[1] / "crates/vault-testkit/src/stores/service-account.pem").read_text()
+    key = {"type": "service_account", "project_id": "acme", "private_key_id": "0123456789abcdef0123456789abcdef01234567"}
+    key |= {"private_key": pem, "client_email": "importer@acme.iam.gserviceaccount.com", "client_id": "1"}
+    key |= {"token_uri": f"{moto}/token"}
+    vault.save("imports/google", "gcs", {"service_account_key": key, "bucket": "nightly-exports"})
+    with orgvault.activate("imports/google") as activation:
+        options = orgvault.storage_options(activation)
+        assert options == json.loads(printed("fsspec", "imports/google"))["storage_options"]
+        files = gcsfs.GCSFileSystem(project="acme", **options, skip_instance_cache=True)
+        assert files.credentials.credentials.service_account_email == "importer@acme.iam.gserviceaccount.com"
+        store = orgvault.obstore_store(activation)
+        assert store.config["service_account_key"] and "nightly-exports" in repr(store)
+
+
+def duckdb_connection():
+    import duckdb
+    from duckdb_extensions import import_extension
+
+    connection = duckdb.connect(config={"allow_unredacted_secrets": "true"})
+    for extension in ("httpfs", "azure"):
+        import_extension(extension)
+        connection.load_extension(extension)
+    return connection
+
+
+def test_duckdb_reads_by_a_secret_of_the_package_and_of_activate(job, bucket):
+    with orgvault.activate("imports/nightly") as activation:
+        statement = orgvault.duckdb_secret(activation)
+    assert statement + "\n" == printed("duckdb"), "one way for both"
+    connection = duckdb_connection()
+    connection.execute(statement)
+    assert connection.execute("SELECT amount FROM read_csv('s3://nightly/in/a.csv')").fetchall() == [(42,)]
+    connection.execute("COPY (SELECT 7 AS amount) TO 's3://nightly/out/duckdb.csv'")
+    assert bucket("out/duckdb.csv") == b"amount\n7\n"
+
+
+def test_duckdb_takes_the_secret_of_an_azure_container(job, azurite):
+    statement = printed("duckdb", "imports/azure")
+    connection = duckdb_connection()
+    connection.execute(statement)
+    (found,) = connection.execute("SELECT secret_string FROM duckdb_secrets(redact=false)").fetchone()
+    assert f"connection_string={azurite}" in found
+
+
+@pytest.mark.parametrize("secret", ["it's; DROP", 'a"b\\c', "$HOME `x` %(y)s"])
+def test_duckdb_and_java_read_odd_values_as_they_are(job, vault, secret):
+    import javaproperties
+
+    data = {"access_key_id": "AKIAQ7RM3XW2", "secret_access_key": secret, "bucket": "odd", "region": "us-east-1"}
+    namespace = f"imports/odd-{abs(hash(secret)) % 10**9}"
+    vault.save(namespace, "s3", data)
+    connection = duckdb_connection()
+    connection.execute(printed("duckdb", namespace))
+    (found,) = connection.execute("SELECT secret_string FROM duckdb_secrets(redact=false)").fetchone()
+    assert found.endswith(f"secret={secret}")
+    properties = javaproperties.loads(printed("hadoop", namespace))
+    assert properties["spark.hadoop.fs.s3a.bucket.odd.secret.key"] == secret
+
+
+def test_iceberg_reads_files_by_the_properties(job, bucket):
+    from pyiceberg.io import load_file_io
+
+    properties = json.loads(printed("iceberg"))
+    for implementation in ("pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO"):
+        files = load_file_io({**properties, "py-io-impl": implementation}, "s3://nightly/")
+        assert files.new_input("s3://nightly/in/a.csv").open().read() == CONTENT
+
+
+def test_polars_reads_by_a_provider(job, bucket):
+    import polars
+
+    with orgvault.activate("imports/nightly") as activation:
+        table = polars.scan_csv("s3://nightly/in/a.csv", **orgvault.polars_options(activation)).collect()
+    assert table["amount"].to_list() == [42]
+
+
+def test_a_store_of_obstore_outlives_its_first_activation(job, bucket):
+    import obstore
+
+    # obstore asks again five minutes before the end: with an activation of a minute, at each request.
+    with orgvault.activate("imports/nightly", ttl=60) as activation:
+        store, ends = orgvault.obstore_store(activation), activation.expires_at
+        assert bytes(obstore.get(store, "in/a.csv").bytes()) == CONTENT
+        time.sleep(1.1)
+        assert bytes(obstore.get(store, "in/a.csv").bytes()) == CONTENT
+        assert activation.expires_at > ends, "it was renewed"
+
+
+def test_nothing_that_is_made_shows_its_secret(job, bucket):
+    with orgvault.activate("imports/nightly") as activation:
+        assert SECRET not in repr(orgvault.obstore_store(activation))

@@ -1,0 +1,182 @@
+//! `orgvault import`: files of other programs, with mistakes in them.
+
+use serde_json::{Value, json};
+use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
+use vault_tests::{Database, Door, Integration, Session, Vault};
+
+const RCLONE: &str = "\
+[nightly]
+type = s3
+provider = Minio
+access_key_id = AKIAIMPORTED00000001
+secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYSECRET0001
+endpoint = minio.internal.example:9000
+region = us-east-1
+
+[photos]
+type = drive
+token = {\"access_token\":\"ya29.SECRET0002\"}
+
+[typo]
+type = s3
+provider = AWS
+access_key_id = AKIA IMPORTED
+secret_access_key = SECRET0003
+region = eu-west-1
+";
+const AWS: &str = "\
+[default]
+aws_access_key_id = AKIAIMPORTED00000004
+aws_secret_access_key = SECRET0004
+
+[exporter]
+role_arn = arn:aws:iam::123456789012:role/exporter
+source_profile = default
+region = eu-west-1
+";
+
+/// A login whose files lie in a home of its own.
+struct Desk {
+    vault: Vault,
+    door: Door,
+    session: Session,
+}
+
+impl Desk {
+    fn open() -> Self {
+        let (vault, door) = Door::open(Database::Sqlite);
+        let admin = vault.admin();
+        let desk = Self { session: admin.log_in(&vault.client()), vault, door };
+        std::fs::create_dir(desk.vault.scratch("desk")).unwrap();
+        let (password, passcode) =
+            (desk.file("password", &admin.password), desk.file("passcode", &admin.recovery_code()));
+        let url = format!("http://{}/v1", desk.vault.address());
+        let files = ["--password-file", &password, "--passcode-file", &passcode];
+        desk.run(&[&["login", "--url", &url, "--email", &admin.email][..], &files].concat()).done();
+        desk
+    }
+
+    fn file(&self, name: &str, content: &str) -> String {
+        let path = self.vault.scratch(&format!("desk/{name}"));
+        write_private(&path, content);
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let mut command = binary::command();
+        Run::of(command.env("HOME", self.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(arguments))
+    }
+
+    /// What became of each entry, by its name.
+    fn import(&self, arguments: &[&str]) -> (Option<i32>, Value) {
+        let run = self.run(&[&["import"], arguments, &["--json"]].concat());
+        assert!(!run.stdout.contains("SECRET") && !run.stderr.contains("SECRET"), "{run:?}");
+        let entries: Vec<Value> = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run:?}"));
+        (
+            run.status,
+            entries
+                .into_iter()
+                .map(|entry| (entry["name"].as_str().unwrap().to_owned(), entry))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+        )
+    }
+}
+
+#[test]
+fn what_is_valid_is_saved_and_what_is_not_says_why() {
+    let desk = Desk::open();
+    let file = desk.file("rclone.conf", RCLONE);
+    let from = ["--from", "rclone", &file, "--namespace", "imports/{name}"];
+
+    // Nothing says which bucket: nothing is saved.
+    let (status, found) = desk.import(&[&from[..], &["--yes"]].concat());
+    assert_eq!((status, desk.session.list().len()), (Some(1), 0));
+    assert_eq!((&found["nightly"]["state"], &found["nightly"]["field"]), (&json!("refused"), &json!("bucket")));
+
+    let from = [&from[..], &["--bucket", "nightly=nightly-exports", "--bucket", "other"]].concat();
+    let (status, found) = desk.import(&[&from[..], &["--dry-run"]].concat());
+    assert_eq!((status, &found["nightly"]["state"]), (Some(1), &json!("ready")));
+    assert_eq!(desk.session.list().len(), 0, "a dry run saves nothing");
+    let unconfirmed = desk.run(&[&["import"], &from[..]].concat());
+    assert_eq!(unconfirmed.status, Some(2), "{unconfirmed:?}");
+    assert_eq!(desk.session.list().len(), 0);
+
+    let (status, found) = desk.import(&[&from[..], &["--yes"]].concat());
+    assert_eq!(status, Some(1), "one of them was not saved");
+    assert_eq!(found["nightly"]["state"], "saved");
+    assert_eq!((&found["photos"]["line"], &found["photos"]["field"]), (&json!(10), &json!("type")));
+    assert_eq!((&found["typo"]["line"], &found["typo"]["field"]), (&json!(16), &json!("access_key_id")));
+    let saved = desk.session.list();
+    assert_eq!(
+        (saved.len(), &saved[0]["namespace"], &saved[0]["labels"]["name"]),
+        (1, &json!("imports/nightly"), &json!("nightly"))
+    );
+
+    // Mended and run again, what is there stays as it is.
+    desk.file("rclone.conf", &RCLONE.replace("AKIA IMPORTED", "AKIAIMPORTED00000003"));
+    let (_, found) = desk.import(&[&from[..], &["--yes"]].concat());
+    assert_eq!((&found["nightly"]["state"], &found["typo"]["state"]), (&json!("present"), &json!("saved")));
+    assert_eq!(found["nightly"]["id"], saved[0]["id"]);
+    assert_eq!(desk.session.list().len(), 2);
+
+    // A job gets what was in the file.
+    let integration = Integration::make(&desk.vault, "nightly", &["imports/*"]);
+    let activated = integration.activate(&desk.door.client(), "imports/nightly").expect(201).json();
+    let data = &activated["credentials"][0]["data"];
+    assert_eq!(data["secret_access_key"], "wJalrXUtnFEMI/K7MDENG/bPxRfiCYSECRET0001");
+    assert_eq!(
+        (&data["endpoint"], &data["path_style_access"]),
+        (&json!("https://minio.internal.example:9000"), &json!(true))
+    );
+}
+
+#[test]
+fn one_profile_is_taken_with_its_role() {
+    let desk = Desk::open();
+    let file = desk.file("credentials", AWS);
+    let only =
+        ["--from", "aws", &file, "--only", "exporter", "--namespace", "exports/{name}", "--bucket", "b", "--yes"];
+    let (status, found) = desk.import(&only);
+    assert_eq!((status, found.as_object().unwrap().len()), (Some(0), 1));
+    let saved = desk.session.list();
+    assert_eq!(saved[0]["information"]["role_arn"], "arn:aws:iam::123456789012:role/exporter");
+    // Wrong usage is told before anything is done.
+    let run = |arguments: &[&str]| desk.run(&[&["import", "--from", "aws", &file][..], arguments].concat());
+    run(&["--namespace", "a", "--only", "gone", "--yes"]).misused();
+    run(&["--namespace", "a", "--bucket", "gone=b", "--yes"]).misused();
+    run(&["--yes"]).misused();
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    assert!(run(&["--namespace", "a", "--yes"]).refused().stderr.contains("expected 0600"));
+}
+
+/// The server goes away in the middle: what was saved is saved whole, and a second run goes on.
+#[test]
+fn an_import_that_was_interrupted_goes_on() {
+    let mut desk = Desk::open();
+    let sections: String = (0..40)
+        .map(|n| {
+            format!(
+                "[e{n}]\naws_access_key_id = AKIAIMPORTED000000{n:02}\naws_secret_access_key = SECRET{n}\nbucket = b\n"
+            )
+        })
+        .collect();
+    let file = desk.file("credentials", &sections);
+    let import = ["import", "--from", "aws", &file, "--namespace", "imports/{name}", "--yes"];
+    let mut command = binary::command();
+    command.env("HOME", desk.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(import);
+    let mut running = command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    while desk.session.list().is_empty() && running.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let before = desk.session.list().len();
+    assert!(before > 0);
+    let (status, _) = desk.import(&import[1..]);
+    assert_eq!((status, desk.session.list().len()), (Some(0), 40), "{before} before");
+    desk.vault.stop();
+    let stopped = desk.run(&import);
+    assert_eq!(stopped.status, Some(1), "{stopped:?}");
+}
