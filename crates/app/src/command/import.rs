@@ -193,11 +193,12 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         Err(flaw) => return Ok(Import { fate: flaw.into(), ..import }),
     };
     import.kind = Some(fields.kind.as_str());
-    if let Some(place) = import::place(fields.kind).filter(|place| fields.get(place).is_none()) {
-        if let Some(bucket) = buckets.find(&import.name, place)? {
-            let line = fields.line;
-            fields.set(place, bucket, line, "--bucket");
-        }
+    let missing = import::place(fields.kind).filter(|place| fields.get(place).is_none());
+    if let Some(place) = missing
+        && let Some(bucket) = buckets.find(&import.name, place)?
+    {
+        let line = fields.line;
+        fields.set(place, bucket, line, "--bucket");
     }
     let namespace = rule.replace(NAME, &plain(&import.name));
     if let Err(flaw) = Namespace::parse(&namespace, "") {
