@@ -13,6 +13,7 @@ mod client;
 mod command;
 mod completion;
 mod compose;
+mod container;
 mod disk;
 mod event_log;
 mod events;

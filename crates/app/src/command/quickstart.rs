@@ -6,13 +6,14 @@ use crate::command::init::root_key_warning;
 use crate::command::login::DEFAULT_URL;
 use crate::command::serve;
 use crate::compose;
+use crate::container;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
 use crate::settings::{Role as Served, Settings};
 use crate::text::{json_in_here_document, program, quoted};
 use serde::Serialize;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::cursor::PageRequest;
@@ -37,6 +38,7 @@ struct Started {
 /// Carries the command out.
 pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
     check_arguments(&args)?;
+    let settings = reachable(settings);
     if settings.server.role != Served::All {
         return Err(Failure::usage("quickstart serves all: unset `role` and ORGVAULT_ROLE, or use `orgvault serve`"));
     }
@@ -71,6 +73,25 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     output.print(&document, &text)?;
     drop((document, text, account)); // what was shown once need not stay in memory
     serve::run(Arc::new(settings), vault, opener, &events).await
+}
+
+/// In a container, a loopback address reaches nobody. Unless settings say where to listen: all addresses, though only the engine
+/// may connect, as a proxy does; it passes on what arrives at published ports.
+fn reachable(mut settings: Settings) -> Settings {
+    let server = &mut settings.server;
+    if server.names_address() || !server.trusted_proxy.is_empty() {
+        return settings;
+    }
+    if let Some(gateway) = container::gateway() {
+        server.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
+        server.trusted_proxy.push(IpAddr::from(gateway).into());
+        warn(&format!(
+            "in a container: listening on {} without TLS, for connections of the container engine ({gateway}) alone. Publish the              port on this machine only: -p 127.0.0.1:{port}:{port}",
+            server.listen,
+            port = server.listen.port()
+        ));
+    }
+    settings
 }
 
 /// Checks the arguments before anything is written.

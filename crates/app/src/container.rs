@@ -1,0 +1,41 @@
+//! Whether this program runs in a container, and from where it is reached then.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+/// Files that engines put into every container.
+const MARKS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
+
+/// The address from which connections to published ports arrive: the engine's end of the container's network. `None` outside of
+/// containers, and where there is no such network.
+pub(crate) fn gateway() -> Option<Ipv4Addr> {
+    MARKS.iter().any(|mark| Path::new(mark).exists()).then_some(())?;
+    default_gateway(&fs::read_to_string("/proc/net/route").ok()?)
+}
+
+/// The gateway of the default route in a table as `/proc/net/route` has it: addresses in hexadecimal, as they lie in memory.
+fn default_gateway(table: &str) -> Option<Ipv4Addr> {
+    table.lines().skip(1).find_map(|line| {
+        let mut columns = line.split_whitespace().skip(1);
+        let (destination, gateway) = (columns.next()?, u32::from_str_radix(columns.next()?, 16).ok()?);
+        (destination == "00000000" && gateway != 0).then(|| Ipv4Addr::from(gateway.to_ne_bytes()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateway_is_that_of_the_default_route() {
+        let head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n";
+        let row = |destination: &str, gateway: Ipv4Addr| {
+            format!("eth0\t{destination}\t{:08X}\t0003\t0\t0\t0\t00000000\n", u32::from_ne_bytes(gateway.octets()))
+        };
+        let (own, gateway) = (Ipv4Addr::UNSPECIFIED, Ipv4Addr::new(10, 89, 0, 1));
+        assert_eq!(default_gateway(&[head, &row("0000590A", own), &row("00000000", gateway)].concat()), Some(gateway));
+        assert_eq!(default_gateway(&[head, &row("0000590A", own)].concat()), None);
+        assert_eq!(default_gateway(&[head, "eth0\tx\n", "\n"].concat()), None);
+    }
+}
