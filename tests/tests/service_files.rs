@@ -8,6 +8,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use vault_testkit::stores::find_tool;
 use vault_tests::binary::{self, Run};
 use vault_tests::database::{SERVICE, grant, new_postgres};
 use vault_tests::process::free_address;
@@ -44,12 +45,70 @@ fn the_unit_confines_the_service() {
     }
 }
 
-/// What a composition is, read by the YAML parser of the tests' tools.
-fn composition() -> Value {
+/// The documents of a file, read by the YAML parser of the tests' tools.
+fn documents(file: &Path) -> Vec<Value> {
     let python = docs("../target/tools/venv/bin/python");
-    let program = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    let program = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
     let mut command = Command::new(python);
-    Run::of(command.args(["-c", program]).arg(docs("../packaging/compose.yaml"))).done().json()
+    let documents = Run::of(command.args(["-c", program]).arg(file)).done().json();
+    documents.as_array().unwrap().clone()
+}
+
+fn composition() -> Value {
+    documents(&docs("../packaging/compose.yaml")).swap_remove(0)
+}
+
+/// The schemas of Kubernetes accept the manifests, all of which are in the kustomization, and the program takes what they pass.
+#[test]
+fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
+    let directory = docs("../packaging/kubernetes");
+    let all = |name: &str| documents(&directory.join(name));
+    let mut listed: BTreeSet<String> = all("kustomization.yaml")[0]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|name| name.as_str().unwrap().to_owned())
+        .collect();
+    listed.insert("kustomization.yaml".to_owned());
+    let files = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files: BTreeSet<String> = files.collect();
+    assert_eq!(files.iter().filter(|name| !name.contains(".example.")).cloned().collect::<BTreeSet<_>>(), listed);
+    for name in files.iter().filter(|name| !name.contains("external-secret") && **name != "kustomization.yaml") {
+        let mut validate = Command::new(find_tool("kubernetes-validate"));
+        let run = Run::of(validate.arg("--strict").arg(directory.join(name))).done();
+        let said = [run.stdout, run.stderr].concat();
+        assert!(said.contains("passed for resource") && !said.contains("WARN"), "{name}: {said}");
+    }
+
+    let (vault, database) = (all("vault.yaml"), all("database.yaml"));
+    let of = |documents: &[Value], kind: &str| documents.iter().find(|one| one["kind"] == kind).unwrap().clone();
+    for pods in [of(&vault, "StatefulSet"), of(&database, "StatefulSet")] {
+        let pod = &pods["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        // What the pod security standard "restricted" asks for, and more.
+        assert_eq!(
+            (&pod["securityContext"]["runAsNonRoot"], &pod["automountServiceAccountToken"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+        let context = &container["securityContext"];
+        assert_eq!(
+            (&context["allowPrivilegeEscalation"], &context["readOnlyRootFilesystem"]),
+            (&json!(false), &json!(true))
+        );
+        assert_eq!(context["capabilities"]["drop"], json!(["ALL"]));
+        assert!(container["readinessProbe"].is_object() && container["resources"]["limits"]["memory"].is_string());
+    }
+    let container = of(&vault, "StatefulSet")["spec"]["template"]["spec"]["containers"][0].clone();
+    let help = |arguments: &[&str]| Run::of(binary::command().args(arguments)).done().stdout;
+    let flags = [help(&["serve", "--help"]), help(&["help", "settings"])].concat();
+    for argument in container["args"].as_array().unwrap().iter().filter_map(Value::as_str) {
+        let flag = argument.split('=').next().unwrap();
+        assert!(
+            flag == "serve" || flags.contains(&format!("{flag} ")) || flags.contains(&format!("{flag}\n")),
+            "{flag}"
+        );
+    }
 }
 
 #[test]

@@ -7,13 +7,7 @@ import time
 import pytest
 
 import orgvault
-from conftest import SECRET
-
-
-def live():
-    from orgvault._listener import Listener
-
-    return [entry["id"] for entry in Listener(None, None, 60).request("GET", "/activations")]
+from conftest import SECRET, live
 
 
 def test_the_activation_ends_with_the_block_and_shows_no_secret(job):

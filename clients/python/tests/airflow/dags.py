@@ -1,0 +1,16 @@
+"""A file of Airflow whose 500 tasks each ask for a connection while it is parsed, as people write them. See test_airflow.py."""
+
+import os
+
+from airflow.sdk import DAG, BaseHook
+
+try:
+    from airflow.providers.standard.operators.empty import EmptyOperator
+except ImportError:
+    from airflow.operators.empty import EmptyOperator
+
+with DAG("nightly", schedule=None) as dag:
+    for number in range(500):
+        connection = BaseHook.get_connection("nightly")
+        assert connection.login == os.environ["EXPECTED_LOGIN"], "another connection"
+        EmptyOperator(task_id=f"task-{number}")
