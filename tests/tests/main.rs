@@ -47,6 +47,7 @@ mod instance_rotation;
 mod logs;
 mod long_job;
 mod main_job;
+mod manifest;
 mod memory;
 mod metrics;
 mod migrate_to;

@@ -3,6 +3,7 @@
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialArgs, LoginArgs, ProfileArg};
 use crate::command::import::ImportArgs;
+use crate::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
 use crate::command::trust;
 use crate::failure::Failure;
 use crate::settings::{self, RootKeySource, seconds};
@@ -78,12 +79,15 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    const WITHOUT_VAULT: [&str; 11] = [
+    const WITHOUT_VAULT: [&str; 14] = [
         "login",
         "logout",
         "profiles",
         "credential",
         "import",
+        "export",
+        "plan",
+        "apply",
         "activate",
         "exec",
         "identity",
@@ -208,6 +212,21 @@ pub(crate) enum Command {
     /// Shows what it would save and what not, with line, field and reason, and asks first. Each credential gets the label
     /// name, by which a second run finds what is there already. Exit status 1 if an entry was not saved.
     Import(ImportArgs),
+    /// Print an organization as a document: its people, integrations and the credentials that have a label name
+    ///
+    /// Secrets are not in it, and the vault does not give them back: the document names files for them. What this command prints,
+    /// `orgvault apply` makes elsewhere.
+    Export(ExportArgs),
+    /// Show what documents would change in the organization. Exit status 3 if something
+    ///
+    /// Documents describe people, integrations and credentials (docs/OPERATIONS.md). What they do not name is left as it is. All
+    /// documents are checked first; flaws are told with file, line and field.
+    Plan(PlanArgs),
+    /// Change the organization so that it is as documents describe it
+    ///
+    /// Makes what `orgvault plan` shows, one request for each change, after asking. Interrupted, run it again. Data of a credential
+    /// is sent when the credential is new, and when its data_version rises.
+    Apply(ApplyArgs),
     /// Print a namespace's credentials in a tool's format, as an integration
     ///
     /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
@@ -289,6 +308,9 @@ impl Command {
                 | Self::Profiles
                 | Self::Credential(_)
                 | Self::Import(_)
+                | Self::Export(_)
+                | Self::Plan(_)
+                | Self::Apply(_)
                 | Self::Activate(_)
                 | Self::Exec(_)
                 | Self::Identity(_)

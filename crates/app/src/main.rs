@@ -24,6 +24,7 @@ mod import;
 mod inspections;
 mod listeners;
 mod logging;
+mod manifest;
 mod manual;
 mod output;
 mod parts;
@@ -93,6 +94,9 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
         Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),
         Command::Import(args) => return command::import::run(args, output),
+        Command::Export(args) => return command::manifest::export(&args, output),
+        Command::Plan(args) => return command::manifest::plan(&args, output),
+        Command::Apply(args) => return command::manifest::apply(&args, output),
         Command::Identity(command) => return command::identity::run(&command, output).map(|()| ExitCode::SUCCESS),
         Command::Credential(args) => {
             return command::credential::run(args, output);

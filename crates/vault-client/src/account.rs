@@ -114,6 +114,6 @@ impl Session {
     }
 }
 
-fn below(collection: &str, id: &str) -> String {
+pub(crate) fn below(collection: &str, id: &str) -> String {
     [collection, "/", &encode(id)].concat()
 }

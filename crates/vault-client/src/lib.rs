@@ -27,6 +27,7 @@ mod base;
 mod client;
 mod error;
 mod identity;
+mod integration;
 mod list;
 mod session;
 mod trust;
@@ -37,14 +38,16 @@ pub use base::BaseUrl;
 pub use client::{Client, ClientSettings};
 pub use error::ClientError;
 pub use identity::github_identity_token;
+pub use integration::IntegrationChange;
 pub use list::{AuditFilter, Credentials, ListFilter, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
     AccountItem, AccountNotice, ActivateRequest, ActivationItem, AuditItem, AuditedCredential, BegunActivation,
     ChangeAccountRequest, ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace,
-    ConfirmEnrolmentRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem,
-    HealthItem, InviteRequest, InvitedAccount, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest,
-    ProofRequest, ReEnrolment, RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential,
-    ServerAbilities, SessionItem, Totp, VendedCredential, VersionItem, WireJson, WireSecret,
+    ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest,
+    EnrolResponse, FieldProblem, HealthItem, IntegrationItem, InviteRequest, InvitedAccount, IssuedIntegration,
+    IssuerItem, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment,
+    RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp,
+    TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -17,6 +17,7 @@ pub(crate) mod invitation;
 pub(crate) mod issuer;
 pub(crate) mod key;
 pub(crate) mod login;
+pub(crate) mod manifest;
 pub(crate) mod migrate;
 pub(crate) mod migrate_to;
 pub(crate) mod namespace;

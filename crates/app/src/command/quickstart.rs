@@ -86,7 +86,8 @@ fn reachable(mut settings: Settings) -> Settings {
         server.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
         server.trusted_proxy.push(IpAddr::from(gateway).into());
         warn(&format!(
-            "in a container: listening on {} without TLS, for connections of the container engine ({gateway}) alone. Publish the              port on this machine only: -p 127.0.0.1:{port}:{port}",
+            "in a container: listening on {} without TLS, for connections of the container engine ({gateway}) alone. Publish the \
+             port on this machine only: -p 127.0.0.1:{port}:{port}",
             server.listen,
             port = server.listen.port()
         ));

@@ -1,0 +1,412 @@
+//! `orgvault export`, `plan` and `apply`: an organization described in documents, over HTTP as an admin that is logged in.
+
+use crate::client::args::ProfileArg;
+use crate::client::data::printable;
+use crate::client::login::{Login, failure};
+use crate::failure::Failure;
+use crate::manifest::document::{self, Credential, Integration, Manifest};
+use crate::manifest::plan::{self, Change, Present, label, place};
+use crate::manifest::{Flaw, NAME, export, references};
+use crate::output::{Output, note};
+use clap::Args;
+use secrecy::SecretString;
+use secrecy::zeroize::Zeroizing;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use vault_client::{
+    ChangeAccountRequest, ClientError, CreateIntegrationRequest, IntegrationChange, InviteRequest, ListFilter,
+    ReplaceRequest, RequestOptions, SaveRequest, Session, TrustRequest, WireJson,
+};
+
+/// The exit status of a plan that would change something.
+const DIFFERS: u8 = 3;
+/// The largest document that is read, in bytes.
+const MAX_DOCUMENT: u64 = 4 * 1024 * 1024;
+/// How often a save is named anew whose earlier answer was of a credential that has been deleted since.
+const SAVE_TRIES: usize = 5;
+
+/// The flags of `orgvault export`.
+#[derive(Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    profile: ProfileArg,
+    /// Name of the set
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    set: String,
+}
+
+/// The flags of `orgvault plan`.
+#[derive(Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    profile: ProfileArg,
+    #[command(flatten)]
+    documents: DocumentArgs,
+}
+
+/// The flags of `orgvault apply`.
+#[derive(Args)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    profile: ProfileArg,
+    #[command(flatten)]
+    documents: DocumentArgs,
+    /// Delete more credentials than this, with --prune
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    max_deletes: usize,
+    /// New file (mode 0600) for what is made once: tokens of integrations and enrolment codes. Without it, documents that ask for them
+    /// are refused
+    #[arg(long, value_name = "FILE")]
+    secrets_out: Option<PathBuf>,
+    /// Apply without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+#[derive(Args)]
+struct DocumentArgs {
+    /// Document (YAML or JSON), or directory of them; repeatable
+    #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
+    files: Vec<PathBuf>,
+    /// Delete credentials of the set that it no longer describes; needs --set
+    #[arg(long, requires = "set")]
+    prune: bool,
+    /// The set that the documents must have
+    #[arg(long, value_name = "NAME")]
+    set: Option<String>,
+}
+
+/// Carries `orgvault export` out.
+pub(crate) fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
+    let session = Login::read(&args.profile.profile)?.session()?;
+    let (present, nameless) = read_present(&session, true)?;
+    let mut text = export::export(&args.set, &present);
+    if !nameless.is_empty() {
+        let said = format!("{} without the label {NAME} are left out", count(nameless.len(), "credential"));
+        note(&said);
+        let _ = write!(text, "\n# {said}:\n"); // a String takes everything
+        nameless.iter().for_each(|line| text.push_str(&format!("#   {}\n", printable(line))));
+    }
+    output.print(&json!({"document": text}), &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Carries `orgvault plan` out.
+pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure> {
+    let session = Login::read(&args.profile.profile)?.session()?;
+    let Planned { changes, .. } = Planned::read(&session, &args.documents)?;
+    output.print(&document_of(&changes), &text_of(&changes))?;
+    Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
+}
+
+/// Carries `orgvault apply` out.
+pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
+    let session = Login::read(&args.profile.profile)?.session()?;
+    let Planned { manifest, changes, data } = Planned::read(&session, &args.documents)?;
+    let deletes = changes.iter().filter(|change| matches!(change, Change::Delete { .. })).count();
+    if deletes > args.max_deletes {
+        let deletes = count(deletes, "credential");
+        return Err(Failure::new(format!("{deletes} would be deleted. If that is meant, pass a larger --max-deletes")));
+    }
+    let makes_secrets = changes.iter().find(|change| match change {
+        Change::Invite { .. } => true,
+        Change::CreateIntegration(integration) => integration.token,
+        _ => false,
+    });
+    if let (Some(change), None) = (makes_secrets, &args.secrets_out) {
+        return Err(Failure::usage(format!("`{change}` makes a secret that is shown once: pass --secrets-out FILE")));
+    }
+    if !changes.is_empty() && !args.yes {
+        write!(io::stderr(), "{}", text_of(&changes))?;
+        output.confirm(&format!("Makes {}.", count(changes.len(), "change")), "yes")?;
+    }
+    // Before anything is made whose secret it has to hold.
+    let secrets = args.secrets_out.as_deref().map(Secrets::create).transpose()?;
+    let mut apply = Apply { session: &session, set: &manifest.set, data, secrets };
+    let mut done = Vec::new();
+    for change in &changes {
+        if let Err(error) = apply.make(change) {
+            output.print(&document_of(&done), &format!("{}{}", text_of(&done), count_done(&done, &changes)))?;
+            return Err(error.noting(format!(
+                "in the middle: {} of {} were made. Run it again",
+                done.len(),
+                changes.len()
+            )));
+        }
+        done.push(change.clone());
+    }
+    output.print(&document_of(&done), &text_of(&done))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn count_done(done: &[Change], all: &[Change]) -> String {
+    format!("{} of {} made\n", done.len(), count(all.len(), "change"))
+}
+
+fn document_of(changes: &[Change]) -> Value {
+    json!({"changes": changes.iter().map(ToString::to_string).collect::<Vec<_>>()})
+}
+
+fn text_of(changes: &[Change]) -> String {
+    match changes.is_empty() {
+        true => "Nothing to change.\n".to_owned(),
+        false => changes.iter().map(|change| format!("{}\n", printable(&change.to_string()))).collect(),
+    }
+}
+
+/// What documents would change, and the data that this needs.
+struct Planned {
+    manifest: Manifest,
+    changes: Vec<Change>,
+    /// By namespace and name.
+    data: BTreeMap<(String, String), Zeroizing<String>>,
+}
+
+impl Planned {
+    /// Reads and judges everything, before anything is changed.
+    fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
+        let manifest = document::read(&texts(&args.files)?).map_err(|flaws| told(&flaws))?;
+        if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
+            return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
+        }
+        if args.prune && manifest.credentials.is_empty() {
+            let reason = "the documents describe no credential, so all of the set would be deleted";
+            return Err(Failure::usage(format!("--prune: {reason}; delete them with `orgvault credential delete`")));
+        }
+        let (present, _) = read_present(session, !manifest.people.is_empty())?;
+        let changes = plan::plan(&manifest, &present, args.prune).map_err(|flaws| told(&flaws))?;
+        let (mut data, mut flaws) = (BTreeMap::new(), Vec::new());
+        let sent = changes.iter().filter_map(|change| match change {
+            Change::Save(credential) | Change::Replace { credential, .. } => Some(credential),
+            _ => None,
+        });
+        for credential in sent {
+            match references::resolve(credential) {
+                Ok(text) => drop(data.insert((credential.namespace.clone(), credential.name.clone()), text)),
+                Err(found) => flaws.extend(found),
+            }
+        }
+        if flaws.is_empty() { Ok(Self { manifest, changes, data }) } else { Err(told(&flaws)) }
+    }
+}
+
+/// All flaws, a line each.
+fn told(flaws: &[Flaw]) -> Failure {
+    let lines: Vec<String> = flaws.iter().map(|flaw| printable(&flaw.to_string())).collect();
+    Failure::new(format!("nothing was changed:\n  {}", lines.join("\n  ")))
+}
+
+/// The texts of documents: those named, and those in directories that are named.
+fn texts(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let failed = |path: &Path, error: io::Error| Failure::new(format!("cannot read {}: {error}", path.display()));
+    let mut files = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut found: Vec<PathBuf> =
+            entries.map_err(|error| failed(path, error))?.iter().map(std::fs::DirEntry::path).collect();
+        found.retain(|file| {
+            file.extension().is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known))
+        });
+        found.sort();
+        if found.is_empty() {
+            return Err(Failure::new(format!(
+                "{} has no file whose name ends in .yaml, .yml or .json",
+                path.display()
+            )));
+        }
+        files.extend(found);
+    }
+    let read = |path: PathBuf| {
+        let length = path.metadata().map_err(|error| failed(&path, error))?.len();
+        if length > MAX_DOCUMENT {
+            return Err(Failure::new(format!("{} has more than {MAX_DOCUMENT} bytes", path.display())));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        Ok((path, text))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// What there is; and the credentials that have no name.
+fn read_present(session: &Session, people: bool) -> Result<(Present, Vec<String>), Failure> {
+    let refused = |doing: &'static str| move |error: ClientError| failure(doing, &error);
+    let mut present = Present {
+        people: if people { session.accounts().map_err(refused("list accounts"))? } else { Vec::new() },
+        integrations: session.integrations().map_err(refused("list integrations"))?,
+        issuers: session.issuers().map_err(refused("list issuers"))?,
+        credentials: Vec::new(),
+    };
+    let mut nameless = Vec::new();
+    for item in session.list(ListFilter::default()) {
+        let item = item.map_err(refused("list credentials"))?;
+        match label(&item, NAME) {
+            Some(_) => present.credentials.push(item),
+            None => nameless.push(format!("{} {} ({})", item.namespace, item.id, item.kind)),
+        }
+    }
+    Ok((present, nameless))
+}
+
+/// A file for what is made once.
+struct Secrets(File);
+
+impl Secrets {
+    fn create(path: &Path) -> Result<Self, Failure> {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        file.map(Self)
+            .map_err(|error| Failure::new(format!("--secrets-out: cannot create {}: {error}", path.display())))
+    }
+
+    /// Writes a line of JSON, and has it on the disk.
+    fn write(&mut self, line: &Value) -> Result<(), Failure> {
+        let text = Zeroizing::new(format!("{line}\n"));
+        self.0.write_all(text.as_bytes())?;
+        Ok(self.0.sync_all()?)
+    }
+}
+
+/// Makes changes, one request each.
+struct Apply<'a> {
+    session: &'a Session,
+    set: &'a str,
+    data: BTreeMap<(String, String), Zeroizing<String>>,
+    secrets: Option<Secrets>,
+}
+
+impl Apply<'_> {
+    fn make(&mut self, change: &Change) -> Result<(), Failure> {
+        let refused = |error: ClientError| failure(&format!("make `{}`", printable(&change.to_string())), &error);
+        match change {
+            Change::Invite { email, role } => {
+                let request = InviteRequest { email: email.clone(), role: role.clone() };
+                let invited = self.session.invite(&request).map_err(refused)?;
+                // The file is for it.
+                let (code, end) = (invited.enrolment_code, invited.expires_at);
+                self.keep(&json!({"person": email, "enrolment_code": code, "expires_at": end}))
+            }
+            Change::ChangePerson { id, role, disabled, .. } => {
+                let state = disabled.map(|disabled| if disabled { "disabled" } else { "active" }.to_owned());
+                let request = ChangeAccountRequest { role: role.clone(), state };
+                self.session.change_account(id, &request).map(drop).map_err(refused)
+            }
+            Change::CreateIntegration(integration) => {
+                self.create(integration).map_err(refused).and_then(|line| match line {
+                    Some(line) => self.keep(&line),
+                    None => Ok(()),
+                })
+            }
+            Change::ChangeIntegration { id, change, .. } => {
+                self.session.change_integration(id, change).map(drop).map_err(refused)
+            }
+            Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map_err(refused),
+            Change::Distrust { id, trust, .. } => self.session.distrust(id, &trust.id).map_err(refused),
+            Change::Save(credential) => self.save(credential).map_err(refused),
+            Change::Replace { id, from, credential } => self.replace(id, *from, credential, refused),
+            Change::Describe { id, request, .. } => {
+                let (_, tag) = self.session.show_tagged(id).map_err(refused)?;
+                self.session.describe(id, request, tag.as_deref()).map(drop).map_err(refused)
+            }
+            Change::Delete { id, .. } => self.session.delete(id).map_err(refused),
+        }
+    }
+
+    fn keep(&mut self, line: &Value) -> Result<(), Failure> {
+        self.secrets.as_mut().map_or(Ok(()), |secrets| secrets.write(line))
+    }
+
+    /// Makes an integration; gives the line with its token.
+    fn create(&self, integration: &Integration) -> Result<Option<Value>, ClientError> {
+        let trusts: Vec<TrustRequest> = integration.trusts.iter().map(wire).collect();
+        let made = self.session.create_integration(&CreateIntegrationRequest {
+            name: integration.name.clone(),
+            namespaces: integration.namespaces.clone(),
+            expires_at: integration.expires_at.clone(),
+            token: Some(integration.token),
+            trusts: (!trusts.is_empty()).then_some(trusts),
+        })?;
+        if integration.disabled {
+            let change = IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
+            self.session.change_integration(&made.integration_id, &change)?;
+        }
+        // The file is for it.
+        Ok(made.token.map(|token| json!({"integration": made.name, "token": token})))
+    }
+
+    fn data(&self, credential: &Credential) -> WireJson {
+        let text = self.data.get(&(credential.namespace.clone(), credential.name.clone()));
+        SecretString::from(text.map(|text| text.as_str()).unwrap_or_default()).into()
+    }
+
+    /// What names this request, so that whoever repeats it, or does the same at the same time, saves no second credential.
+    fn key(&self, doing: &str, credential: &Credential) -> String {
+        let Credential { namespace, name, data_version, .. } = credential;
+        let text = format!("{doing}\0{}\0{namespace}\0{name}\0{data_version}", self.set);
+        let digest = Sha256::digest(text.as_bytes());
+        format!("{doing}-{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+
+    fn save(&self, credential: &Credential) -> Result<(), ClientError> {
+        let request = SaveRequest {
+            labels: Some(plan::labels(self.set, credential)),
+            description: credential.description.clone(),
+            expires_at: credential.expires_at.clone(),
+            vend: Some(credential.vend.clone()),
+            ..SaveRequest::new(credential.kind.as_str().to_owned(), credential.namespace.clone(), self.data(credential))
+        };
+        let key = self.key("apply", credential);
+        for attempt in 1.. {
+            let saved = self.session.save(&request, Some(&format!("{key}-{attempt}")))?;
+            match self.session.show(&saved.id) {
+                // The first answer to this request, whose credential was deleted since.
+                Err(ClientError::Problem(problem)) if problem.status == 404 && attempt < SAVE_TRIES => {}
+                shown => return shown.map(drop),
+            }
+        }
+        Ok(())
+    }
+
+    fn replace(
+        &self,
+        id: &str,
+        from: i64,
+        credential: &Credential,
+        refused: impl Fn(ClientError) -> Failure,
+    ) -> Result<(), Failure> {
+        let (item, tag) = self.session.show_tagged(id).map_err(&refused)?;
+        let now = label(&item, crate::manifest::DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(from);
+        if now != from {
+            return Err(Failure::new(format!("{} was changed meanwhile: run it again", place(&item))));
+        }
+        let request =
+            ReplaceRequest { data: self.data(credential), expires_at: credential.expires_at.clone(), stage: None };
+        let options = RequestOptions {
+            if_match: tag,
+            idempotency_key: Some(self.key("replace", credential)),
+            ..RequestOptions::default()
+        };
+        self.session.replace(id, &request, &options).map(drop).map_err(refused)
+    }
+}
+
+fn wire(trust: &document::Trust) -> TrustRequest {
+    TrustRequest {
+        issuer: Value::from(&*trust.issuer),
+        claims: Value::from_iter(trust.claims.clone()),
+        max_lifetime: Some(Value::from(trust.max_lifetime)),
+    }
+}

@@ -1,0 +1,373 @@
+//! What documents say, read and judged. All flaws are told at once.
+
+use super::yaml::{self, Node, Value};
+use super::{At, DATA_VERSION, Flaw, MANAGED_BY, NAME};
+use serde_json::{Map, Value as Json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use vault_core::credential::{CredentialType, FieldClass};
+
+/// What a set of documents describes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Manifest {
+    /// The name of the set, which all its documents have.
+    pub(crate) set: String,
+    pub(crate) people: Vec<Person>,
+    pub(crate) integrations: Vec<Integration>,
+    pub(crate) credentials: Vec<Credential>,
+}
+
+/// An account, or an invitation where there is none.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Person {
+    pub(crate) at: At,
+    pub(crate) email: String,
+    pub(crate) role: String,
+    pub(crate) disabled: bool,
+}
+
+/// An integration, by its name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Integration {
+    pub(crate) at: At,
+    pub(crate) name: String,
+    pub(crate) namespaces: Vec<String>,
+    pub(crate) expires_at: Option<String>,
+    pub(crate) disabled: bool,
+    /// Whether a token is made with it.
+    pub(crate) token: bool,
+    pub(crate) trusts: Vec<Trust>,
+}
+
+/// A workload that is trusted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Trust {
+    pub(crate) at: At,
+    pub(crate) issuer: String,
+    pub(crate) claims: BTreeMap<String, Json>,
+    /// In seconds.
+    pub(crate) max_lifetime: i64,
+}
+
+/// A credential, by namespace and name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Credential {
+    pub(crate) at: At,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) kind: CredentialType,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) description: Option<String>,
+    pub(crate) vend: String,
+    pub(crate) expires_at: Option<String>,
+    pub(crate) data_version: i64,
+    pub(crate) data: BTreeMap<String, (usize, Datum)>,
+}
+
+/// A field of a credential's data.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Datum {
+    /// As it stands in the document.
+    Plain(Json),
+    /// In a file below the directory of the document.
+    File(String),
+    /// In a variable of the environment.
+    Variable(String),
+}
+
+/// The lifetime of a trust that names none, in seconds.
+const DEFAULT_LIFETIME: i64 = 3_600;
+
+/// Reads documents, each the text of a file.
+pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Flaw>> {
+    let (mut manifest, mut flaws) = (Manifest::default(), Vec::new());
+    for (file, text) in texts {
+        match yaml::documents(text) {
+            Ok(documents) => {
+                documents.iter().for_each(|node| Reader { file, flaws: &mut flaws }.document(node, &mut manifest))
+            }
+            Err((line, reason)) => {
+                flaws.push(Flaw { at: At { file: file.clone(), line }, field: String::new(), reason });
+            }
+        }
+    }
+    flaws.extend(duplicates(&manifest));
+    flaws.sort();
+    if flaws.is_empty() { Ok(manifest) } else { Err(flaws) }
+}
+
+/// What is described twice.
+fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
+    let people = manifest.people.iter().map(|one| (&one.at, "people", one.email.to_lowercase()));
+    let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.name.clone()));
+    let credentials =
+        manifest.credentials.iter().map(|one| (&one.at, "credentials", format!("{} {}", one.namespace, one.name)));
+    let mut seen = BTreeSet::new();
+    let again =
+        people.chain(integrations).chain(credentials).filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
+    again
+        .map(|(at, kind, name)| Flaw {
+            at: at.clone(),
+            field: kind.to_owned(),
+            reason: format!("{name} is described twice"),
+        })
+        .collect()
+}
+
+struct Reader<'a> {
+    file: &'a Path,
+    flaws: &'a mut Vec<Flaw>,
+}
+
+impl Reader<'_> {
+    fn at(&self, line: usize) -> At {
+        At { file: self.file.to_owned(), line }
+    }
+
+    fn flaw(&mut self, line: usize, field: &str, reason: impl Into<String>) {
+        self.flaws.push(Flaw { at: self.at(line), field: field.to_owned(), reason: reason.into() });
+    }
+
+    fn document(&mut self, node: &Node, manifest: &mut Manifest) {
+        let Some(mut members) = self.members(node, "", &["set", "people", "integrations", "credentials"]) else {
+            return;
+        };
+        let line = node.line;
+        if let Some(set) = self.text(&mut members, line, "set") {
+            if manifest.set.is_empty() {
+                manifest.set = set;
+            } else if manifest.set != set {
+                self.flaw(line, "set", format!("is {set}, and another document's is {}", manifest.set));
+            }
+        }
+        for node in self.list(&mut members, "people") {
+            let person = self.person(node);
+            manifest.people.extend(person);
+        }
+        for node in self.list(&mut members, "integrations") {
+            let integration = self.integration(node);
+            manifest.integrations.extend(integration);
+        }
+        for node in self.list(&mut members, "credentials") {
+            let credential = self.credential(node);
+            manifest.credentials.extend(credential);
+        }
+    }
+
+    fn person(&mut self, node: &Node) -> Option<Person> {
+        let mut members = self.members(node, "people", &["email", "role", "disabled"])?;
+        let (email, role) = (self.text(&mut members, node.line, "email"), self.text(&mut members, node.line, "role"));
+        let disabled = self.flag(&mut members, "disabled", false);
+        Some(Person { at: self.at(node.line), email: email?.to_lowercase(), role: role?, disabled })
+    }
+
+    fn integration(&mut self, node: &Node) -> Option<Integration> {
+        let known = ["name", "namespaces", "expires_at", "disabled", "token", "trusts"];
+        let mut members = self.members(node, "integrations", &known)?;
+        let name = self.text(&mut members, node.line, "name");
+        let mut namespaces = Vec::new();
+        for node in self.list(&mut members, "namespaces") {
+            match &node.value {
+                Value::Text(text) => namespaces.push(text.clone()),
+                _ => self.flaw(node.line, "namespaces", "must be texts"),
+            }
+        }
+        if namespaces.is_empty() {
+            self.flaw(node.line, "namespaces", "is required");
+        }
+        let trusts = self.list(&mut members, "trusts").into_iter().filter_map(|node| self.trust(node)).collect();
+        Some(Integration {
+            at: self.at(node.line),
+            name: name?,
+            namespaces,
+            expires_at: self.optional_text(&mut members, "expires_at"),
+            disabled: self.flag(&mut members, "disabled", false),
+            token: self.flag(&mut members, "token", false),
+            trusts,
+        })
+    }
+
+    fn trust(&mut self, node: &Node) -> Option<Trust> {
+        let mut members = self.members(node, "trusts", &["issuer", "claims", "max_lifetime"])?;
+        let issuer = self.text(&mut members, node.line, "issuer");
+        let mut claims = BTreeMap::new();
+        match members.remove("claims").map(|node| &node.value) {
+            Some(Value::Map(all)) => {
+                for (name, node) in all {
+                    match json(node) {
+                        Json::Array(_) | Json::Object(_) => {
+                            self.flaw(node.line, name, "a claim must be text, a number, true, false or null")
+                        }
+                        value => {
+                            claims.insert(name.clone(), value);
+                        }
+                    }
+                }
+            }
+            _ => self.flaw(node.line, "claims", "is required: claims by JSON pointers, such as \"/sub\""),
+        }
+        let max_lifetime = self.number(&mut members, "max_lifetime", DEFAULT_LIFETIME);
+        Some(Trust { at: self.at(node.line), issuer: issuer?, claims, max_lifetime })
+    }
+
+    fn credential(&mut self, node: &Node) -> Option<Credential> {
+        let known =
+            ["namespace", "name", "type", "labels", "description", "vend", "expires_at", "data_version", "data"];
+        let mut members = self.members(node, "credentials", &known)?;
+        let namespace = self.text(&mut members, node.line, "namespace");
+        let name = self.text(&mut members, node.line, "name");
+        let kind = self.text(&mut members, node.line, "type");
+        let mut labels = BTreeMap::new();
+        if let Some(node) = members.remove("labels") {
+            let Value::Map(all) = &node.value else {
+                self.flaw(node.line, "labels", "must be names with values");
+                return None;
+            };
+            for (name, node) in all {
+                match &node.value {
+                    _ if [NAME, MANAGED_BY, DATA_VERSION].contains(&&**name) => {
+                        self.flaw(node.line, name, "is a label that this command sets itself");
+                    }
+                    Value::Text(text) => drop(labels.insert(name.clone(), text.clone())),
+                    _ => self.flaw(node.line, name, "must be text: put it in quotation marks"),
+                }
+            }
+        }
+        let vend = self.optional_text(&mut members, "vend").unwrap_or_else(|| "any".to_owned());
+        let (description, expires_at) =
+            (self.optional_text(&mut members, "description"), self.optional_text(&mut members, "expires_at"));
+        let data_version = self.number(&mut members, "data_version", 1);
+        let (data, kind) = (members.remove("data"), kind?);
+        let Some(kind) = CredentialType::parse(&kind) else {
+            let all = CredentialType::ALL.map(CredentialType::as_str).join(", ");
+            self.flaw(node.line, "type", format!("{kind} is unknown; it must be one of {all}"));
+            return None;
+        };
+        let data = self.data(node.line, kind, data);
+        Some(Credential {
+            at: self.at(node.line),
+            namespace: namespace?,
+            name: name?,
+            kind,
+            labels,
+            description,
+            vend,
+            expires_at,
+            data_version,
+            data,
+        })
+    }
+
+    fn data(&mut self, line: usize, kind: CredentialType, node: Option<&Node>) -> BTreeMap<String, (usize, Datum)> {
+        let mut data = BTreeMap::new();
+        let Some(Value::Map(members)) = node.map(|node| &node.value) else {
+            self.flaw(line, "data", "is required: the fields of the credential's type");
+            return data;
+        };
+        for (name, node) in members {
+            let Some(field) = kind.fields().iter().find(|field| field.name == *name) else {
+                self.flaw(node.line, name, format!("is no field of {}", kind.as_str()));
+                continue;
+            };
+            let datum = match &node.value {
+                Value::Map(reference) => match &reference[..] {
+                    [(place, Node { value: Value::Text(text), .. })] if place == "file" => Datum::File(text.clone()),
+                    [(place, Node { value: Value::Text(text), .. })] if place == "env" => Datum::Variable(text.clone()),
+                    _ => {
+                        self.flaw(node.line, name, "must be `file: PATH`, `env: NAME` or a value");
+                        continue;
+                    }
+                },
+                _ if field.class == FieldClass::Secret => {
+                    self.flaw(
+                        node.line,
+                        name,
+                        "is a secret, which must not stand in a document: say `file: PATH` or `env: NAME`",
+                    );
+                    continue;
+                }
+                _ => Datum::Plain(json(node)),
+            };
+            data.insert(name.clone(), (node.line, datum));
+        }
+        data
+    }
+
+    /// The members of a map, all of which are `known`.
+    fn members<'n>(&mut self, node: &'n Node, field: &str, known: &[&str]) -> Option<BTreeMap<&'n str, &'n Node>> {
+        let Value::Map(members) = &node.value else {
+            self.flaw(node.line, field, "must be names with values");
+            return None;
+        };
+        for (name, node) in members.iter().filter(|(name, _)| !known.contains(&&**name)) {
+            self.flaw(node.line, name, format!("is unknown here; expected {}", known.join(", ")));
+        }
+        Some(members.iter().map(|(name, node)| (&**name, node)).collect())
+    }
+
+    fn text(&mut self, members: &mut BTreeMap<&str, &Node>, line: usize, name: &str) -> Option<String> {
+        match members.remove(name).map(|node| (node.line, &node.value)) {
+            Some((_, Value::Text(text))) if !text.is_empty() => return Some(text.clone()),
+            Some((line, _)) => self.flaw(line, name, "must be text"),
+            None => self.flaw(line, name, "is required"),
+        }
+        None
+    }
+
+    fn optional_text(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str) -> Option<String> {
+        match members.remove(name).map(|node| (node.line, &node.value)) {
+            Some((_, Value::Text(text))) => Some(text.clone()),
+            Some((_, Value::Null)) | None => None,
+            Some((line, _)) => {
+                self.flaw(line, name, "must be text: put it in quotation marks");
+                None
+            }
+        }
+    }
+
+    fn flag(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str, default: bool) -> bool {
+        match members.remove(name).map(|node| (node.line, &node.value)) {
+            Some((_, Value::Flag(flag))) => *flag,
+            None => default,
+            Some((line, _)) => {
+                self.flaw(line, name, "must be true or false");
+                default
+            }
+        }
+    }
+
+    fn number(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str, default: i64) -> i64 {
+        match members.remove(name).map(|node| (node.line, &node.value)) {
+            Some((_, Value::Number(number))) if *number > 0 => *number,
+            None => default,
+            Some((line, _)) => {
+                self.flaw(line, name, "must be a positive number");
+                default
+            }
+        }
+    }
+
+    fn list<'n>(&mut self, members: &mut BTreeMap<&str, &'n Node>, name: &str) -> Vec<&'n Node> {
+        match members.remove(name).map(|node| (node.line, &node.value)) {
+            Some((_, Value::List(nodes))) => nodes.iter().collect(),
+            Some((_, Value::Null)) | None => Vec::new(),
+            Some((line, _)) => {
+                self.flaw(line, name, "must be a list");
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn json(node: &Node) -> Json {
+    match &node.value {
+        Value::Null => Json::Null,
+        Value::Flag(flag) => Json::from(*flag),
+        Value::Number(number) => Json::from(*number),
+        Value::Text(text) => Json::from(&**text),
+        Value::List(list) => list.iter().map(json).collect(),
+        Value::Map(members) => {
+            Json::Object(members.iter().map(|(name, node)| (name.clone(), json(node))).collect::<Map<_, _>>())
+        }
+    }
+}

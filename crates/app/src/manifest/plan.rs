@@ -1,0 +1,272 @@
+//! What a set of documents would change: a pure function of the documents and of what there is.
+
+use super::document::{Credential, Integration, Manifest, Trust};
+use super::{DATA_VERSION, Flaw, MANAGED_BY, NAME};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use vault_client::{
+    AccountItem, CredentialItem, DescribeRequest, IntegrationChange, IntegrationItem, IssuerItem, TrustItem,
+};
+use vault_core::credential::FieldClass;
+
+/// What there is in the organization.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Present {
+    pub(crate) people: Vec<AccountItem>,
+    pub(crate) integrations: Vec<IntegrationItem>,
+    pub(crate) issuers: Vec<IssuerItem>,
+    /// Credentials with a label `name`.
+    pub(crate) credentials: Vec<CredentialItem>,
+}
+
+/// One change. Each is one request, and so made whole or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    Invite { email: String, role: String },
+    ChangePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
+    CreateIntegration(Integration),
+    ChangeIntegration { id: String, name: String, change: IntegrationChange },
+    Trust { id: String, name: String, trust: Trust },
+    Distrust { id: String, name: String, trust: TrustItem },
+    Save(Box<Credential>),
+    Replace { id: String, from: i64, credential: Box<Credential> },
+    Describe { id: String, place: String, changes: Vec<String>, request: DescribeRequest },
+    Delete { id: String, place: String },
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invite { email, role } => write!(f, "+ person {email}: invite as {role}"),
+            Self::ChangePerson { email, role, disabled, .. } => {
+                let role = role.as_ref().map(|role| format!("role becomes {role}"));
+                let state = disabled.map(|disabled| if disabled { "is disabled" } else { "is enabled" }.to_owned());
+                write!(f, "~ person {email}: {}", role.into_iter().chain(state).collect::<Vec<_>>().join(", "))
+            }
+            Self::CreateIntegration(Integration { name, namespaces, trusts, token, .. }) => {
+                let token = if *token { ", with a token" } else { "" };
+                write!(f, "+ integration {name}: {}, {} trusts{token}", namespaces.join(", "), trusts.len())
+            }
+            Self::ChangeIntegration { name, change, .. } => {
+                let namespaces =
+                    change.namespaces.as_ref().map(|names| format!("namespaces become {}", names.join(", ")));
+                let expiry = change.expires_at.as_ref().map(|at| match at {
+                    Some(at) => format!("expires {at}"),
+                    None => "does not expire".to_owned(),
+                });
+                let state = change.state.as_ref().map(|state| format!("becomes {state}"));
+                write!(
+                    f,
+                    "~ integration {name}: {}",
+                    namespaces.into_iter().chain(expiry).chain(state).collect::<Vec<_>>().join(", ")
+                )
+            }
+            Self::Trust { name, trust, .. } => {
+                write!(f, "~ integration {name}: trusts {} of {}", claims(&trust.claims), trust.issuer)
+            }
+            Self::Distrust { name, trust, .. } => {
+                write!(f, "~ integration {name}: no longer trusts {} of {}", claims(&trust.claims), trust.issuer)
+            }
+            Self::Save(credential) => {
+                write!(f, "+ credential {} {}: {}", credential.namespace, credential.name, credential.kind.as_str())
+            }
+            Self::Replace { from, credential, .. } => {
+                let Credential { namespace, name, data_version, .. } = &**credential;
+                write!(f, "~ credential {namespace} {name}: new data, {DATA_VERSION} {from} becomes {data_version}")
+            }
+            Self::Describe { place, changes, .. } => write!(f, "~ credential {place}: {}", changes.join(", ")),
+            Self::Delete { place, .. } => write!(f, "- credential {place}"),
+        }
+    }
+}
+
+fn claims(claims: &BTreeMap<String, Value>) -> String {
+    claims.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+}
+
+/// A change and its place in the documents; none for what the documents no longer describe.
+pub(crate) type Planned = Vec<Change>;
+
+/// What has to be changed, in the order in which it is. With `prune`, credentials of the set that it no longer describes are deleted.
+pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Result<Planned, Vec<Flaw>> {
+    let (mut changes, mut flaws) = (Vec::new(), Vec::new());
+    for integration in &manifest.integrations {
+        flaws.extend(unknown_issuers(integration, present));
+        match present.integrations.iter().find(|one| one.name == integration.name) {
+            None => changes.push(Change::CreateIntegration(integration.clone())),
+            Some(found) => changes.extend(change_integration(integration, found)),
+        }
+    }
+    for credential in &manifest.credentials {
+        match change_credential(&manifest.set, credential, present) {
+            Ok(found) => changes.extend(found),
+            Err(flaw) => flaws.push(flaw),
+        }
+    }
+    for person in &manifest.people {
+        let Some(found) = present.people.iter().find(|one| one.email.eq_ignore_ascii_case(&person.email)) else {
+            changes.push(Change::Invite { email: person.email.clone(), role: person.role.clone() });
+            continue;
+        };
+        let role = (found.role != person.role).then(|| person.role.clone());
+        // Whoever has not enrolled yet is neither.
+        let disabled = (found.state == "active" || found.state == "disabled").then_some(found.state == "disabled");
+        let disabled = disabled.filter(|disabled| *disabled != person.disabled).map(|_| person.disabled);
+        if role.is_some() || disabled.is_some() {
+            changes.push(Change::ChangePerson { id: found.id.clone(), email: person.email.clone(), role, disabled });
+        }
+    }
+    if prune {
+        let described: BTreeSet<(&str, &str)> =
+            manifest.credentials.iter().map(|one| (&*one.namespace, &*one.name)).collect();
+        let ours = present.credentials.iter().filter(|one| label(one, MANAGED_BY) == Some(&manifest.set));
+        let gone =
+            ours.filter(|one| label(one, NAME).is_some_and(|name| !described.contains(&(&*one.namespace, name))));
+        changes.extend(gone.map(|one| Change::Delete { id: one.id.clone(), place: place(one) }));
+    }
+    flaws.sort();
+    if flaws.is_empty() { Ok(changes) } else { Err(flaws) }
+}
+
+/// How it is called.
+pub(crate) fn place(item: &CredentialItem) -> String {
+    format!("{} {}", item.namespace, label(item, NAME).map_or("", String::as_str))
+}
+
+pub(crate) fn label<'a>(item: &'a CredentialItem, name: &str) -> Option<&'a String> {
+    item.labels.as_ref().and_then(|labels| labels.get(name))
+}
+
+fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Flaw> {
+    let unknown =
+        integration.trusts.iter().filter(|trust| present.issuers.iter().all(|issuer| issuer.name != trust.issuer));
+    unknown
+        .map(|trust| Flaw {
+            at: trust.at.clone(),
+            field: "issuer".to_owned(),
+            reason: format!("{} is no issuer here; an operator adds it with `orgvault issuer add`", trust.issuer),
+        })
+        .collect()
+}
+
+fn change_integration(wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
+    let (id, name) = (found.integration_id.clone(), wanted.name.clone());
+    let state = if wanted.disabled { "disabled" } else { "active" };
+    let is_disabled = found.state == "disabled";
+    let change = IntegrationChange {
+        state: (wanted.disabled != is_disabled).then(|| state.to_owned()),
+        namespaces: (sorted(&wanted.namespaces) != sorted(&found.namespaces)).then(|| wanted.namespaces.clone()),
+        expires_at: (wanted.expires_at != found.expires_at).then(|| wanted.expires_at.clone()),
+    };
+    let same = |trust: &Trust, item: &TrustItem| {
+        trust.issuer == item.issuer && trust.claims == item.claims && trust.max_lifetime == item.max_lifetime
+    };
+    let new = wanted.trusts.iter().filter(|trust| found.trusts.iter().all(|item| !same(trust, item)));
+    let gone = found.trusts.iter().filter(|item| wanted.trusts.iter().all(|trust| !same(trust, item)));
+    let changed = (change != IntegrationChange::default()).then(|| Change::ChangeIntegration {
+        id: id.clone(),
+        name: name.clone(),
+        change,
+    });
+    // New ones first, so that a job is trusted all along.
+    let new = new.map(|trust| Change::Trust { id: id.clone(), name: name.clone(), trust: trust.clone() });
+    let gone = gone.map(|trust| Change::Distrust { id: id.clone(), name: name.clone(), trust: trust.clone() });
+    changed.into_iter().chain(new).chain(gone).collect()
+}
+
+fn sorted(texts: &[String]) -> Vec<&String> {
+    let mut texts: Vec<&String> = texts.iter().collect();
+    texts.sort();
+    texts
+}
+
+/// The labels of a credential that `set` describes.
+pub(crate) fn labels(set: &str, credential: &Credential) -> BTreeMap<String, String> {
+    let own = [
+        (NAME, credential.name.clone()),
+        (MANAGED_BY, set.to_owned()),
+        (DATA_VERSION, credential.data_version.to_string()),
+    ];
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    credential.labels.iter().map(|(name, value)| (name.clone(), value.clone())).chain(own).collect()
+}
+
+fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Result<Vec<Change>, Flaw> {
+    let flaw = |field: &str, reason: String| Flaw { at: wanted.at.clone(), field: field.to_owned(), reason };
+    let found = present
+        .credentials
+        .iter()
+        .filter(|item| item.namespace == wanted.namespace && label(item, NAME) == Some(&wanted.name));
+    let item = match found.collect::<Vec<_>>()[..] {
+        [] => return Ok(vec![Change::Save(Box::new(wanted.clone()))]),
+        [item] => item,
+        _ => {
+            return Err(flaw(
+                "name",
+                format!("{} has several credentials with the label {NAME}: {}", wanted.namespace, wanted.name),
+            ));
+        }
+    };
+    if item.kind != wanted.kind.as_str() {
+        return Err(flaw(
+            "type",
+            format!("is {}, and the credential that is there is {}", wanted.kind.as_str(), item.kind),
+        ));
+    }
+    if let Some(other) = label(item, MANAGED_BY).filter(|other| **other != *set) {
+        return Err(flaw("name", format!("the set {other} describes it, too")));
+    }
+    let mut changes = Vec::new();
+    // What nobody has described before is taken as it is.
+    let from = label(item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(wanted.data_version);
+    if wanted.data_version < from {
+        return Err(flaw("data_version", format!("is {}, and {from} was sent already", wanted.data_version)));
+    }
+    if wanted.data_version > from {
+        changes.push(Change::Replace { id: item.id.clone(), from, credential: Box::new(wanted.clone()) });
+    } else if let Some(field) = moved(wanted, item) {
+        return Err(flaw(field, "differs from what is there: raise data_version to send the data".to_owned()));
+    }
+    changes.extend(describe(set, wanted, item));
+    Ok(changes)
+}
+
+/// A place in the document that is not that of the credential.
+fn moved<'a>(wanted: &'a Credential, item: &CredentialItem) -> Option<&'a str> {
+    use super::document::Datum;
+    let information = item.information.as_ref()?;
+    let places = wanted.kind.fields().iter().filter(|field| field.class == FieldClass::Place);
+    places.map(|field| field.name).find(|name| match wanted.data.get(*name) {
+        Some((_, Datum::Plain(value))) => information.get(*name) != Some(value),
+        Some(_) => false,
+        None => information.contains_key(*name),
+    })
+}
+
+fn describe(set: &str, wanted: &Credential, item: &CredentialItem) -> Option<Change> {
+    let (after, before) = (labels(set, wanted), item.labels.clone().unwrap_or_default());
+    let mut changed: BTreeMap<String, Option<String>> = BTreeMap::new();
+    let mut changes = Vec::new();
+    for (name, value) in after.iter().filter(|(name, value)| before.get(*name) != Some(value)) {
+        changed.insert(name.clone(), Some(value.clone()));
+        changes.push(format!("label {name}={value}"));
+    }
+    for name in before.keys().filter(|name| !after.contains_key(*name)) {
+        changed.insert(name.clone(), None);
+        changes.push(format!("no label {name}"));
+    }
+    let vend = (item.vend != wanted.vend).then(|| wanted.vend.clone());
+    changes.extend(vend.iter().map(|vend| format!("vend becomes {vend}")));
+    let description = (item.description != wanted.description).then(|| wanted.description.clone());
+    changes.extend(description.iter().map(|_| "another description".to_owned()));
+    // Without one in the document, what the data says counts.
+    let expires_at = wanted.expires_at.clone().filter(|at| item.expires_at.as_ref() != Some(at)).map(Some);
+    changes.extend(expires_at.iter().flatten().map(|at| format!("expires {at}")));
+    if changes.is_empty() {
+        return None;
+    }
+    let labels = (!changed.is_empty()).then_some(changed);
+    let request = DescribeRequest { labels, description, expires_at, vend };
+    Some(Change::Describe { id: item.id.clone(), place: place(item), changes, request })
+}

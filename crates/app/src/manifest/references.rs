@@ -1,0 +1,75 @@
+//! The data of a credential, with what its document only refers to.
+
+use super::document::{Credential, Datum};
+use super::{At, Flaw};
+use secrecy::zeroize::Zeroizing;
+use serde_json::{Map, Value};
+use std::env;
+use std::path::{Component, Path};
+use vault_core::Error;
+use vault_core::credential::{CredentialData, DataPolicy};
+
+/// The largest file that is read, in bytes.
+const MAX_FILE: u64 = 64 * 1024;
+
+/// The data as the interface takes it, or all that is wrong with it.
+pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Flaw>> {
+    let (mut data, mut flaws) = (Map::new(), Vec::new());
+    for (name, (line, datum)) in &credential.data {
+        let at = At { line: *line, ..credential.at.clone() };
+        let value = match datum {
+            Datum::Plain(value) => Ok(value.clone()),
+            Datum::Variable(variable) => env::var(variable)
+                .map(Value::from)
+                .map_err(|_| format!("the environment variable {variable} is not set, or is no text")),
+            Datum::File(file) => read(&credential.at.file, file).map(Value::from),
+        };
+        match value {
+            Ok(value) => drop(data.insert(name.clone(), value)),
+            Err(reason) => flaws.push(Flaw { at, field: name.clone(), reason }),
+        }
+    }
+    if !flaws.is_empty() {
+        return Err(flaws);
+    }
+    // A file of a key, or of header fields, holds JSON.
+    if let Some(Value::String(text)) = data.get("headers") {
+        let headers = serde_json::from_str(text).unwrap_or_else(|_| Value::from(&**text));
+        data.insert("headers".to_owned(), headers);
+    }
+    let flaw = |field: &str, reason: String| {
+        let line = credential.data.get(field).map_or(credential.at.line, |(line, _)| *line);
+        vec![Flaw { at: At { line, ..credential.at.clone() }, field: field.to_owned(), reason }]
+    };
+    let text = Zeroizing::new(serde_json::to_string(&data).map_err(|_| flaw("data", "is no JSON".to_owned()))?);
+    match CredentialData::from_json(credential.kind, text.as_bytes(), DataPolicy { allow_http_links: true }) {
+        Ok(_) => Ok(text),
+        Err(Error::Invalid(errors)) => Err(errors
+            .iter()
+            .flat_map(|error| {
+                let name = error.pointer.trim_start_matches('/').split('/').next().unwrap_or_default().to_owned();
+                flaw(&name, error.detail.to_string())
+            })
+            .collect()),
+        Err(error) => Err(flaw("data", error.to_string())),
+    }
+}
+
+/// A file below the directory of the document. One line feed at its end is not part of it.
+fn read(document: &Path, file: &str) -> Result<String, String> {
+    let relative = Path::new(file);
+    if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(format!("{file} must be a path below the directory of the document, without .."));
+    }
+    let path = document.parent().unwrap_or(Path::new("")).join(relative);
+    let shown = path.display();
+    let length = path.metadata().map_err(|error| format!("cannot read {shown}: {error}"))?.len();
+    if length > MAX_FILE {
+        return Err(format!("{shown} has more than {MAX_FILE} bytes"));
+    }
+    let mut text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    Ok(text)
+}

@@ -1,0 +1,376 @@
+use super::document::{Datum, read};
+use super::export::export;
+use super::plan::{Change, Present, plan};
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+use vault_client::{AccountItem, CredentialItem, IssuerItem};
+
+const DOCUMENT: &str = r#"
+set: etl
+people:
+  - {email: Ada@acme.example, role: admin}
+integrations:
+  - name: nightly
+    namespaces: ["imports/*", exports/daily]
+    expires_at: "2027-01-01T00:00:00Z"
+    trusts:
+      - issuer: github
+        claims: {"/sub": "repo:acme/etl:*", "/count": 7}
+credentials:
+  - namespace: imports/nightly
+    name: nightly
+    type: s3
+    labels: {team: data}
+    vend: short
+    data_version: 2
+    data:
+      access_key_id: {env: KEY_ID}
+      secret_access_key: {file: secrets/nightly}
+      bucket: nightly
+      path_style_access: true
+"#;
+
+fn parse(text: &str) -> Result<document::Manifest, Vec<String>> {
+    let flaws = |flaws: Vec<Flaw>| flaws.iter().map(ToString::to_string).collect();
+    read(&[("etl.yaml".into(), text.to_owned())]).map_err(flaws)
+}
+
+#[track_caller]
+fn refused(text: &str) -> Vec<String> {
+    parse(text).expect_err("it is wrong")
+}
+
+#[test]
+fn a_document_says_what_it_says() {
+    let manifest = parse(DOCUMENT).expect("a document");
+    assert_eq!((&*manifest.set, &*manifest.people[0].email), ("etl", "ada@acme.example"));
+    let integration = &manifest.integrations[0];
+    assert_eq!((integration.at.line, integration.namespaces.len(), integration.token), (6, 2, false));
+    assert_eq!((&integration.trusts[0].claims["/count"], integration.trusts[0].max_lifetime), (&json!(7), 3_600));
+    let credential = &manifest.credentials[0];
+    assert_eq!((credential.data_version, &*credential.vend), (2, "short"));
+    assert_eq!(credential.data["secret_access_key"], (21, Datum::File("secrets/nightly".to_owned())));
+    assert_eq!(credential.data["path_style_access"].1, Datum::Plain(json!(true)));
+}
+
+#[test]
+fn every_flaw_is_told_with_file_line_and_field() {
+    let said = refused(
+        "set: etl\nunknown: 1\npeople:\n  - {email: a@b.example}\nintegrations:\n  - name: n\ncredentials:\n  - namespace: a\n    name: n\n    \
+         type: s3\n    labels: {name: x, team: 7}\n    data:\n      secret_access_key: hunter2\n      colour: red\n      bucket: {path: x}\n",
+    );
+    assert_eq!(
+        said,
+        [
+            "etl.yaml:2: unknown: is unknown here; expected set, people, integrations, credentials",
+            "etl.yaml:4: role: is required",
+            "etl.yaml:6: namespaces: is required",
+            "etl.yaml:11: name: is a label that this command sets itself",
+            "etl.yaml:11: team: must be text: put it in quotation marks",
+            "etl.yaml:13: secret_access_key: is a secret, which must not stand in a document: say `file: PATH` or `env: NAME`",
+            "etl.yaml:14: colour: is no field of s3",
+            "etl.yaml:15: bucket: must be `file: PATH`, `env: NAME` or a value",
+        ]
+    );
+    for (text, reason) in [
+        ("set: &a etl\n", "etl.yaml:1: anchors are not taken"),
+        ("set: etl\npeople: *a\n", "etl.yaml:2: "),
+        ("set: !x etl\n", "etl.yaml:1: tags are not taken"),
+        ("set: etl\npeople:\n  - {<<: 1}\n", "etl.yaml:3: merge keys are not taken"),
+        ("set: a\nset: b\n", "etl.yaml:2: set is there twice"),
+        ("set: [", "etl.yaml:"),
+        ("set: a\n---\nset: b\n", "set: is b, and another document's is a"),
+        ("people: []\n", "set: is required"),
+        (
+            "set: a\npeople:\n  - {email: a@b.example, role: admin}\n  - {email: A@b.example, role: admin}\n",
+            "etl.yaml:4: people: a@b.example is described twice",
+        ),
+    ] {
+        assert!(refused(text)[0].contains(reason), "{text}: {:?}", refused(text));
+    }
+}
+
+fn issuer() -> IssuerItem {
+    let item = json!({"name": "github", "issuer": "https://x", "required_claims": [], "fetched_at": ""});
+    serde_json::from_value(item).expect("an issuer")
+}
+
+/// What a server would answer after `changes`, as far as plans look at it.
+fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
+    let mut after = present.clone();
+    for change in changes {
+        match change {
+            Change::Invite { email, role } => after.people.push(person(email, role, "invited")),
+            Change::ChangePerson { id, role, disabled, .. } => {
+                let person = after.people.iter_mut().find(|one| one.id == *id).expect("it is there");
+                person.role = role.clone().unwrap_or_else(|| person.role.clone());
+                if let Some(disabled) = disabled {
+                    person.state = if *disabled { "disabled" } else { "active" }.to_owned();
+                }
+            }
+            Change::CreateIntegration(wanted) => {
+                let trusts: Vec<_> = wanted.trusts.iter().map(trust).collect();
+                after.integrations.push(
+                    serde_json::from_value(json!({
+                        "integration_id": wanted.name, "name": wanted.name, "namespaces": wanted.namespaces, "state": "active",
+                        "created_at": "", "expires_at": wanted.expires_at, "trusts": trusts,
+                    }))
+                    .expect("an integration"),
+                );
+                // Made active, it is disabled by a change of its own.
+                if wanted.disabled {
+                    after.integrations.last_mut().expect("one").state = "disabled".to_owned();
+                }
+            }
+            Change::ChangeIntegration { id, change, .. } => {
+                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                one.state = change.state.clone().unwrap_or_else(|| one.state.clone());
+                one.namespaces = change.namespaces.clone().unwrap_or_else(|| one.namespaces.clone());
+                one.expires_at = change.expires_at.clone().unwrap_or_else(|| one.expires_at.clone());
+            }
+            Change::Trust { id, trust: wanted, .. } => {
+                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                one.trusts.push(serde_json::from_value(trust(wanted)).expect("a trust"));
+            }
+            Change::Distrust { id, trust, .. } => {
+                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                one.trusts.retain(|other| other != trust);
+            }
+            Change::Save(wanted) => after.credentials.push(saved(set, wanted)),
+            Change::Replace { id, credential, .. } => {
+                let one = after.credentials.iter_mut().find(|one| one.id == *id).expect("it is there");
+                one.information = saved(set, credential).information;
+            }
+            Change::Describe { id, request, .. } => {
+                let one = after.credentials.iter_mut().find(|one| one.id == *id).expect("it is there");
+                for (name, value) in request.labels.iter().flatten() {
+                    let labels = one.labels.get_or_insert_default();
+                    match value {
+                        Some(value) => drop(labels.insert(name.clone(), value.clone())),
+                        None => drop(labels.remove(name)),
+                    }
+                }
+                one.vend = request.vend.clone().unwrap_or_else(|| one.vend.clone());
+                one.description = request.description.clone().unwrap_or_else(|| one.description.clone());
+                one.expires_at = request.expires_at.clone().unwrap_or_else(|| one.expires_at.clone());
+            }
+            Change::Delete { id, .. } => after.credentials.retain(|one| one.id != *id),
+        }
+    }
+    after
+}
+
+fn person(email: &str, role: &str, state: &str) -> AccountItem {
+    serde_json::from_value(json!({"id": email, "email": email, "role": role, "state": state, "created_at": ""}))
+        .expect("an account")
+}
+
+fn trust(trust: &document::Trust) -> serde_json::Value {
+    let id = format!("{}{:?}{}", trust.issuer, trust.claims, trust.max_lifetime);
+    json!({"id": id, "issuer": trust.issuer, "claims": trust.claims, "max_lifetime": trust.max_lifetime})
+}
+
+fn saved(set: &str, wanted: &document::Credential) -> CredentialItem {
+    let mut information = serde_json::Map::new();
+    let mut secrets = Vec::new();
+    for (name, (_, datum)) in &wanted.data {
+        match datum {
+            Datum::Plain(value) => drop(information.insert(name.clone(), value.clone())),
+            _ if name == "access_key_id" => drop(information.insert(name.clone(), json!("…0001"))),
+            _ => secrets.push(name.clone()),
+        }
+    }
+    information.insert("secrets".to_owned(), json!(secrets));
+    serde_json::from_value(json!({
+        "id": format!("{} {}", wanted.namespace, wanted.name), "type": wanted.kind.as_str(), "namespace": wanted.namespace,
+        "information": information, "version": 1, "created_at": "", "updated_at": "", "labels": plan::labels(set, wanted),
+        "vend": wanted.vend, "health": {"state": "unchecked"}, "description": wanted.description, "expires_at": wanted.expires_at,
+    }))
+    .expect("a credential")
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z]{1,6}", "[ -~]{1,12}", "(true|null|7|~|- a|a: b|#x|'|\")", "\\PC{1,6}"]
+}
+
+/// An organization, as a document would describe it.
+fn manifests() -> impl Strategy<Value = document::Manifest> {
+    let at = || At { file: "x".into(), line: 1 };
+    let people =
+        proptest::collection::btree_map("[a-z]{1,4}@b\\.example", ("(admin|editor|viewer)", any::<bool>()), 0..4)
+            .prop_map(move |all| {
+                all.into_iter()
+                    .map(|(email, (role, disabled))| document::Person { at: at(), email, role, disabled })
+                    .collect()
+            });
+    let trusts = proptest::collection::btree_map(texts(), (texts(), 1..86_400_i64), 0..3).prop_map(move |all| {
+        let trust = |(sub, (environment, max_lifetime)): (String, (String, i64))| document::Trust {
+            at: at(),
+            issuer: "github".to_owned(),
+            claims: [("/sub".to_owned(), json!(sub)), ("/environment".to_owned(), json!(environment))].into(),
+            max_lifetime,
+        };
+        all.into_iter().map(trust).collect::<Vec<_>>()
+    });
+    let one = (
+        proptest::collection::btree_set("[a-z/]{1,6}", 1..3),
+        any::<bool>(),
+        proptest::option::of("20[0-9]{2}-01-01T00:00:00Z"),
+        trusts,
+    );
+    let integrations = proptest::collection::btree_map(texts(), one, 0..4).prop_map(move |all| {
+        all.into_iter()
+            .map(|(name, (namespaces, disabled, expires_at, trusts))| document::Integration {
+                at: at(),
+                name,
+                namespaces: namespaces.into_iter().collect(),
+                expires_at,
+                disabled,
+                token: false,
+                trusts,
+            })
+            .collect()
+    });
+    let labels = proptest::collection::btree_map("[a-m]{1,4}", texts(), 0..3);
+    let one =
+        (labels, proptest::option::of(texts()), "(any|short)", 1..9_i64, texts(), proptest::option::of(any::<bool>()));
+    let credentials = proptest::collection::btree_map(("[a-z]{1,3}", "[a-z]{1,3}"), one, 0..4).prop_map(move |all| {
+        all.into_iter()
+            .map(|((namespace, name), (labels, description, vend, data_version, bucket, path_style))| {
+                let reference = |field: &str| (1, Datum::File(format!("data/{namespace}/{name}/{field}")));
+                let mut data: std::collections::BTreeMap<_, _> =
+                    ["access_key_id", "secret_access_key"].map(|field| (field.to_owned(), reference(field))).into();
+                data.insert("bucket".to_owned(), (1, Datum::Plain(json!(bucket))));
+                data.extend(path_style.map(|flag| ("path_style_access".to_owned(), (1, Datum::Plain(json!(flag))))));
+                let kind = vault_core::credential::CredentialType::S3;
+                document::Credential {
+                    at: at(),
+                    namespace,
+                    name,
+                    kind,
+                    labels,
+                    description,
+                    vend,
+                    expires_at: None,
+                    data_version,
+                    data,
+                }
+            })
+            .collect()
+    });
+    (people, integrations, credentials).prop_map(|(people, integrations, credentials)| document::Manifest {
+        set: "etl".to_owned(),
+        people,
+        integrations,
+        credentials,
+    })
+}
+
+/// Without the places, which differ between what was written and what was read.
+fn bare(mut manifest: document::Manifest) -> document::Manifest {
+    manifest.people.iter_mut().for_each(|one| one.at = At::default());
+    manifest.integrations.iter_mut().for_each(|one| {
+        one.at = At::default();
+        one.trusts.iter_mut().for_each(|trust| trust.at = At::default());
+        one.trusts.sort_by_key(|trust| format!("{trust:?}"));
+    });
+    manifest.credentials.iter_mut().for_each(|one| {
+        one.at = At::default();
+        one.data.values_mut().for_each(|(line, _)| *line = 0);
+    });
+    manifest
+}
+
+fn settled(present: Present) -> Present {
+    // Whoever was invited and has enrolled since is active, or disabled where the document says so.
+    Present {
+        people: present
+            .people
+            .into_iter()
+            .map(|mut one| {
+                if one.state == "invited" {
+                    one.state = "active".to_owned();
+                }
+                one
+            })
+            .collect(),
+        ..present
+    }
+}
+
+proptest! {
+    /// Exported, applied to an empty vault, and exported again: the same bytes, whatever the organization holds.
+    #[test]
+    fn what_is_exported_is_applied_and_exported_again_byte_for_byte(manifest in manifests()) {
+        let empty = Present { issuers: vec![issuer()], ..Present::default() };
+        let all = |from: &Present| plan(&manifest, from, false).expect("a plan");
+        let mut first = settled(applied(&empty, "etl", &all(&empty)));
+        first = applied(&first, "etl", &all(&first));
+        let text = export("etl", &first);
+        let read_back = read(&[("x".into(), text.clone())]).expect("a document");
+        prop_assert_eq!(bare(read_back.clone()), bare(manifest.clone()));
+        let again = |from: &Present| plan(&read_back, from, false).expect("a plan");
+        let mut second = settled(applied(&empty, "etl", &again(&empty)));
+        second = applied(&second, "etl", &again(&second));
+        prop_assert_eq!(export("etl", &second), text);
+    }
+
+    /// Whatever there was: what a plan has changed needs no change any more, and nothing else was touched.
+    #[test]
+    fn a_plan_that_was_applied_is_empty(before in manifests(), mut after in manifests(), prune: bool) {
+        let empty = Present { issuers: vec![issuer()], ..Present::default() };
+        let mut present = settled(applied(&empty, "etl", &plan(&before, &empty, false).expect("a plan")));
+        // A lowered version, or a place that moved without a raised one, is refused instead.
+        for credential in &mut after.credentials {
+            let same = before.credentials.iter().find(|one| (&one.namespace, &one.name) == (&credential.namespace, &credential.name));
+            credential.data_version = same.map_or(1, |one| one.data_version + 1);
+        }
+        for _ in 0..2 {
+            let changes = plan(&after, &present, prune).expect("a plan");
+            present = settled(applied(&present, "etl", &changes));
+        }
+        prop_assert_eq!(plan(&after, &present, prune).expect("a plan"), []);
+        let kept = |name: &str| after.integrations.iter().all(|one| one.name != name);
+        for one in before.integrations.iter().filter(|one| kept(&one.name)) {
+            prop_assert!(present.integrations.iter().any(|other| other.name == one.name), "integrations are never deleted");
+        }
+        for one in &before.credentials {
+            let described = after.credentials.iter().any(|other| (&other.namespace, &other.name) == (&one.namespace, &one.name));
+            let there = present.credentials.iter().any(|item| item.namespace == one.namespace && plan::label(item, NAME) == Some(&one.name));
+            prop_assert_eq!(there, described || !prune);
+        }
+    }
+
+    #[test]
+    fn no_text_stops_the_reader(text in "(set: [a-z]{0,3}\n|people:\n|  - [a-z]{0,4}: ?[a-z\\[{*&!]{0,4}\n|\\PC{0,8}\n){0,8}") {
+        let _ = parse(&text);
+    }
+}
+
+#[test]
+fn what_cannot_be_planned_says_why() {
+    let manifest = parse(DOCUMENT).expect("a document");
+    let said = |present: &Present| {
+        plan(&manifest, present, false).expect_err("refused").iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert!(
+        said(&Present::default())[0].contains("etl.yaml:10: issuer: github is no issuer here"),
+        "{:?}",
+        said(&Present::default())
+    );
+    let mut present = Present { issuers: vec![issuer()], ..Present::default() };
+    let mut item = saved("etl", &manifest.credentials[0]);
+    item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "3".to_owned());
+    present.credentials = vec![item.clone()];
+    assert!(said(&present)[0].contains("data_version: is 2, and 3 was sent already"));
+    item.labels.get_or_insert_default().insert(DATA_VERSION.to_owned(), "2".to_owned());
+    item.information.get_or_insert_default().insert("bucket".to_owned(), json!("other"));
+    present.credentials = vec![item.clone()];
+    assert!(said(&present)[0].contains("bucket: differs from what is there: raise data_version"));
+    item.labels.get_or_insert_default().insert(MANAGED_BY.to_owned(), "other".to_owned());
+    present.credentials = vec![item.clone()];
+    assert!(said(&present)[0].contains("the set other describes it, too"));
+    present.credentials = vec![item.clone(), item];
+    assert!(said(&present)[0].contains("several credentials"));
+}

@@ -1,0 +1,130 @@
+//! Documents as trees with lines. Of YAML, and so of JSON, what has one meaning to everybody: no anchors, aliases, merge keys or tags.
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+
+/// A value and its line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Node {
+    pub(super) line: usize,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    /// Nothing, in a place for a value.
+    Null,
+    Flag(bool),
+    Number(i64),
+    Text(String),
+    List(Vec<Node>),
+    /// Members in their order; no name is there twice.
+    Map(Vec<(String, Node)>),
+}
+
+/// A line and what is wrong there.
+pub(super) type SyntaxFlaw = (usize, String);
+
+/// How deep values may lie in each other.
+const MAX_DEPTH: usize = 16;
+
+/// The documents of a text.
+pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxFlaw> {
+    let mut reader = Reader { events: Parser::new_from_str(text) };
+    let mut documents = Vec::new();
+    loop {
+        match reader.next()? {
+            (_, Event::StreamEnd) => return Ok(documents),
+            (_, Event::DocumentStart(_)) => {
+                let (line, event) = reader.next()?;
+                let node = reader.node(line, event, 0)?;
+                if node.value != Value::Null {
+                    documents.push(node);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Reader<'input> {
+    events: Parser<'input, saphyr_parser::StrInput<'input>>,
+}
+
+impl<'input> Reader<'input> {
+    fn next(&mut self) -> Result<(usize, Event<'input>), SyntaxFlaw> {
+        match self.events.next() {
+            Some(Ok((event, span))) => Ok((span.start.line(), event)),
+            // What the scanner says may hold a part of the text.
+            Some(Err(error)) => {
+                let marker = error.marker();
+                Err((marker.line(), format!("it is no YAML (column {})", marker.col() + 1)))
+            }
+            None => Ok((0, Event::StreamEnd)),
+        }
+    }
+
+    fn node(&mut self, line: usize, event: Event<'input>, depth: usize) -> Result<Node, SyntaxFlaw> {
+        let refused = |what: &str| Err((line, format!("{what} are not taken: write the value out")));
+        if depth > MAX_DEPTH {
+            return Err((line, "values lie too deep in each other".to_owned()));
+        }
+        let value = match event {
+            Event::Alias(_) => return refused("aliases"),
+            Event::Scalar(_, _, anchor, _) | Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _)
+                if anchor > 0 =>
+            {
+                return refused("anchors");
+            }
+            Event::Scalar(_, _, _, Some(_)) | Event::SequenceStart(_, Some(_)) | Event::MappingStart(_, Some(_)) => {
+                return refused("tags");
+            }
+            Event::Scalar(text, style, ..) => scalar(&text, style),
+            Event::SequenceStart(..) => {
+                let mut list = Vec::new();
+                loop {
+                    match self.next()? {
+                        (_, Event::SequenceEnd) => break Value::List(list),
+                        (line, event) => list.push(self.node(line, event, depth + 1)?),
+                    }
+                }
+            }
+            Event::MappingStart(..) => self.map(depth)?,
+            _ => return Err((line, "it is no YAML".to_owned())),
+        };
+        Ok(Node { line, value })
+    }
+
+    fn map(&mut self, depth: usize) -> Result<Value, SyntaxFlaw> {
+        let mut members: Vec<(String, Node)> = Vec::new();
+        loop {
+            let (line, name) = match self.next()? {
+                (_, Event::MappingEnd) => return Ok(Value::Map(members)),
+                (line, Event::Scalar(name, _, 0, None)) => (line, name.into_owned()),
+                (line, _) => return Err((line, "a name must be text".to_owned())),
+            };
+            if name == "<<" {
+                return Err((line, "merge keys are not taken: write the members out".to_owned()));
+            }
+            if members.iter().any(|(other, _)| *other == name) {
+                return Err((line, format!("{name} is there twice")));
+            }
+            let (below, event) = self.next()?;
+            let mut node = self.node(below, event, depth + 1)?;
+            node.line = line;
+            members.push((name, node));
+        }
+    }
+}
+
+/// The core schema's null, booleans and decimal integers (YAML 1.2.2, 10.3); all else is text.
+fn scalar(text: &str, style: ScalarStyle) -> Value {
+    if style != ScalarStyle::Plain {
+        return Value::Text(text.to_owned());
+    }
+    match text {
+        "" | "~" | "null" => Value::Null,
+        "true" => Value::Flag(true),
+        "false" => Value::Flag(false),
+        _ => text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Number),
+    }
+}

@@ -1,0 +1,334 @@
+//! `orgvault export`, `plan` and `apply`: an organization as documents.
+
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use vault_tests::binary::{self, Run};
+use vault_tests::integration::write_private;
+use vault_tests::issuer::{SigningKey, audience, now};
+use vault_tests::samples::small;
+use vault_tests::{Database, Door, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    what_is_exported_is_applied_elsewhere_byte_for_byte,
+    applies_that_are_killed_or_made_at_once_come_to_one_end,
+}
+
+/// Somebody who is logged in as admin of a vault of their own, and has a directory of documents.
+struct Desk {
+    vault: Vault,
+    door: Door,
+    session: Session,
+    email: String,
+}
+
+const DOCUMENT: &str = r#"
+set: etl
+integrations:
+  - name: nightly
+    namespaces: ["imports/*"]
+    trusts:
+      - issuer: cluster
+        claims: {"/sub": "system:serviceaccount:etl:nightly"}
+  - name: hourly
+    namespaces: [exports/hourly, imports/nightly]
+    expires_at: "2099-01-01T00:00:00Z"
+    disabled: true
+credentials:
+  - namespace: imports/nightly
+    name: source
+    type: s3
+    labels: {team: data}
+    description: "it's the \"source\""
+    data: &DATA
+"#;
+
+/// The data of a credential in a document, whose secret is in a file.
+const DATA: &str =
+    "{access_key_id: AKIAQ3EGRIYLK0000001, secret_access_key: {file: secrets/one}, bucket: nightly, region: eu-west-1}";
+
+impl Desk {
+    fn open(database: Database) -> Self {
+        let (vault, door) = Door::open(database);
+        let admin = vault.admin();
+        let desk = Self { session: admin.log_in(&vault.client()), email: admin.email.clone(), vault, door };
+        fs::create_dir(desk.vault.scratch("desk")).unwrap();
+        fs::create_dir(desk.path("secrets")).unwrap();
+        write_private(&desk.path("password"), &admin.password);
+        write_private(&desk.path("passcode"), &admin.recovery_code());
+        let url = format!("http://{}/v1", desk.vault.address());
+        let mut login = desk.command(&["login", "--url", &url, "--email", &admin.email]);
+        login.arg("--password-file").arg(desk.path("password")).arg("--passcode-file").arg(desk.path("passcode"));
+        Run::of(&mut login).done();
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.vault.scratch(&format!("desk/{name}"))
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        write_private(&self.path(name), text);
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = binary::command();
+        command.env("HOME", self.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(arguments);
+        command.current_dir(self.vault.scratch("desk"));
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        let run = Run::of(&mut self.command(arguments));
+        assert!(!run.stdout.contains("7sGh") && !run.stderr.contains("7sGh"), "a secret: {run:?}");
+        run
+    }
+
+    /// What a plan of `etl.yaml` would change.
+    fn plan(&self, more: &[&str]) -> Vec<String> {
+        let run = self.run(&[&["plan", "-f", "etl.yaml", "--json"], more].concat());
+        let changes: Vec<String> = serde_json::from_value(run.json()["changes"].clone()).unwrap();
+        assert_eq!(run.status, Some(if changes.is_empty() { 0 } else { 3 }), "{run:?}");
+        changes
+    }
+
+    fn apply(&self, more: &[&str]) -> Run {
+        self.run(&[&["apply", "-f", "etl.yaml", "--yes"], more].concat())
+    }
+
+    /// An issuer of the name `cluster`, whose keys are pasted.
+    fn issuer(&self) -> SigningKey {
+        let key = SigningKey::new("1");
+        let keys = self.vault.scratch("keys.json");
+        fs::write(&keys, json!({"keys": [key.public()]}).to_string()).unwrap();
+        let add = [
+            "issuer",
+            "add",
+            "cluster",
+            "--issuer",
+            "https://kubernetes.default.svc",
+            "--jwks-file",
+            keys.to_str().unwrap(),
+        ];
+        self.vault.run(&add).done();
+        key
+    }
+}
+
+fn document() -> String {
+    DOCUMENT.replace("&DATA", DATA)
+}
+
+fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
+    let desk = Desk::open(database);
+    desk.write("etl.yaml", &document());
+    desk.write("secrets/one", "7sGh-source\n");
+
+    // An issuer that is absent is told before anything is changed.
+    let refused = desk.apply(&[]).refused();
+    assert!(refused.stderr.contains("etl.yaml:7: issuer: cluster is no issuer here"), "{}", refused.stderr);
+    assert_eq!(desk.session.list().len(), 0);
+    let key = desk.issuer();
+    assert_eq!(
+        desk.plan(&[]),
+        [
+            "+ integration nightly: imports/*, 1 trusts",
+            "+ integration hourly: exports/hourly, imports/nightly, 0 trusts",
+            "+ credential imports/nightly source: s3",
+        ]
+    );
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+
+    // A job has what the documents describe, without a stored token.
+    let shown = desk.vault.json(&["integration", "show", "--org", "Acme", "--name", "nightly"]);
+    let integration = shown["integration_id"].as_str().unwrap();
+    let claims = json!({"iss": "https://kubernetes.default.svc", "aud": audience(integration), "iat": now(), "exp": now() + 300,
+        "sub": "system:serviceaccount:etl:nightly"});
+    let body = json!({"namespace": "imports/nightly"});
+    let answer = desk.door.client().request("POST", "/v1/activations").bearer(&key.sign(&claims)).json(&body).send();
+    assert_eq!(answer.expect(201).json()["credentials"][0]["data"]["secret_access_key"], "7sGh-source");
+
+    // Somebody changes it by hand: the plan says what, and the apply undoes it.
+    let id = desk.session.list()[0]["id"].as_str().unwrap().to_owned();
+    desk.run(&["credential", "label", &id, "team=other", "more=x"]).done();
+    desk.vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
+    assert_eq!(
+        desk.plan(&[]),
+        [
+            "~ integration nightly: becomes active",
+            "~ credential imports/nightly source: label team=data, no label more"
+        ]
+    );
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+
+    // New data is sent when its number rises, and never for another reason.
+    desk.write("etl.yaml", &document().replace("bucket: nightly", "bucket: other"));
+    let refused = desk.run(&["plan", "-f", "etl.yaml"]).refused();
+    assert!(refused.stderr.contains("bucket: differs from what is there: raise data_version"), "{}", refused.stderr);
+    let raised =
+        document().replace("bucket: nightly", "bucket: other").replace("    data:", "    data_version: 2\n    data:");
+    desk.write("etl.yaml", &raised);
+    desk.write("secrets/one", "7sGh-second\n");
+    desk.apply(&[]).done();
+    assert_eq!(desk.session.show(&id).expect(200).json()["information"]["bucket"], "other");
+    desk.write("etl.yaml", &document());
+    assert!(
+        desk.run(&["plan", "-f", "etl.yaml"]).refused().stderr.contains("data_version: is 1, and 2 was sent already")
+    );
+
+    // Elsewhere, with the data files: the same bytes.
+    desk.session.save(&small("unnamed", 9));
+    let exported = desk.run(&["export", "--set", "etl"]).done();
+    assert!(exported.stderr.contains("1 credential without the label name"), "{}", exported.stderr);
+    let other = Desk::open(database);
+    other.issuer();
+    let text = exported.stdout.split("\n# ").next().unwrap().replace(&desk.email, &other.email);
+    other.write("etl.yaml", &text);
+    for (field, content) in [("access_key_id", "AKIAQ3EGRIYLK0000001"), ("secret_access_key", "7sGh-second")] {
+        fs::create_dir_all(other.path("data/imports/nightly/source")).unwrap();
+        other.write(&format!("data/imports/nightly/source/{field}"), content);
+    }
+    other.apply(&[]).done();
+    assert!(other.plan(&[]).is_empty());
+    assert_eq!(other.run(&["export", "--set", "etl"]).done().stdout.trim_end(), text.trim_end());
+}
+
+#[test]
+fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
+    let desk = Desk::open(Database::Sqlite);
+    desk.write("secrets/one", "7sGh-source");
+    let credential = |n: usize| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n");
+    let all = |count: usize| format!("set: etl\ncredentials:\n{}", (0..count).map(credential).collect::<String>());
+    desk.write("etl.yaml", &all(13));
+    desk.apply(&[]).done();
+    let foreign = desk.session.save(&small("imports/0", 1));
+    desk.write("etl.yaml", &all(1));
+    assert!(desk.plan(&[]).is_empty(), "what is not described is left alone");
+    assert_eq!(desk.plan(&["--prune", "--set", "etl"]).len(), 12);
+    desk.run(&["plan", "-f", "etl.yaml", "--prune"]).misused();
+    desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "other"]).misused();
+    let refused = desk.apply(&["--prune", "--set", "etl"]).refused();
+    assert!(refused.stderr.contains("12 credentials would be deleted"), "{}", refused.stderr);
+    assert_eq!(desk.session.list().len(), 14);
+    desk.apply(&["--prune", "--set", "etl", "--max-deletes", "12"]).done();
+    let left: Vec<Value> = desk.session.list();
+    assert_eq!(left.len(), 2);
+    assert!(left.iter().any(|item| item["id"] == *foreign), "of the set alone");
+    desk.write("etl.yaml", "set: etl\ncredentials: []\n");
+    desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "etl"]).misused();
+}
+
+#[test]
+fn what_is_made_once_goes_into_a_file_or_is_not_made() {
+    let desk = Desk::open(Database::Sqlite);
+    let email = "colleague@example.com";
+    let document = format!(
+        "set: people\npeople:\n  - {{email: {email}, role: editor}}\nintegrations:\n  - {{name: old, namespaces: [a], token: true}}\n"
+    );
+    desk.write("etl.yaml", &document);
+    let refused = desk.apply(&[]);
+    assert!(refused.status == Some(2) && refused.stderr.contains("--secrets-out"), "{refused:?}");
+    assert_eq!(desk.plan(&[]).len(), 2, "nothing was made");
+    let file = desk.path("made");
+    desk.apply(&["--secrets-out", file.to_str().unwrap()]).done();
+    let lines: Vec<Value> =
+        fs::read_to_string(&file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines[0]["token"].as_str().unwrap().starts_with("ovi_"));
+    assert!(lines[1]["person"] == email && lines[1]["enrolment_code"].is_string(), "{}", lines[1]["person"]);
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions()) & 0o777, 0o600);
+    assert!(desk.plan(&[]).is_empty());
+    desk.write("etl.yaml", &document.replace("editor", "viewer"));
+    assert_eq!(desk.plan(&[]), [format!("~ person {email}: role becomes viewer")]);
+    // A file that is there is not written over.
+    desk.write("etl.yaml", &document.replace(email, "another@example.com"));
+    desk.apply(&["--secrets-out", file.to_str().unwrap()]).refused();
+}
+
+#[test]
+fn flaws_of_documents_and_references_are_all_told_before_anything_is_done() {
+    let desk = Desk::open(Database::Sqlite);
+    fs::create_dir(desk.path("set")).unwrap();
+    desk.write("set/a.yaml", "set: etl\nintegrations:\n  - {name: n, namespaces: [a]}\n");
+    let bad = |file: &str| {
+        format!(
+            "  - {{namespace: a, name: n{}, type: s3, data: {{access_key_id: A, secret_access_key: {file}, bucket: b}}}}\n",
+            file.len()
+        )
+    };
+    let references =
+        ["{file: gone}", "{file: ../secret}", "{file: /etc/hostname}", "{env: ORGVAULT_TEST_UNSET}", "7sGh-plain"];
+    desk.write(
+        "set/b.json",
+        &format!("set: etl\ncredentials:\n{}", references.iter().map(|file| bad(file)).collect::<String>()),
+    );
+    let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
+    assert!(refused.stderr.contains("set/b.json:7: secret_access_key: is a secret"), "{}", refused.stderr);
+    desk.write(
+        "set/b.json",
+        &format!("set: etl\ncredentials:\n{}", references[..4].iter().map(|file| bad(file)).collect::<String>()),
+    );
+    let refused = desk.run(&["apply", "-f", "set", "--yes"]).refused();
+    for said in [
+        "set/b.json:3: secret_access_key: cannot read set/gone",
+        "set/b.json:4: secret_access_key: ../secret must be a path below",
+        "set/b.json:5: secret_access_key: /etc/hostname must be a path below",
+        "set/b.json:6: secret_access_key: the environment variable ORGVAULT_TEST_UNSET is not set",
+    ] {
+        assert!(refused.stderr.contains(said), "{said}: {}", refused.stderr);
+    }
+    assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]), json!([]), "nothing was done");
+}
+
+/// Killed after any request, or two at the same time: run again, there is each thing once, as described.
+fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
+    let desk = Desk::open(database);
+    desk.write("secrets/one", "7sGh-source");
+    let integrations: String = (0..8).map(|n| format!("  - {{name: n{n}, namespaces: [\"imports/{n}\"]}}\n")).collect();
+    let credentials: String =
+        (0..8).map(|n| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n")).collect();
+    desk.write("etl.yaml", &format!("set: etl\nintegrations:\n{integrations}credentials:\n{credentials}"));
+    let start = || {
+        let mut command = desk.command(&["apply", "-f", "etl.yaml", "--yes"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let made = || {
+        let integrations = desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len();
+        integrations + desk.session.list().len()
+    };
+    // Killed as soon as something more is there than before, again and again.
+    loop {
+        let before = made();
+        let mut running = start();
+        let ended = loop {
+            if running.try_wait().unwrap().is_some() {
+                break true;
+            }
+            if made() > before {
+                running.kill().unwrap();
+                running.wait().unwrap();
+                break false;
+            }
+        };
+        if ended {
+            break;
+        }
+    }
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+    assert_eq!((made(), desk.session.list().len()), (16, 8), "each once");
+
+    // Two at once, for another eight.
+    let more: String =
+        (8..16).map(|n| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n")).collect();
+    desk.write("etl.yaml", &format!("set: etl\nintegrations:\n{integrations}credentials:\n{credentials}{more}"));
+    let running = [start(), start()];
+    for mut one in running {
+        one.wait().unwrap();
+    }
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+    assert_eq!(desk.session.list().len(), 16, "each once");
+}
