@@ -299,7 +299,7 @@ impl Apply<'_> {
                 let (code, end) = (invited.enrolment_code, invited.expires_at);
                 self.keep(&json!({"person": email, "enrolment_code": code, "expires_at": end}))
             }
-            Change::ChangePerson { id, role, disabled, .. } => {
+            Change::UpdatePerson { id, role, disabled, .. } => {
                 let state = disabled.map(|disabled| if disabled { "disabled" } else { "active" }.to_owned());
                 let request = ChangeAccountRequest { role: role.clone(), state };
                 self.session.change_account(id, &request).map(drop).map_err(refused)
@@ -310,7 +310,7 @@ impl Apply<'_> {
                     None => Ok(()),
                 })
             }
-            Change::ChangeIntegration { id, change, .. } => {
+            Change::UpdateIntegration { id, change, .. } => {
                 self.session.change_integration(id, change).map(drop).map_err(refused)
             }
             Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map_err(refused),

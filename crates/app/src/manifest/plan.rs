@@ -24,9 +24,9 @@ pub(crate) struct Present {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Invite { email: String, role: String },
-    ChangePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
+    UpdatePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
     CreateIntegration(Integration),
-    ChangeIntegration { id: String, name: String, change: IntegrationChange },
+    UpdateIntegration { id: String, name: String, change: IntegrationChange },
     Trust { id: String, name: String, trust: Trust },
     Distrust { id: String, name: String, trust: TrustItem },
     Save(Box<Credential>),
@@ -39,7 +39,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invite { email, role } => write!(f, "+ person {email}: invite as {role}"),
-            Self::ChangePerson { email, role, disabled, .. } => {
+            Self::UpdatePerson { email, role, disabled, .. } => {
                 let role = role.as_ref().map(|role| format!("role becomes {role}"));
                 let state = disabled.map(|disabled| if disabled { "is disabled" } else { "is enabled" }.to_owned());
                 write!(f, "~ person {email}: {}", role.into_iter().chain(state).collect::<Vec<_>>().join(", "))
@@ -48,7 +48,7 @@ impl fmt::Display for Change {
                 let token = if *token { ", with a token" } else { "" };
                 write!(f, "+ integration {name}: {}, {} trusts{token}", namespaces.join(", "), trusts.len())
             }
-            Self::ChangeIntegration { name, change, .. } => {
+            Self::UpdateIntegration { name, change, .. } => {
                 let namespaces =
                     change.namespaces.as_ref().map(|names| format!("namespaces become {}", names.join(", ")));
                 let expiry = change.expires_at.as_ref().map(|at| match at {
@@ -114,7 +114,7 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
         let disabled = (found.state == "active" || found.state == "disabled").then_some(found.state == "disabled");
         let disabled = disabled.filter(|disabled| *disabled != person.disabled).map(|_| person.disabled);
         if role.is_some() || disabled.is_some() {
-            changes.push(Change::ChangePerson { id: found.id.clone(), email: person.email.clone(), role, disabled });
+            changes.push(Change::UpdatePerson { id: found.id.clone(), email: person.email.clone(), role, disabled });
         }
     }
     if prune {
@@ -164,7 +164,7 @@ fn change_integration(wanted: &Integration, found: &IntegrationItem) -> Vec<Chan
     };
     let new = wanted.trusts.iter().filter(|trust| found.trusts.iter().all(|item| !same(trust, item)));
     let gone = found.trusts.iter().filter(|item| wanted.trusts.iter().all(|trust| !same(trust, item)));
-    let changed = (change != IntegrationChange::default()).then(|| Change::ChangeIntegration {
+    let changed = (change != IntegrationChange::default()).then(|| Change::UpdateIntegration {
         id: id.clone(),
         name: name.clone(),
         change,

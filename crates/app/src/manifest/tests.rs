@@ -102,7 +102,7 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
     for change in changes {
         match change {
             Change::Invite { email, role } => after.people.push(person(email, role, "invited")),
-            Change::ChangePerson { id, role, disabled, .. } => {
+            Change::UpdatePerson { id, role, disabled, .. } => {
                 let person = after.people.iter_mut().find(|one| one.id == *id).expect("it is there");
                 person.role = role.clone().unwrap_or_else(|| person.role.clone());
                 if let Some(disabled) = disabled {
@@ -123,7 +123,7 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                     after.integrations.last_mut().expect("one").state = "disabled".to_owned();
                 }
             }
-            Change::ChangeIntegration { id, change, .. } => {
+            Change::UpdateIntegration { id, change, .. } => {
                 let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
                 one.state = change.state.clone().unwrap_or_else(|| one.state.clone());
                 one.namespaces = change.namespaces.clone().unwrap_or_else(|| one.namespaces.clone());
@@ -373,4 +373,12 @@ fn what_cannot_be_planned_says_why() {
     assert!(said(&present)[0].contains("the set other describes it, too"));
     present.credentials = vec![item.clone(), item];
     assert!(said(&present)[0].contains("several credentials"));
+}
+
+#[test]
+fn the_document_of_the_page_is_one() {
+    let page = include_str!("../../../../docs/OPERATIONS.md");
+    let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
+    let manifest = parse(example).expect("a document");
+    assert_eq!((manifest.people.len(), manifest.integrations.len(), manifest.credentials.len()), (1, 1, 1));
 }
