@@ -60,7 +60,7 @@ impl WorkloadRefusal {
         }
     }
 
-    /// The reason for operators and admins. It may hold values of an unverified token, as [`told`] gives them.
+    /// The reason for operators and admins. It may hold values of an unverified token, of bounded length and without what a terminal obeys.
     pub fn cause(&self) -> String {
         match self {
             Self::Unverified(reason) => reason.clone(),
