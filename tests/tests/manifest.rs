@@ -211,7 +211,7 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
     desk.run(&["plan", "-f", "etl.yaml", "--prune"]).misused();
     desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "other"]).misused();
     let refused = desk.apply(&["--prune", "--set", "etl"]).refused();
-    assert!(refused.stderr.contains("12 credentials would be deleted"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("12 objects would be deleted"), "{}", refused.stderr);
     assert_eq!(desk.session.list().len(), 14);
     desk.apply(&["--prune", "--set", "etl", "--max-deletes", "12"]).done();
     let left: Vec<Value> = desk.session.list();
@@ -219,6 +219,19 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
     assert!(left.iter().any(|item| item["id"] == *foreign), "of the set alone");
     desk.write("etl.yaml", "set: etl\ncredentials: []\n");
     desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "etl"]).misused();
+
+    // Integrations, too: those of the set, and no other.
+    desk.vault.run(&["integration", "create", "--org", "Acme", "--name", "by-hand", "--namespace", "a"]).done();
+    let integrations = "integrations:\n  - {name: one, namespaces: [a]}\n";
+    desk.write("etl.yaml", &format!("set: etl\n{integrations}  - {{name: two, namespaces: [a]}}\n"));
+    desk.apply(&[]).done();
+    assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len(), 3);
+    desk.write("etl.yaml", &format!("set: etl\n{integrations}"));
+    assert_eq!(desk.plan(&["--prune", "--set", "etl"]), ["- integration two", "- credential imports/0 n"]);
+    desk.apply(&["--prune", "--set", "etl"]).done();
+    let left = desk.vault.json(&["integration", "list", "--org", "Acme"]);
+    let names: Vec<&str> = left.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert!(names.len() == 2 && names.contains(&"by-hand") && names.contains(&"one"), "{names:?}");
 }
 
 #[test]

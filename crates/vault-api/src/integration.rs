@@ -23,6 +23,9 @@ pub struct CreateIntegrationRequest {
     /// The workloads that may act for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusts: Option<Vec<TrustRequest>>,
+    /// The set of documents that describes it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 /// Which workloads of an issuer may act for an integration.
@@ -83,6 +86,9 @@ pub struct ChangeIntegrationRequest {
     /// When it expires, RFC 3339. The server also accepts `null`: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
+    /// The set of documents that describes it. The server also accepts `null`: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 /// A rotation of an integration's token. The body is optional.
@@ -142,6 +148,9 @@ pub struct IntegrationItem {
     /// The workloads that may act for it; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,
+    /// The set of documents that describes it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<String>,
 }
 
 /// A namespace of the organization.

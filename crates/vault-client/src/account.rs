@@ -40,7 +40,7 @@ impl Client {
 impl Session {
     /// All accounts and open invitations.
     pub fn accounts(&self) -> Result<Vec<AccountItem>, ClientError> {
-        self.send(Method::GET, ACCOUNTS)?.json()
+        self.all(ACCOUNTS)
     }
 
     /// Invites somebody.

@@ -20,6 +20,9 @@ pub struct IntegrationChange {
     /// When it expires, RFC 3339, or never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Option<String>>,
+    /// The set of documents that describes it, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub managed_by: Option<Option<String>>,
 }
 
 /// What admins do with their organization's integrations.
@@ -29,7 +32,7 @@ pub struct IntegrationChange {
 impl Session {
     /// All integrations.
     pub fn integrations(&self) -> Result<Vec<IntegrationItem>, ClientError> {
-        self.send(Method::GET, INTEGRATIONS)?.json()
+        self.all(INTEGRATIONS)
     }
 
     /// Makes one. Its token is shown this once.
@@ -40,6 +43,11 @@ impl Session {
     /// Changes one.
     pub fn change_integration(&self, id: &str, change: &IntegrationChange) -> Result<IntegrationItem, ClientError> {
         self.send_json(Method::PATCH, &below(INTEGRATIONS, id), change)?.json()
+    }
+
+    /// Deletes one, with its activations.
+    pub fn delete_integration(&self, id: &str) -> Result<(), ClientError> {
+        self.send(Method::DELETE, &below(INTEGRATIONS, id)).map(|_| ())
     }
 
     /// The issuers that integrations may trust.

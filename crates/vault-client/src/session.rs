@@ -6,6 +6,7 @@ use crate::list::{AuditFilter, Credentials, ListFilter, Page, next_cursor};
 use crate::{Client, ClientError};
 use secrecy::SecretString;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fmt;
 use ureq::http::{Method, header};
 use vault_api::{
@@ -174,6 +175,19 @@ impl Session {
         let answer = self.send(Method::GET, &[VAULT, &filter.query(cursor)].concat())?;
         let next = answer.header(header::LINK).find_map(next_cursor);
         Ok(Page { credentials: answer.json()?, next })
+    }
+
+    /// All items of a list that has no filter, page after page.
+    pub(crate) fn all<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ClientError> {
+        let (mut all, mut cursor) = (Vec::new(), None);
+        loop {
+            let answer = self.send(Method::GET, &[path, &ListFilter::default().query(cursor.as_deref())].concat())?;
+            cursor = answer.header(header::LINK).find_map(next_cursor);
+            all.extend(answer.json::<Vec<T>>()?);
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
     }
 
     /// All credentials of a list, newest first, page by page as they are taken.

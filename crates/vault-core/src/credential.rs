@@ -42,6 +42,7 @@ pub use information::{Fingerprint, Information};
 pub use key_file::KeyFile;
 pub use kind::CredentialType;
 pub use link::Link;
+pub(crate) use metadata::is_label_value;
 pub use metadata::{Description, LabelFilter, LabelPatch, Labels, Metadata};
 pub use s3::S3;
 pub use secret::{SecretBytes, SecretText};

@@ -1,6 +1,7 @@
 //! Integrations: programs that may activate namespaces of their organization, each by a token of its own.
 
 mod grant;
+mod managed;
 mod name;
 mod pattern;
 mod principal;
@@ -10,6 +11,7 @@ pub use grant::{
     Integration, IntegrationRefusal, IntegrationState, MAX_OVERLAP_SECONDS, Overlap, PreviousToken, StoredIntegration,
     TokenSlot,
 };
+pub use managed::ManagedBy;
 pub use name::IntegrationName;
 pub(crate) use name::is_printable;
 pub use pattern::{NamespacePattern, NamespacePatterns};

@@ -67,6 +67,7 @@ fn integrations() -> impl Strategy<Value = Integration> {
             token: digest(token),
             previous: previous.map(|(token, until)| PreviousToken { digest: digest(token), until: at(until) }),
             trusts: Trusts::default(),
+            managed_by: (version == 2).then(|| ManagedBy::parse("etl", "").unwrap()),
             version,
             created_at: at(0),
         },

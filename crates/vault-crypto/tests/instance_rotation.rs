@@ -216,6 +216,7 @@ impl Process {
             expires_at: None,
             token: true,
             trusts: Vec::new(),
+            managed_by: None,
         };
         self.integrations.create(&Principal::Operator, organization, request).await.unwrap().integration.id
     }

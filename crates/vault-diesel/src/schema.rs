@@ -369,6 +369,7 @@ diesel::table! {
         last_used_at -> Nullable<BigInt>,
         digest_key_id -> Text,
         trusts -> Text,
+        managed_by -> Nullable<Text>,
     }
 }
 

@@ -17,7 +17,7 @@ use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, ActivationId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, SeedId};
 use vault_core::identity::Trusts;
-use vault_core::integration::{IntegrationName, IntegrationState, NamespacePatterns};
+use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -151,6 +151,7 @@ text_forms! {
     InstanceKeyPurpose => Self::parse;
     IntegrationName => |text: &str| Self::parse(text, "").ok();
     IntegrationState => Self::parse;
+    ManagedBy => |text: &str| Self::parse(text, "").ok();
     KeyState => Self::parse;
     NoticeCode => Self::parse_stored;
     OrganizationState => Self::parse;

@@ -72,7 +72,7 @@ class Integrations extends Page {
       rows: named ? rows.toSorted((one, other) => Number(other.name === named) - Number(one.name === named)) : rows,
       empty: 'No integrations yet. Create one for each batch job: its token lets the job use the credentials of the namespaces that you name.',
       columns: [
-        { heading: 'Name', cell: ({ name }) => h('span', { class: 'long' }, name), value: ({ name }) => name },
+        { heading: 'Name', cell: ({ name, managed_by: set }) => [h('span', { class: 'long' }, name), set ? h('span', { class: 'hint block' }, `described in documents: ${set}`) : null], value: ({ name }) => name },
         { heading: 'Namespaces', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label', translate: 'no', title: pattern }, pattern)), value: ({ namespaces }) => namespaces.join(' ') },
         { heading: 'State', cell: ({ state }) => badge(state, state === 'active' ? 'good' : 'bad'), value: ({ state }) => state },
         { heading: 'Token last used', cell: ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null], value: ({ last_used_at: at }) => at },

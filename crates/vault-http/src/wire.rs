@@ -385,6 +385,7 @@ mod tests {
             expires_at: None,
             token: None,
             trusts: None,
+            managed_by: None,
         };
         assert_eq!(request, Some(expected));
         let stage = |text: &str| {

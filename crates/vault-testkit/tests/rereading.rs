@@ -184,6 +184,7 @@ async fn an_activation_begins_again_once_if_a_key_is_unknown() {
             expires_at: None,
             token: true,
             trusts: Vec::new(),
+            managed_by: None,
         };
         let made =
             setting.fake.integrations().create(&Principal::Operator, setting.organization, request).await.unwrap();

@@ -78,6 +78,7 @@ impl Day {
             expires_at: None,
             token: true,
             trusts: Vec::new(),
+            managed_by: None,
         };
         let integration = alone(fake.integrations().create(&Principal::Operator, acme.id, request)).unwrap();
         let token = integration.token.unwrap().text().clone();

@@ -78,6 +78,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 expires_at,
                 token: !no_token,
                 trusts: trust,
+                managed_by: None,
             };
             let organization = Organizations::of(vault).await?.id_of(&org)?;
             let created = vault.integrations().create(&Principal::Operator, organization, request).await;

@@ -58,7 +58,7 @@ pub(crate) struct ApplyArgs {
     profile: ProfileArg,
     #[command(flatten)]
     documents: DocumentArgs,
-    /// Delete more credentials than this, with --prune
+    /// Delete so many objects at most, with --prune
     #[arg(long, value_name = "N", default_value_t = 10)]
     max_deletes: usize,
     /// New file (mode 0600) for what is made once: tokens of integrations and enrolment codes. Without it, documents that ask for them
@@ -75,7 +75,7 @@ struct DocumentArgs {
     /// Document (YAML or JSON), or directory of them; repeatable
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Delete credentials of the set that it no longer describes; needs --set
+    /// Delete credentials and integrations of the set that it no longer describes; needs --set
     #[arg(long, requires = "set")]
     prune: bool,
     /// The set that the documents must have
@@ -110,9 +110,10 @@ pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure>
 pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let Planned { manifest, changes, data } = Planned::read(&session, &args.documents)?;
-    let deletes = changes.iter().filter(|change| matches!(change, Change::Delete { .. })).count();
+    let is_deletion = |change: &&Change| matches!(change, Change::Delete { .. } | Change::DeleteIntegration { .. });
+    let deletes = changes.iter().filter(is_deletion).count();
     if deletes > args.max_deletes {
-        let deletes = count(deletes, "credential");
+        let deletes = count(deletes, "object");
         return Err(Failure::new(format!("{deletes} would be deleted. If that is meant, pass a larger --max-deletes")));
     }
     let makes_secrets = changes.iter().find(|change| match change {
@@ -180,9 +181,9 @@ impl Planned {
         if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
             return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
         }
-        if args.prune && manifest.credentials.is_empty() {
-            let reason = "the documents describe no credential, so all of the set would be deleted";
-            return Err(Failure::usage(format!("--prune: {reason}; delete them with `orgvault credential delete`")));
+        if args.prune && manifest.credentials.is_empty() && manifest.integrations.is_empty() {
+            let reason = "the documents describe nothing, so all of the set would be deleted";
+            return Err(Failure::usage(format!("--prune: {reason}; delete it by hand if that is meant")));
         }
         let (present, _) = read_present(session, !manifest.people.is_empty())?;
         let changes = plan::plan(&manifest, &present, args.prune).map_err(|flaws| told(&flaws))?;
@@ -322,6 +323,7 @@ impl Apply<'_> {
                 self.session.describe(id, request, tag.as_deref()).map(drop).map_err(refused)
             }
             Change::Delete { id, .. } => self.session.delete(id).map_err(refused),
+            Change::DeleteIntegration { id, .. } => self.session.delete_integration(id).map_err(refused),
         }
     }
 
@@ -338,6 +340,7 @@ impl Apply<'_> {
             expires_at: integration.expires_at.clone(),
             token: Some(integration.token),
             trusts: (!trusts.is_empty()).then_some(trusts),
+            managed_by: Some(self.set.to_owned()),
         })?;
         if integration.disabled {
             let change = IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };

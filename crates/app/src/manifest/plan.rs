@@ -33,6 +33,7 @@ pub(crate) enum Change {
     Replace { id: String, from: i64, credential: Box<Credential> },
     Describe { id: String, place: String, changes: Vec<String>, request: DescribeRequest },
     Delete { id: String, place: String },
+    DeleteIntegration { id: String, name: String },
 }
 
 impl fmt::Display for Change {
@@ -56,10 +57,14 @@ impl fmt::Display for Change {
                     None => "does not expire".to_owned(),
                 });
                 let state = change.state.as_ref().map(|state| format!("becomes {state}"));
+                let set = change
+                    .managed_by
+                    .as_ref()
+                    .map(|set| format!("{MANAGED_BY} becomes {}", set.as_deref().unwrap_or("none")));
                 write!(
                     f,
                     "~ integration {name}: {}",
-                    namespaces.into_iter().chain(expiry).chain(state).collect::<Vec<_>>().join(", ")
+                    namespaces.into_iter().chain(expiry).chain(state).chain(set).collect::<Vec<_>>().join(", ")
                 )
             }
             Self::Trust { name, trust, .. } => {
@@ -77,6 +82,7 @@ impl fmt::Display for Change {
             }
             Self::Describe { place, changes, .. } => write!(f, "~ credential {place}: {}", changes.join(", ")),
             Self::Delete { place, .. } => write!(f, "- credential {place}"),
+            Self::DeleteIntegration { name, .. } => write!(f, "- integration {name}"),
         }
     }
 }
@@ -88,14 +94,22 @@ fn claims(claims: &BTreeMap<String, Value>) -> String {
 /// A change and its place in the documents; none for what the documents no longer describe.
 pub(crate) type Planned = Vec<Change>;
 
-/// What has to be changed, in the order in which it is. With `prune`, credentials of the set that it no longer describes are deleted.
+/// What has to be changed, in the order in which it is. With `prune`, credentials and integrations of the
+/// set that it no longer describes are deleted.
 pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Result<Planned, Vec<Flaw>> {
     let (mut changes, mut flaws) = (Vec::new(), Vec::new());
     for integration in &manifest.integrations {
         flaws.extend(unknown_issuers(integration, present));
         match present.integrations.iter().find(|one| one.name == integration.name) {
             None => changes.push(Change::CreateIntegration(integration.clone())),
-            Some(found) => changes.extend(change_integration(integration, found)),
+            Some(found) => match found.managed_by.as_ref().filter(|set| **set != manifest.set) {
+                Some(set) => flaws.push(Flaw {
+                    at: integration.at.clone(),
+                    field: "name".to_owned(),
+                    reason: format!("the set {set} describes it, too"),
+                }),
+                None => changes.extend(change_integration(&manifest.set, integration, found)),
+            },
         }
     }
     for credential in &manifest.credentials {
@@ -118,6 +132,11 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
         }
     }
     if prune {
+        let ours = present.integrations.iter().filter(|one| one.managed_by.as_ref() == Some(&manifest.set));
+        let gone = ours.filter(|one| manifest.integrations.iter().all(|other| other.name != one.name));
+        changes.extend(
+            gone.map(|one| Change::DeleteIntegration { id: one.integration_id.clone(), name: one.name.clone() }),
+        );
         let described: BTreeSet<(&str, &str)> =
             manifest.credentials.iter().map(|one| (&*one.namespace, &*one.name)).collect();
         let ours = present.credentials.iter().filter(|one| label(one, MANAGED_BY) == Some(&manifest.set));
@@ -150,7 +169,7 @@ fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Flaw> {
         .collect()
 }
 
-fn change_integration(wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
+fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
     let (id, name) = (found.integration_id.clone(), wanted.name.clone());
     let state = if wanted.disabled { "disabled" } else { "active" };
     let is_disabled = found.state == "disabled";
@@ -158,6 +177,7 @@ fn change_integration(wanted: &Integration, found: &IntegrationItem) -> Vec<Chan
         state: (wanted.disabled != is_disabled).then(|| state.to_owned()),
         namespaces: (sorted(&wanted.namespaces) != sorted(&found.namespaces)).then(|| wanted.namespaces.clone()),
         expires_at: (wanted.expires_at != found.expires_at).then(|| wanted.expires_at.clone()),
+        managed_by: found.managed_by.is_none().then(|| Some(set.to_owned())),
     };
     let same = |trust: &Trust, item: &TrustItem| {
         trust.issuer == item.issuer && trust.claims == item.claims && trust.max_lifetime == item.max_lifetime

@@ -114,7 +114,7 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                 after.integrations.push(
                     serde_json::from_value(json!({
                         "integration_id": wanted.name, "name": wanted.name, "namespaces": wanted.namespaces, "state": "active",
-                        "created_at": "", "expires_at": wanted.expires_at, "trusts": trusts,
+                        "created_at": "", "expires_at": wanted.expires_at, "trusts": trusts, "managed_by": set,
                     }))
                     .expect("an integration"),
                 );
@@ -128,7 +128,9 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                 one.state = change.state.clone().unwrap_or_else(|| one.state.clone());
                 one.namespaces = change.namespaces.clone().unwrap_or_else(|| one.namespaces.clone());
                 one.expires_at = change.expires_at.clone().unwrap_or_else(|| one.expires_at.clone());
+                one.managed_by = change.managed_by.clone().unwrap_or_else(|| one.managed_by.clone());
             }
+            Change::DeleteIntegration { id, .. } => after.integrations.retain(|one| one.integration_id != *id),
             Change::Trust { id, trust: wanted, .. } => {
                 let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
                 one.trusts.push(serde_json::from_value(trust(wanted)).expect("a trust"));
@@ -331,9 +333,10 @@ proptest! {
             present = settled(applied(&present, "etl", &changes));
         }
         prop_assert_eq!(plan(&after, &present, prune).expect("a plan"), []);
-        let kept = |name: &str| after.integrations.iter().all(|one| one.name != name);
-        for one in before.integrations.iter().filter(|one| kept(&one.name)) {
-            prop_assert!(present.integrations.iter().any(|other| other.name == one.name), "integrations are never deleted");
+        for one in &before.integrations {
+            let described = after.integrations.iter().any(|other| other.name == one.name);
+            let there = present.integrations.iter().any(|other| other.name == one.name);
+            prop_assert_eq!(there, described || !prune);
         }
         for one in &before.credentials {
             let described = after.credentials.iter().any(|other| (&other.namespace, &other.name) == (&one.namespace, &one.name));
@@ -373,6 +376,9 @@ fn what_cannot_be_planned_says_why() {
     assert!(said(&present)[0].contains("the set other describes it, too"));
     present.credentials = vec![item.clone(), item];
     assert!(said(&present)[0].contains("several credentials"));
+    let made = Change::CreateIntegration(manifest.integrations[0].clone());
+    let foreign = applied(&Present { issuers: vec![issuer()], ..Present::default() }, "other", &[made]);
+    assert!(said(&foreign)[0].contains("etl.yaml:6: name: the set other describes it, too"), "{:?}", said(&foreign));
 }
 
 #[test]

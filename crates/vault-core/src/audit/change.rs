@@ -22,6 +22,8 @@ pub enum ChangedField {
     Trusts,
     /// Who acted for an integration: issuer, subject and id of its identity token.
     Workload,
+    /// The set of documents that describes an integration.
+    ManagedBy,
     /// The name of an issuer of identity tokens.
     Issuer,
     /// The labels of a credential. Their values are sealed, so an entry does not say them.
@@ -42,6 +44,7 @@ impl ChangedField {
             Self::Version => "version",
             Self::Trusts => "trusts",
             Self::Workload => "workload",
+            Self::ManagedBy => "managed_by",
             Self::Issuer => "issuer",
             Self::Labels => "labels",
             Self::Description => "description",

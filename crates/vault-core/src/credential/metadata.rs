@@ -100,7 +100,7 @@ impl LabelPatch {
             match member.value {
                 Node::Null => _ = changes.insert(member.name, None),
                 // Labels are shown in full.
-                Node::String(value) if is_value(value.expose()) => {
+                Node::String(value) if is_label_value(value.expose()) => {
                     changes.insert(member.name, Some(value.expose().to_owned()));
                 }
                 Node::String(_) => {
@@ -125,7 +125,7 @@ fn is_name(text: &str) -> bool {
     (1..=Labels::MAX_LENGTH).contains(&text.len()) && text.bytes().all(fits)
 }
 
-fn is_value(text: &str) -> bool {
+pub(crate) fn is_label_value(text: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     text.len() <= Labels::MAX_LENGTH && text.bytes().all(fits)
 }
@@ -146,7 +146,7 @@ impl LabelFilter {
     /// The text is not of that form.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let (name, value) = text.split_once(':').unwrap_or((text, ":"));
-        if is_name(name) && is_value(value) {
+        if is_name(name) && is_label_value(value) {
             return Ok(Self { name: name.to_owned(), value: value.to_owned() });
         }
         let detail = "must be name:value, as the label was set";

@@ -1,6 +1,6 @@
 //! What an integration's row grants, and to the holder of which token.
 
-use super::{IntegrationName, IntegrationPrincipal, NamespacePatterns};
+use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
 use crate::audit::{RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowCode};
 use crate::field::{FieldCode, FieldError};
@@ -95,6 +95,8 @@ pub struct Integration {
     pub previous: Option<PreviousToken>,
     /// The workloads that may act for it without a token.
     pub trusts: Trusts,
+    /// The set of documents that describes it, if one does.
+    pub managed_by: Option<ManagedBy>,
     /// [`Integration::FIRST_VERSION`] when created, one more after each change.
     pub version: i64,
     /// When it was created.
@@ -184,6 +186,7 @@ impl Integration {
             self.previous.as_ref().map_or(&[], |previous| previous.digest.as_bytes().as_slice()),
             until.as_ref().map_or(&[], |bytes| bytes.as_slice()),
             trusts.as_bytes(),
+            self.managed_by.as_ref().map_or(&[], |set| set.as_str().as_bytes()),
         ];
         parts.extend(patterns.iter().map(String::as_bytes));
         digest(&parts)

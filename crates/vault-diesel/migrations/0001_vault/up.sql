@@ -431,6 +431,8 @@ CREATE TABLE integrations (
     previous_until BIGINT,
     -- The workloads that may act for it: a JSON array.
     trusts TEXT NOT NULL,
+    -- The set of documents that describes it.
+    managed_by TEXT,
     digest BLOB NOT NULL,
     digest_key_id TEXT NOT NULL,
     version BIGINT NOT NULL,

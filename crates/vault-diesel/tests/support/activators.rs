@@ -39,6 +39,7 @@ impl World {
             token: address(number),
             previous: None,
             trusts: Default::default(),
+            managed_by: None,
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         };

@@ -13,7 +13,8 @@ use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::identity::Trusts;
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
+    Integration, IntegrationName, IntegrationPrincipal, IntegrationState, ManagedBy, NamespacePatterns, Overlap,
+    StoredIntegration,
 };
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationState;
@@ -46,6 +47,7 @@ impl<S: ?Sized> World<'_, S> {
             token: self.token(),
             previous: None,
             trusts: trusts(),
+            managed_by: Some(ManagedBy::parse("etl", "").unwrap()),
             version: Integration::FIRST_VERSION,
             created_at: self.now(),
         }

@@ -146,9 +146,15 @@ async fn namespaces_and_expiry_are_changed() {
     let edit = IntegrationEdit {
         namespaces: Some(vec!["*".into()]),
         expires_at: Some(Some(setting.now())),
+        managed_by: Some(Some("a set".into())),
         ..IntegrationEdit::default()
     };
-    let expected = [("/namespaces/0".into(), FieldCode::Malformed), ("/expires_at".into(), FieldCode::OutOfRange)];
+    let expected = [
+        ("/namespaces/0", FieldCode::Malformed),
+        ("/managed_by", FieldCode::Malformed),
+        ("/expires_at", FieldCode::OutOfRange),
+    ]
+    .map(|(pointer, code)| (pointer.to_owned(), code));
     assert_eq!(flaws(edit).await, expected);
 }
 
@@ -337,12 +343,14 @@ async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
         state: Some(IntegrationState::Disabled),
         namespaces: Some(vec!["exports".to_owned(), "imports/*".to_owned()]),
         expires_at: Some(Some(end)),
+        managed_by: Some(Some("etl".to_owned())),
     };
     let reference = IntegrationRef::Id(made.integration.id);
     setting.integrations().change(&OPERATOR, setting.acme, &reference, edit).await.unwrap();
     let records = setting.audited(AuditAction::IntegrationDisabled);
     let told: Vec<_> = records[0].changes.iter().map(|change| (&*change.field, change.from.as_deref())).collect();
-    let expected = [("state", Some("active")), ("namespaces", Some("imports/*")), ("expires_at", None)];
+    let expected =
+        [("state", Some("active")), ("namespaces", Some("imports/*")), ("expires_at", None), ("managed_by", None)];
     assert_eq!((records.len(), told), (1, expected.to_vec()));
     assert_eq!(records[0].changes[1].to.as_deref(), Some("exports imports/*"));
     assert_eq!(setting.audited(AuditAction::IntegrationChanged), []);

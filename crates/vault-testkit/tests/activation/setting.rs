@@ -218,7 +218,14 @@ pub(crate) const OPERATOR: Principal = Principal::Operator;
 
 pub(crate) fn creation(name: &str, namespaces: &[&str]) -> CreateIntegrationRequest {
     let namespaces = namespaces.iter().map(|text| (*text).to_owned()).collect();
-    CreateIntegrationRequest { name: name.to_owned(), namespaces, expires_at: None, token: true, trusts: Vec::new() }
+    CreateIntegrationRequest {
+        name: name.to_owned(),
+        namespaces,
+        expires_at: None,
+        token: true,
+        trusts: Vec::new(),
+        managed_by: None,
+    }
 }
 
 /// Whether the integration was denied for this reason.

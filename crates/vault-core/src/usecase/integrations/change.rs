@@ -8,7 +8,8 @@ use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::{Trust, TrustId, TrustRequest, Trusts};
 use crate::integration::{
-    Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns, Overlap, StoredIntegration,
+    Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns, Overlap,
+    StoredIntegration,
 };
 use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, IntegrationKey, StoreError};
 use crate::principal::Principal;
@@ -45,6 +46,8 @@ pub struct IntegrationEdit {
     pub namespaces: Option<Vec<String>>,
     /// When it expires; `Some(None)`: never.
     pub expires_at: Option<Option<Timestamp>>,
+    /// The set of documents that describes it; `Some(None)`: none.
+    pub managed_by: Option<Option<String>>,
 }
 
 /// A changed integration.
@@ -58,10 +61,18 @@ pub struct ChangedIntegration {
 /// What to do with an integration.
 enum Deed {
     Rotate(Overlap),
-    Edit { state: Option<IntegrationState>, patterns: Option<NamespacePatterns>, expires_at: Option<Option<Timestamp>> },
+    Edit(Edit),
     Trust(Box<TrustRequest>),
     Distrust(TrustId),
     Delete,
+}
+
+/// A judged [`IntegrationEdit`].
+struct Edit {
+    state: Option<IntegrationState>,
+    patterns: Option<NamespacePatterns>,
+    expires_at: Option<Option<Timestamp>>,
+    managed_by: Option<Option<ManagedBy>>,
 }
 
 impl Integrations {
@@ -82,7 +93,7 @@ impl Integrations {
     /// Changes state, namespaces or expiry. What it may no longer do, it may not from the moment this returns.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/namespaces/…` and `/expires_at`, or at the document if nothing is to be changed;
+    /// [`Error::Invalid`] at `/namespaces/…`, `/expires_at` and `/managed_by`, or at the document if nothing is to be changed;
     /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`], [`Refusal::Contended`].
     pub async fn change(
         &self,
@@ -220,11 +231,11 @@ impl Integrations {
                 let trusts = integration.trusts.without(*trust).ok_or(Refusal::NotFound)?;
                 (AuditAction::IntegrationDistrusted, Integration { version, trusts, ..integration }, last_used_at, None)
             }
-            Deed::Edit { state, patterns, expires_at } => {
+            Deed::Edit(Edit { state, patterns, expires_at, managed_by }) => {
                 // Whether it may act at all is graver than what it may do.
-                let action = match state
-                    .filter(|state| *state != integration.state || (patterns, expires_at) == (&None, &None))
-                {
+                let action = match state.filter(|state| {
+                    *state != integration.state || (patterns, expires_at, managed_by) == (&None, &None, &None)
+                }) {
                     Some(IntegrationState::Active) => AuditAction::IntegrationEnabled,
                     Some(IntegrationState::Disabled) => AuditAction::IntegrationDisabled,
                     None => AuditAction::IntegrationChanged,
@@ -233,6 +244,7 @@ impl Integrations {
                     state: state.unwrap_or(integration.state),
                     patterns: patterns.clone().unwrap_or(integration.patterns),
                     expires_at: expires_at.unwrap_or(integration.expires_at),
+                    managed_by: managed_by.clone().unwrap_or_else(|| integration.managed_by.clone()),
                     version,
                     ..integration
                 };
@@ -261,19 +273,27 @@ fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
             let told: Vec<_> = trusts.iter().map(|trust| trust.to_value().to_string()).collect();
             (!told.is_empty()).then(|| told.join(" "))
         }),
+        AuditChange::between(ChangedField::ManagedBy, &from.managed_by, &to.managed_by, |set| {
+            set.as_ref().map(|set| set.as_str().to_owned())
+        }),
     ];
     changes.into_iter().flatten().collect()
 }
 
 fn read(edit: IntegrationEdit, now: Timestamp) -> Result<Deed, Error> {
-    let IntegrationEdit { state, namespaces, expires_at } = edit;
-    if state.is_none() && namespaces.is_none() && expires_at.is_none() {
-        let detail = "must contain state, namespaces or expires_at";
+    let IntegrationEdit { state, namespaces, expires_at, managed_by } = edit;
+    if state.is_none() && namespaces.is_none() && expires_at.is_none() && managed_by.is_none() {
+        let detail = "must contain state, namespaces, expires_at or managed_by";
         return Err(FieldError::new("", FieldCode::Required, detail).into());
     }
     let patterns = namespaces.map(|texts| NamespacePatterns::parse(&texts, "/namespaces")).transpose();
-    match (patterns, past(expires_at.flatten(), now)) {
-        (Ok(patterns), None) => Ok(Deed::Edit { state, patterns, expires_at }),
-        (patterns, past) => Err(Error::Invalid(patterns.err().into_iter().flatten().chain(past).collect())),
+    let judge = |set: String| ManagedBy::parse(&set, "/managed_by");
+    let managed_by = managed_by.map(|set| set.map(judge).transpose()).transpose();
+    match (patterns, managed_by, past(expires_at.flatten(), now)) {
+        (Ok(patterns), Ok(managed_by), None) => Ok(Deed::Edit(Edit { state, patterns, expires_at, managed_by })),
+        (patterns, managed_by, past) => {
+            let errors = patterns.err().into_iter().flatten();
+            Err(Error::Invalid(errors.chain(managed_by.err()).chain(past).collect()))
+        }
     }
 }

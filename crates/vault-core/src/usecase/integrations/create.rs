@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::Trusts;
-use crate::integration::{Integration, IntegrationName, IntegrationState, IntegrationToken, NamespacePatterns};
+use crate::integration::{
+    Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns,
+};
 use crate::port::{CreateIntegration, Event};
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -25,6 +27,8 @@ pub struct CreateIntegrationRequest {
     pub token: bool,
     /// The workloads that may act for it, each a JSON object.
     pub trusts: Vec<serde_json::Value>,
+    /// The set of documents that describes it, if one does.
+    pub managed_by: Option<String>,
 }
 
 /// An integration that was created.
@@ -39,7 +43,7 @@ impl Integrations {
     /// Creates an integration of `organization`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at` and `/trusts/…`; and those of
+    /// [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at`, `/managed_by` and `/trusts/…`; and those of
     /// [`create_integration`](crate::port::IntegrationRepository::create_integration).
     pub async fn create(
         &self,
@@ -60,7 +64,7 @@ impl Integrations {
         trusts: &Trusts,
     ) -> Result<CreatedIntegration, Error> {
         let now = self.environment.now();
-        let (name, patterns) = read(request, now)?;
+        let (name, patterns, managed_by) = read(request, now)?;
         // One that gets no token has one that nobody knows.
         let token = IntegrationToken::generate(&*self.entropy)?;
         let integration = Integration {
@@ -73,6 +77,7 @@ impl Integrations {
             token: token.digest(&*self.digester),
             previous: None,
             trusts: trusts.clone(),
+            managed_by,
             version: Integration::FIRST_VERSION,
             created_at: now,
         };
@@ -89,14 +94,18 @@ impl Integrations {
     }
 }
 
-fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<(IntegrationName, NamespacePatterns), Error> {
+type Judged = (IntegrationName, NamespacePatterns, Option<ManagedBy>);
+
+fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<Judged, Error> {
     let name = IntegrationName::parse(&request.name, "/name").map_err(|error| vec![error]);
     let patterns = NamespacePatterns::parse(&request.namespaces, "/namespaces");
+    let managed_by = request.managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose();
     let past = past(request.expires_at, now);
-    match (name, patterns, past) {
-        (Ok(name), Ok(patterns), None) => Ok((name, patterns)),
-        (name, patterns, past) => {
-            let errors = [name.err(), patterns.err(), past.map(|error| vec![error])];
+    match (name, patterns, managed_by, past) {
+        (Ok(name), Ok(patterns), Ok(managed_by), None) => Ok((name, patterns, managed_by)),
+        (name, patterns, managed_by, past) => {
+            let rest = managed_by.err().into_iter().chain(past).collect();
+            let errors = [name.err(), patterns.err(), Some(rest)];
             Err(Error::Invalid(errors.into_iter().flatten().flatten().collect()))
         }
     }

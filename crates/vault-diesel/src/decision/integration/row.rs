@@ -10,7 +10,7 @@ use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::identity::{Trusts, audience_look_up};
 use vault_core::integration::{
-    Integration, IntegrationName, IntegrationState, NamespacePatterns, PreviousToken, StoredIntegration,
+    Integration, IntegrationName, IntegrationState, ManagedBy, NamespacePatterns, PreviousToken, StoredIntegration,
 };
 use vault_core::time::Timestamp;
 
@@ -27,6 +27,7 @@ pub(crate) struct IntegrationRow {
     previous_token: Option<Read<Digest>>,
     previous_until: Option<i64>,
     trusts: Read<Trusts>,
+    managed_by: Option<Read<ManagedBy>>,
     created_at: i64,
     digest: CodeColumns,
     version: i64,
@@ -46,6 +47,7 @@ macro_rules! columns {
             integrations::previous_token,
             integrations::previous_until,
             integrations::trusts,
+            integrations::managed_by,
             integrations::created_at,
             (integrations::digest, integrations::digest_key_id),
             integrations::version,
@@ -87,6 +89,7 @@ impl IntegrationRow {
             token: self.token.sound(TABLE, &id, "token")?,
             previous,
             trusts: self.trusts.sound(TABLE, &id, "trusts")?,
+            managed_by: self.managed_by.map(|set| set.sound(TABLE, &id, "managed_by")).transpose()?,
             version: self.version,
             created_at: Timestamp::from_millis(self.created_at),
         };
@@ -151,6 +154,7 @@ pub(crate) async fn insert(
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
             integrations::trusts.eq(integration.trusts.to_stored()),
+            integrations::managed_by.eq(integration.managed_by.as_ref().map(ManagedBy::as_str)),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
             integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),
@@ -187,6 +191,7 @@ pub(crate) async fn replace(
                 .eq(integration.previous.as_ref().map(|previous| previous.digest.as_bytes().as_slice())),
             integrations::previous_until.eq(integration.previous.map(|previous| previous.until.as_millis())),
             integrations::trusts.eq(integration.trusts.to_stored()),
+            integrations::managed_by.eq(integration.managed_by.as_ref().map(ManagedBy::as_str)),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
             integrations::digest_key_id.eq(digest.key.text()),
             integrations::version.eq(integration.version),

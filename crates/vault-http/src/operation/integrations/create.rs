@@ -10,7 +10,7 @@ use crate::wire::Document;
 use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
-use vault_core::integration::{IntegrationName, NamespacePatterns};
+use vault_core::integration::{IntegrationName, ManagedBy, NamespacePatterns};
 use vault_core::role::Action;
 use vault_core::usecase::integrations::CreateIntegrationRequest;
 
@@ -33,10 +33,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResp
     let mut document = Document::parse(body)?;
     let trusts = document.remove("trusts").map(trusts::array);
     let (request, mut flaws) = document.read::<vault_api::CreateIntegrationRequest>()?;
-    let vault_api::CreateIntegrationRequest { name, namespaces, expires_at, token, .. } = request;
+    let vault_api::CreateIntegrationRequest { name, namespaces, expires_at, token, managed_by, .. } = request;
     let trusts = flaws.check("/trusts", || trusts.transpose());
     flaws.check("/name", || IntegrationName::parse(&name, "/name"));
     flaws.check_all("/namespaces", || NamespacePatterns::parse(&namespaces, "/namespaces"));
+    flaws.check("/managed_by", || managed_by.as_ref().map(|set| ManagedBy::parse(set, "/managed_by")).transpose());
     let expires_at = flaws.check("/expires_at", || optional_time(expires_at.as_deref(), "/expires_at"));
     let request = expires_at.zip(trusts).map(|(expires_at, trusts)| CreateIntegrationRequest {
         name,
@@ -44,6 +45,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResp
         expires_at,
         token: token.unwrap_or(true),
         trusts: trusts.unwrap_or_default(),
+        managed_by,
     });
     flaws.finish(request)
 }

@@ -46,6 +46,7 @@ fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
         last_used_at: stored.last_used_at.map(time_text),
         previous_token_until: integration.previous.map(|previous| time_text(previous.until)),
         trusts: trusts::items(&integration.trusts),
+        managed_by: integration.managed_by.as_ref().map(|set| set.as_str().to_owned()),
     }
 }
 
