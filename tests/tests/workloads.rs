@@ -14,6 +14,11 @@ on_both_databases! {
     keys_are_exchanged_and_an_issuer_may_be_away,
     trusts_are_made_shown_and_ended_over_http,
     a_job_runs_by_its_identity_token,
+    forged_and_foreign_tokens_open_nothing,
+    an_issuer_is_added_only_if_it_can_be_believed,
+    workloads_of_every_kind_are_known,
+    clusters_of_one_name_have_keys_of_their_own,
+    foreign_issuers_are_understood,
 }
 
 const SUBJECT: &str = "repo:acme/etl:ref:refs/heads/main";
@@ -108,9 +113,8 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
 }
 
 /// The attacks of RFC 8725 and more: nothing before the signature is verified tells anything of the token.
-#[test]
-fn forged_and_foreign_tokens_open_nothing() {
-    let mut stage = Stage::open(Database::Sqlite);
+fn forged_and_foreign_tokens_open_nothing(database: Database) {
+    let mut stage = Stage::open(database);
     let (claims, key) = (stage.claims(), &stage.issuer.key);
     let head = |changes: Value| {
         let mut head = json!({"alg": "ES256", "typ": "JWT", "kid": "first"});
@@ -260,9 +264,8 @@ fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
     stage.refused(&old.sign(&stage.claims()));
 }
 
-#[test]
-fn an_issuer_is_added_only_if_it_can_be_believed() {
-    let vault = Vault::init(Database::Sqlite);
+fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
+    let vault = Vault::init(database);
     let issuer = TestIssuer::start();
     let url = issuer.url();
     let add = |arguments: &[&str]| vault.run(&[&["issuer", "add", "own"], arguments].concat());
@@ -306,9 +309,8 @@ fn an_issuer_is_added_only_if_it_can_be_believed() {
 }
 
 /// Each kind of workload in its own shape; a cluster by a pasted key set, SPIFFE without `iss`.
-#[test]
-fn workloads_of_every_kind_are_known() {
-    let (vault, door) = Door::open(Database::Sqlite);
+fn workloads_of_every_kind_are_known(database: Database) {
+    let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuer = TestIssuer::start();
     let keys = vault.scratch("keys.json");
@@ -360,9 +362,8 @@ fn workloads_of_every_kind_are_known() {
 }
 
 /// Clusters share an `iss`: each token is verified by the keys of its own.
-#[test]
-fn clusters_of_one_name_have_keys_of_their_own() {
-    let (vault, door) = Door::open(Database::Sqlite);
+fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
+    let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let cluster = "https://kubernetes.default.svc";
     let names = ["a", "b", "c"];
@@ -388,9 +389,8 @@ fn clusters_of_one_name_have_keys_of_their_own() {
 }
 
 /// Issuers that nobody here wrote, under every algorithm that is permitted.
-#[test]
-fn foreign_issuers_are_understood() {
-    let (vault, door) = Door::open(Database::Sqlite);
+fn foreign_issuers_are_understood(database: Database) {
+    let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
     let issuers = ForeignIssuers::start();
     for name in ["mock", "provider"] {
