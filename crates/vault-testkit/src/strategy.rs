@@ -29,7 +29,7 @@ use vault_core::id::*;
 use vault_core::identity::{ClaimPattern, IssuerName, TrustId, TrustRequest};
 use vault_core::identity::{ClaimPointer, Trusts};
 use vault_core::integration::{
-    IntegrationName, IntegrationState, IntegrationToken, NamespacePattern, NamespacePatterns, Overlap,
+    IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePattern, NamespacePatterns, Overlap,
 };
 use vault_core::json::{self, Document, Limits};
 use vault_core::namespace::Namespace;
@@ -208,6 +208,11 @@ pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
 pub fn integration_name() -> impl Strategy<Value = IntegrationName> {
     prop_oneof!["[A-Za-z0-9]{1,64}", "[A-Z][a-z]{1,20} (& Co|AG|'; --|%|_)", "[äöüßÄÖÜΩж界😀]{1,64}"]
         .prop_map(|text| IntegrationName::parse(&text, "").unwrap())
+}
+
+/// Sets of documents, by their names.
+pub fn managed_by() -> impl Strategy<Value = ManagedBy> {
+    "[A-Za-z0-9._-]{1,63}".prop_map(|text| ManagedBy::parse(&text, "").unwrap())
 }
 
 /// Trusts: up to the most that an integration may have. Each [`TrustRequest`] in them has its [`TrustId`], names its
@@ -565,7 +570,7 @@ mod tests {
         fn values_are_valid(
             _ in (email(), namespace(), organization_name(), list_filter(), network(), timestamp(), metadata()),
             _ in (namespace_patterns(), integration_name(), purpose(), form_name(), idempotency_key(), information()),
-            _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended(), trusts()),
+            _ in (label_patch(), ttl(), activation_ttl(), overlap(), vended(), (trusts(), managed_by())),
         ) {}
 
         #[test]

@@ -11,12 +11,12 @@ impl ManagedBy {
     /// The set named `text`, of the member at `pointer`.
     ///
     /// # Errors
-    /// The text is no value of a label.
+    /// The text is empty, or no value of a label.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
-        if is_label_value(text) {
+        if !text.is_empty() && is_label_value(text) {
             return Ok(Self(text.to_owned()));
         }
-        let detail = "must be spelt as the value of a label";
+        let detail = "must be 1 to 63 characters of A-Z a-z 0-9 . _ -";
         Err(FieldError::new(pointer, FieldCode::Malformed, detail))
     }
 
