@@ -151,6 +151,30 @@ fn one_profile_is_taken_with_its_role() {
     assert!(run(&["--namespace", "a", "--yes"]).refused().stderr.contains("expected 0600"));
 }
 
+/// Paths of secrets are namespaces, and labels hold no slash.
+#[test]
+fn secrets_by_path_are_taken_into_namespaces_of_their_paths() {
+    let desk = Desk::open();
+    let secret = json!({"access_key": "AKIAIMPORTED00000001", "secret_key": "SECRET0005", "bucket": "b"});
+    let file = desk.file(
+        "kv.json",
+        &json!({"etl/nightly": secret, "etl/db": {"user": "u", "password": "SECRET0006"}}).to_string(),
+    );
+    let import = ["--from", "kv", &file, "--namespace", "{name}", "--yes"];
+    for state in ["saved", "present"] {
+        let (status, found) = desk.import(&import);
+        assert_eq!(
+            (status, &found["etl/nightly"]["state"], &found["etl/db"]["state"]),
+            (Some(1), &json!(state), &json!("refused"))
+        );
+    }
+    let saved = desk.session.list();
+    assert_eq!(
+        (saved.len(), &saved[0]["namespace"], &saved[0]["labels"]["name"]),
+        (1, &json!("etl/nightly"), &json!("etl-nightly"))
+    );
+}
+
 /// The server goes away in the middle: what was saved is saved whole, and a second run goes on.
 #[test]
 fn an_import_that_was_interrupted_goes_on() {

@@ -7,6 +7,7 @@ use crate::client::login::{Login, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
 use crate::import::{self, Entry, Flaw, Source};
+use crate::manifest::NAME;
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
 use crate::secret_file;
@@ -18,14 +19,13 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use vault_client::{ClientError, ListFilter, SaveRequest, Session, WireJson};
+use vault_core::credential::Labels;
 use vault_core::namespace::Namespace;
 
 /// The largest file that is read, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 /// What stands for an entry's name in a rule.
-const NAME: &str = "{name}";
-/// The label by which an entry is found again.
-const LABEL: &str = "name";
+const PLACEHOLDER: &str = "{name}";
 
 /// The flags of `orgvault import`.
 #[derive(Args)]
@@ -135,7 +135,7 @@ fn rule(given: Option<&str>, asks: bool) -> Result<String, Failure> {
         Some(rule) => Ok(rule.to_owned()),
         None if asks => {
             match prompt::line("--namespace", "Namespace, with {name} for each entry's name [imports/{name}]")? {
-                rule if rule.is_empty() => Ok(format!("imports/{NAME}")),
+                rule if rule.is_empty() => Ok(format!("imports/{PLACEHOLDER}")),
                 rule => Ok(rule),
             }
         }
@@ -178,10 +178,15 @@ impl Buckets {
     }
 }
 
-/// Letters, digits and `. _ -` of a name; all else becomes a hyphen.
-fn plain(name: &str) -> String {
+/// The name in a namespace: letters, digits and `. _ - /` stay, all else becomes a hyphen.
+fn in_namespace(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-/".contains(c) { c } else { '-' };
     name.chars().map(plain).collect()
+}
+
+/// The name as the value of a label, which holds no slash and at most 63 characters.
+fn as_label(name: &str) -> String {
+    in_namespace(name).replace('/', "-").chars().take(Labels::MAX_LENGTH).collect()
 }
 
 fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Result<Import, Failure> {
@@ -200,7 +205,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         let line = fields.line;
         fields.set(place, bucket, line, "--bucket");
     }
-    let namespace = rule.replace(NAME, &plain(&import.name));
+    let namespace = rule.replace(PLACEHOLDER, &in_namespace(&import.name));
     if let Err(flaw) = Namespace::parse(&namespace, "") {
         let reason = format!("its namespace would be {}, which {}", printable(&namespace), flaw.detail);
         let fate = Fate::Refused { line: Some(fields.line), field: None, reason };
@@ -220,7 +225,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
 
 /// The credential that an entry of this name has become before.
 fn present(session: &Session, namespace: &str, name: &str) -> Result<Option<String>, Failure> {
-    let labels = vec![format!("{LABEL}:{}", plain(name))];
+    let labels = vec![format!("{NAME}:{}", as_label(name))];
     let filter = ListFilter { namespace: Some(namespace.to_owned()), labels, ..ListFilter::default() };
     let found = session.list(filter).next().transpose();
     Ok(found.map_err(|error| failure("list credentials", &error))?.map(|item| item.id))
@@ -245,7 +250,7 @@ fn save(session: &Session, imports: &mut [Import]) {
         };
         let kind = import.kind.unwrap_or_default().to_owned();
         let mut request = SaveRequest::new(kind, import.namespace.clone().unwrap_or_default(), data);
-        request.labels = Some(BTreeMap::from([(LABEL.to_owned(), plain(&import.name))]));
+        request.labels = Some(BTreeMap::from([(NAME.to_owned(), as_label(&import.name))]));
         import.fate = match session.save(&request, None) {
             Ok(saved) => Fate::Saved { id: saved.id },
             Err(error) => {

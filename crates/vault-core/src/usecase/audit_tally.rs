@@ -60,11 +60,10 @@ impl AuditTally {
         action: AuditAction,
         subject: Subject,
     ) {
-        let key = Key { minute: at.as_millis().div_euclid(MINUTE), organization, actor, action, subject };
-        self.lock().entry(key).or_default().add(1, None);
+        self.count_because(at, organization, actor, action, subject, None);
     }
 
-    /// Counts the refusal of a workload at `at`. Of one minute, the last cause is recorded.
+    /// The same, with the cause of a workload's refusal. Of one minute, the last cause is recorded.
     pub(crate) fn count_because(
         &self,
         at: Timestamp,
@@ -72,10 +71,10 @@ impl AuditTally {
         actor: Actor,
         action: AuditAction,
         subject: Subject,
-        cause: String,
+        cause: Option<String>,
     ) {
         let key = Key { minute: at.as_millis().div_euclid(MINUTE), organization, actor, action, subject };
-        self.lock().entry(key).or_default().add(1, Some(cause));
+        self.lock().entry(key).or_default().add(1, cause);
     }
 
     /// Records the minutes that are over, or all with `everything`. What is not written is kept for the next call,

@@ -195,7 +195,7 @@ impl Activations {
             let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
             let (now, subject) = (self.environment.now(), Subject::Integration(integration.id));
             let action = AuditAction::ActivationRefusedWorkload;
-            self.tally.count_because(now, organization, actor, action, subject, refusal.cause());
+            self.tally.count_because(now, organization, actor, action, subject, Some(refusal.cause()));
         }
         let integration = integration.map(|integration| integration.id);
         self.environment.emit(Event::WorkloadRefused { refusal: refusal.clone(), integration, network });
