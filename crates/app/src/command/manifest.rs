@@ -6,7 +6,7 @@ use crate::client::login::{Login, failure};
 use crate::failure::Failure;
 use crate::manifest::document::{self, Credential, Integration, Manifest};
 use crate::manifest::plan::{self, Change, Present, label, place};
-use crate::manifest::{Flaw, NAME, export, references};
+use crate::manifest::{Flaw, NAME, export, judge, references};
 use crate::output::{Output, note};
 use clap::Args;
 use secrecy::SecretString;
@@ -178,6 +178,10 @@ impl Planned {
     /// Reads and judges everything, before anything is changed.
     fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
         let manifest = document::read(&texts(&args.files)?).map_err(|flaws| told(&flaws))?;
+        let flaws = judge(&manifest);
+        if !flaws.is_empty() {
+            return Err(told(&flaws));
+        }
         if let Some(set) = args.set.as_ref().filter(|set| **set != manifest.set) {
             return Err(Failure::usage(format!("--set: the documents' set is {}, not {set}", manifest.set)));
         }

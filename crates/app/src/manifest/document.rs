@@ -1,11 +1,13 @@
 //! What documents say, read and judged. All flaws are told at once.
 
 use super::yaml::{self, Node, Value};
-use super::{At, DATA_VERSION, Flaw, MANAGED_BY, NAME};
+use super::{At, Flaw, OWN_LABELS};
 use serde_json::{Map, Value as Json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vault_core::credential::{CredentialType, FieldClass};
+use vault_core::identity::DEFAULT_LIFETIME_SECONDS;
+use vault_core::integration::ManagedBy;
 
 /// What a set of documents describes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,9 +77,6 @@ pub(crate) enum Datum {
     Variable(String),
 }
 
-/// The lifetime of a trust that names none, in seconds.
-const DEFAULT_LIFETIME: i64 = 3_600;
-
 /// Reads documents, each the text of a file.
 pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Flaw>> {
     let (mut manifest, mut flaws) = (Manifest::default(), Vec::new());
@@ -134,6 +133,9 @@ impl Reader<'_> {
         };
         let line = node.line;
         if let Some(set) = self.text(&mut members, line, "set") {
+            if let Err(flaw) = ManagedBy::parse(&set, "set") {
+                self.flaw(line, "set", flaw.detail);
+            }
             if manifest.set.is_empty() {
                 manifest.set = set;
             } else if manifest.set != set {
@@ -206,7 +208,7 @@ impl Reader<'_> {
             }
             _ => self.flaw(node.line, "claims", "is required: claims by JSON pointers, such as \"/sub\""),
         }
-        let max_lifetime = self.number(&mut members, "max_lifetime", DEFAULT_LIFETIME);
+        let max_lifetime = self.number(&mut members, "max_lifetime", DEFAULT_LIFETIME_SECONDS);
         Some(Trust { at: self.at(node.line), issuer: issuer?, claims, max_lifetime })
     }
 
@@ -225,7 +227,7 @@ impl Reader<'_> {
             };
             for (name, node) in all {
                 match &node.value {
-                    _ if [NAME, MANAGED_BY, DATA_VERSION].contains(&&**name) => {
+                    _ if OWN_LABELS.contains(&&**name) => {
                         self.flaw(node.line, name, "is a label that this command sets itself");
                     }
                     Value::Text(text) => drop(labels.insert(name.clone(), text.clone())),

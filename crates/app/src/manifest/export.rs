@@ -1,7 +1,7 @@
 //! What there is, as a document: the same for the same organization, byte for byte.
 
 use super::plan::{Present, label};
-use super::{DATA_VERSION, MANAGED_BY, NAME};
+use super::{DATA_VERSION, NAME, OWN_LABELS};
 use serde_json::Value;
 use std::fmt::Write as _;
 use vault_client::{CredentialItem, IntegrationItem};
@@ -74,8 +74,7 @@ fn credential(text: &mut String, item: &CredentialItem) {
     line(text, "  - namespace", &quoted(&item.namespace));
     line(text, "    name", &quoted(&name));
     line(text, "    type", &quoted(&item.kind));
-    let own = [NAME, MANAGED_BY, DATA_VERSION];
-    let labels = item.labels.iter().flatten().filter(|(label, _)| !own.contains(&&***label));
+    let labels = item.labels.iter().flatten().filter(|(label, _)| !OWN_LABELS.contains(&&***label));
     let labels: serde_json::Map<String, Value> =
         labels.map(|(name, value)| (name.clone(), Value::from(&**value))).collect();
     if !labels.is_empty() {

@@ -3,10 +3,12 @@
 
 pub(crate) mod document;
 pub(crate) mod export;
+mod judge;
 pub(crate) mod plan;
 pub(crate) mod references;
 mod yaml;
 
+pub(crate) use judge::judge;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -16,6 +18,8 @@ pub(crate) const NAME: &str = "name";
 pub(crate) const MANAGED_BY: &str = "managed-by";
 /// The label with the number of the data that was sent last.
 pub(crate) const DATA_VERSION: &str = "data-version";
+/// The labels that are set by these commands alone.
+const OWN_LABELS: [&str; 3] = [NAME, MANAGED_BY, DATA_VERSION];
 
 /// A place in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

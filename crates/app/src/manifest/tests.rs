@@ -91,6 +91,29 @@ fn every_flaw_is_told_with_file_line_and_field() {
     }
 }
 
+#[test]
+fn what_a_server_would_refuse_is_told_with_its_place() {
+    assert_eq!(judge(&parse(DOCUMENT).expect("a document")), []);
+    let said = |from: &str, to: &str| {
+        let manifest = parse(&DOCUMENT.replace(from, to)).expect("a document");
+        judge(&manifest).iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    for (from, to, reason) in [
+        ("role: admin", "role: root", "etl.yaml:4: role: must be admin, editor or viewer"),
+        ("Ada@acme.example", "nobody", "etl.yaml:4: email: "),
+        ("imports/*", "*", "etl.yaml:6: namespaces/0: "),
+        ("2027-01-01T00:00:00Z", "tomorrow", "etl.yaml:6: expires_at: must be a time"),
+        ("repo:acme/etl:*", "repo:*", "etl.yaml:10: trusts/claims/"),
+        ("namespace: imports/nightly", "namespace: /imports", "etl.yaml:13: namespace: "),
+        ("    name: nightly\n    type", "    name: a b\n    type", "etl.yaml:13: name: must be 1 to 63"),
+        ("team: data", "team: a b", "etl.yaml:13: labels/team: "),
+        ("vend: short", "vend: shrt", "etl.yaml:13: vend: must be any or short"),
+    ] {
+        assert!(said(from, to).contains(reason), "{to}: {}", said(from, to));
+    }
+    assert!(refused("set: a b\n")[0].contains("etl.yaml:1: set: must be 1 to 63"));
+}
+
 fn issuer() -> IssuerItem {
     let item = json!({"name": "github", "issuer": "https://x", "required_claims": [], "fetched_at": ""});
     serde_json::from_value(item).expect("an issuer")

@@ -1,5 +1,6 @@
 //! A statement that creates a secret of DuckDB (duckdb.org: "S3 API Support", "Azure Extension", "Secrets Manager").
 
+use super::object_store::is_plain_http;
 use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
@@ -49,9 +50,9 @@ fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>),
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Setting> {
-    let endpoint = view.endpoint.map(|endpoint| endpoint.split_once("://").unwrap_or(("https", endpoint)));
-    let host = endpoint.map(|(_, host)| host.trim_end_matches('/'));
-    let use_ssl = endpoint.map(|(scheme, _)| if scheme.eq_ignore_ascii_case("http") { "false" } else { "true" });
+    let host = view.endpoint.map(|endpoint| endpoint.split_once("://").map_or(endpoint, |(_, host)| host));
+    let host = host.map(|host| host.trim_end_matches('/'));
+    let use_ssl = view.endpoint.map(|_| if is_plain_http(view.endpoint) { "false" } else { "true" });
     let style = view.path_style_access.map(|path_style| if path_style { "path" } else { "vhost" });
     settings([
         ("KEY_ID", copied(view.access_key_id)),

@@ -1,6 +1,7 @@
 //! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit --properties-file`
 //! reads them. Those of S3 are for the credential's bucket alone.
 
+use super::object_store::is_plain_http;
 use super::{Form, FormError, FormSubject, S3View, copied, gather};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
@@ -64,7 +65,7 @@ fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<Secret
 
 fn s3(view: &S3View<'_>) -> Vec<Property> {
     let provider = if view.session_token.is_some() { "Temporary" } else { "Simple" };
-    let is_plain = view.endpoint.is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let is_plain = is_plain_http(view.endpoint);
     let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     named(
         &format!("fs.s3a.bucket.{}.", view.bucket),

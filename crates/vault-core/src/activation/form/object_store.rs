@@ -73,7 +73,7 @@ fn address(scheme: &str, field: &'static str, bucket: &str, key_prefix: Option<&
     Ok(format!("{root}/{}", utf8_percent_encode(prefix, PATH)))
 }
 
-fn is_plain_http(address: Option<&str>) -> bool {
+pub(super) fn is_plain_http(address: Option<&str>) -> bool {
     address.is_some_and(|address| address.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http://")))
 }
 

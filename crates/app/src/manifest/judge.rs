@@ -1,0 +1,85 @@
+//! Whether a server will take what documents say, by its own rules: told before anything is changed.
+
+use super::document::{Credential, Integration, Manifest, Person, Trust};
+use super::{At, Flaw, OWN_LABELS};
+use serde_json::{Value, json};
+use vault_core::activation::VendRule;
+use vault_core::credential::{Description, Labels};
+use vault_core::email::EmailAddress;
+use vault_core::field::FieldError;
+use vault_core::identity::TrustRequest;
+use vault_core::integration::{IntegrationName, ManagedBy, NamespacePatterns};
+use vault_core::json::{self, Limits};
+use vault_core::namespace::Namespace;
+use vault_core::role::Role;
+use vault_core::time::Timestamp;
+
+/// All that is wrong.
+pub(crate) fn judge(manifest: &Manifest) -> Vec<Flaw> {
+    let mut judge = Judge(Vec::new());
+    manifest.people.iter().for_each(|one| judge.person(one));
+    manifest.integrations.iter().for_each(|one| judge.integration(one));
+    manifest.credentials.iter().for_each(|one| judge.credential(one));
+    judge.0.sort();
+    judge.0
+}
+
+struct Judge(Vec<Flaw>);
+
+impl Judge {
+    fn flaw(&mut self, at: &At, field: &str, reason: impl Into<String>) {
+        self.0.push(Flaw { at: at.clone(), field: field.to_owned(), reason: reason.into() });
+    }
+
+    /// A field's flaws have its name before what lies below it: `namespaces/0`.
+    fn fields(&mut self, at: &At, errors: impl IntoIterator<Item = FieldError>) {
+        for error in errors {
+            self.flaw(at, &error.pointer, error.detail);
+        }
+    }
+
+    fn time(&mut self, at: &At, text: Option<&String>) {
+        if text.is_some_and(|text| Timestamp::from_rfc3339(text).is_none()) {
+            self.flaw(at, "expires_at", "must be a time of RFC 3339, such as 2027-01-01T00:00:00Z");
+        }
+    }
+
+    fn person(&mut self, Person { at, email, role, .. }: &Person) {
+        if let Err(flaw) = EmailAddress::parse(email) {
+            self.flaw(at, "email", flaw.to_string());
+        }
+        if Role::parse(role).is_none() {
+            self.flaw(at, "role", "must be admin, editor or viewer");
+        }
+    }
+
+    fn integration(&mut self, Integration { at, name, namespaces, expires_at, trusts, .. }: &Integration) {
+        self.fields(at, IntegrationName::parse(name, "name").err());
+        self.fields(at, NamespacePatterns::parse(namespaces, "namespaces").err().into_iter().flatten());
+        self.time(at, expires_at.as_ref());
+        for Trust { at, issuer, claims, max_lifetime } in trusts {
+            let value = json!({"issuer": issuer, "claims": claims, "max_lifetime": max_lifetime});
+            self.fields(at, TrustRequest::parse(&value, "trusts").err().into_iter().flatten());
+        }
+    }
+
+    fn credential(&mut self, credential: &Credential) {
+        let Credential { at, namespace, name, labels, description, vend, expires_at, .. } = credential;
+        self.fields(at, Namespace::parse(namespace, "namespace").err());
+        // It becomes the value of a label, as the name of a set does.
+        self.fields(at, ManagedBy::parse(name, "name").err());
+        if labels.len() + OWN_LABELS.len() > Labels::MAX {
+            let most = Labels::MAX - OWN_LABELS.len();
+            self.flaw(at, "labels", format!("must be at most {most}, beside {}", OWN_LABELS.join(", ")));
+        }
+        let labels = Value::from_iter(labels.clone()).to_string();
+        if let Ok(document) = json::parse(labels.as_bytes(), Limits::REQUEST) {
+            self.fields(at, Labels::parse(document.root, "labels").err().into_iter().flatten());
+        }
+        self.fields(at, description.as_ref().and_then(|text| Description::parse(text, "description").err()));
+        if VendRule::parse(vend).is_none() {
+            self.flaw(at, "vend", "must be any or short");
+        }
+        self.time(at, expires_at.as_ref());
+    }
+}
