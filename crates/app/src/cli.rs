@@ -224,7 +224,7 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Change the organization so that it is as documents describe it
     ///
-    /// Makes what `orgvault plan` shows, one request for each change, after asking. Interrupted, run it again. Data of a credential
+    /// Makes what `orgvault plan` shows, change after change, after asking. Interrupted, run it again. Data of a credential
     /// is sent when the credential is new, and when its data_version rises.
     Apply(ApplyArgs),
     /// Print a namespace's credentials in a tool's format, as an integration

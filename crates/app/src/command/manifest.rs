@@ -21,8 +21,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vault_client::{
-    ChangeAccountRequest, ClientError, CreateIntegrationRequest, IntegrationChange, InviteRequest, ListFilter,
-    ReplaceRequest, RequestOptions, SaveRequest, Session, TrustRequest, WireJson,
+    ChangeAccountRequest, ClientError, CreateIntegrationRequest, IntegrationChange, InviteRequest, IssuedIntegration,
+    ListFilter, ReplaceRequest, RequestOptions, SaveRequest, Session, TrustRequest, WireJson,
 };
 
 /// The exit status of a plan that would change something.
@@ -285,7 +285,7 @@ impl Secrets {
     }
 }
 
-/// Makes changes, one request each.
+/// Makes changes.
 struct Apply<'a> {
     session: &'a Session,
     set: &'a str,
@@ -310,10 +310,17 @@ impl Apply<'_> {
                 self.session.change_account(id, &request).map(drop).map_err(refused)
             }
             Change::CreateIntegration(integration) => {
-                self.create(integration).map_err(refused).and_then(|line| match line {
-                    Some(line) => self.keep(&line),
-                    None => Ok(()),
-                })
+                let made = self.create(integration).map_err(refused)?;
+                // The file is for it; and before anything else can fail, since it is not shown again.
+                if let Some(token) = made.token {
+                    self.keep(&json!({"integration": made.name, "token": token}))?;
+                }
+                if integration.disabled {
+                    let change =
+                        IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
+                    self.session.change_integration(&made.integration_id, &change).map_err(refused)?;
+                }
+                Ok(())
             }
             Change::UpdateIntegration { id, change, .. } => {
                 self.session.change_integration(id, change).map(drop).map_err(refused)
@@ -335,23 +342,16 @@ impl Apply<'_> {
         self.secrets.as_mut().map_or(Ok(()), |secrets| secrets.write(line))
     }
 
-    /// Makes an integration; gives the line with its token.
-    fn create(&self, integration: &Integration) -> Result<Option<Value>, ClientError> {
+    fn create(&self, integration: &Integration) -> Result<IssuedIntegration, ClientError> {
         let trusts: Vec<TrustRequest> = integration.trusts.iter().map(wire).collect();
-        let made = self.session.create_integration(&CreateIntegrationRequest {
+        self.session.create_integration(&CreateIntegrationRequest {
             name: integration.name.clone(),
             namespaces: integration.namespaces.clone(),
             expires_at: integration.expires_at.clone(),
             token: Some(integration.token),
             trusts: (!trusts.is_empty()).then_some(trusts),
             managed_by: Some(self.set.to_owned()),
-        })?;
-        if integration.disabled {
-            let change = IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
-            self.session.change_integration(&made.integration_id, &change)?;
-        }
-        // The file is for it.
-        Ok(made.token.map(|token| json!({"integration": made.name, "token": token})))
+        })
     }
 
     fn data(&self, credential: &Credential) -> WireJson {
@@ -360,9 +360,9 @@ impl Apply<'_> {
     }
 
     /// What names this request, so that whoever repeats it, or does the same at the same time, saves no second credential.
-    fn key(&self, doing: &str, credential: &Credential) -> String {
+    fn key(&self, doing: &str, id: &str, credential: &Credential) -> String {
         let Credential { namespace, name, data_version, .. } = credential;
-        let text = format!("{doing}\0{}\0{namespace}\0{name}\0{data_version}", self.set);
+        let text = format!("{id}\0{}\0{namespace}\0{name}\0{data_version}", self.set);
         let digest = Sha256::digest(text.as_bytes());
         format!("{doing}-{}", digest.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
     }
@@ -375,7 +375,7 @@ impl Apply<'_> {
             vend: Some(credential.vend.clone()),
             ..SaveRequest::new(credential.kind.as_str().to_owned(), credential.namespace.clone(), self.data(credential))
         };
-        let key = self.key("apply", credential);
+        let key = self.key("apply", "", credential);
         for attempt in 1.. {
             let saved = self.session.save(&request, Some(&format!("{key}-{attempt}")))?;
             match self.session.show(&saved.id) {
@@ -403,7 +403,7 @@ impl Apply<'_> {
             ReplaceRequest { data: self.data(credential), expires_at: credential.expires_at.clone(), stage: None };
         let options = RequestOptions {
             if_match: tag,
-            idempotency_key: Some(self.key("replace", credential)),
+            idempotency_key: Some(self.key("replace", id, credential)),
             ..RequestOptions::default()
         };
         self.session.replace(id, &request, &options).map(drop).map_err(refused)

@@ -20,7 +20,7 @@ pub(crate) struct Present {
     pub(crate) credentials: Vec<CredentialItem>,
 }
 
-/// One change. Each is one request, and so made whole or not at all.
+/// One change. Where it takes several requests, the next plan goes on where it was interrupted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Invite { email: String, role: String },

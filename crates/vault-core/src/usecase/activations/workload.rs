@@ -208,11 +208,10 @@ fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer]) -> String 
     let Some(issuer) = &token.issuer else { return "it names no issuer that the integration trusts".to_owned() };
     let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));
     match near {
+        Some(near) if near.issuer.url == *issuer => format!("{} is not for its organization", near.issuer.name),
         Some(near) => {
             let (issuer, name, url) = (told(issuer), &near.issuer.name, &near.issuer.url);
-            format!(
-                "its issuer is {issuer}, and {name} is {url}: they differ by the last slash, or {name} is not for its organization"
-            )
+            format!("its issuer is {issuer}, and {name} is {url}: they differ by the last slash")
         }
         None => format!("its issuer is {}, which is none that the integration trusts", told(issuer)),
     }
