@@ -4,10 +4,12 @@ use crate::background::{Background, Stopped};
 use crate::command::backup::failure;
 use crate::compose;
 use crate::failure::Failure;
+use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use vault_core::receiver::EventKind;
 use vault_embed::{BackupTarget, OpenVault, backup, keep_newest, newest_scheduled};
 
 /// How long after a failure the next attempt is made, at most.
@@ -24,7 +26,11 @@ struct Plan {
 ///
 /// # Errors
 /// The vault is not an embedded one, or the directory is not there.
-pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Option<Background>, Failure> {
+pub(crate) fn start(
+    settings: &Arc<Settings>,
+    vault: &OpenVault,
+    alarms: &Alarms,
+) -> Result<Option<Background>, Failure> {
     let server = &settings.server;
     let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else { return Ok(None) };
     if settings.database.file().is_none() {
@@ -42,10 +48,18 @@ pub(crate) fn start(settings: &Arc<Settings>, vault: &OpenVault) -> Result<Optio
     let directory = std::path::absolute(directory)?;
     let plan = Plan { every: Duration::from_secs(every.unsigned_abs()), directory, keep: server.backup_keep as usize };
     let (settings, vault) = (Arc::clone(settings), vault.clone());
-    Ok(Some(Background::start(|stopped| work(settings, vault, plan, stopped))))
+    let alarms = [alarms.of(EventKind::BackupFailed), alarms.of(EventKind::BackupOverdue)];
+    Ok(Some(Background::start(|stopped| work(settings, vault, plan, alarms, stopped))))
 }
 
-async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped: Stopped) {
+async fn work(
+    settings: Arc<Settings>,
+    vault: OpenVault,
+    plan: Plan,
+    [failed, overdue]: [Alarm; 2],
+    mut stopped: Stopped,
+) {
+    let mut succeeded_at = Instant::now();
     metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
     let mut wait = due(&plan, &vault);
     loop {
@@ -56,12 +70,17 @@ async fn work(settings: Arc<Settings>, vault: OpenVault, plan: Plan, mut stopped
         wait = match make(&settings, &vault, &plan).await {
             Ok(()) => {
                 metrics::counter!(TOTAL, "outcome" => "succeeded").increment(1);
+                succeeded_at = Instant::now();
+                failed.set(false).await;
+                overdue.set(false).await;
                 plan.every
             }
             Err(error) => {
                 metrics::counter!(TOTAL, "outcome" => "failed").increment(1);
                 let wait = AFTER_FAILURE.min(plan.every);
                 tracing::error!("{error}. The next attempt is in {} s", wait.as_secs());
+                failed.set(true).await;
+                overdue.set(succeeded_at.elapsed() >= plan.every * 2).await;
                 wait
             }
         };

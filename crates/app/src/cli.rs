@@ -15,7 +15,7 @@ use clap_complete::Shell;
 use std::num::NonZero;
 use std::path::PathBuf;
 use vault_core::audit::AuditAction;
-use vault_core::id::IntegrationId;
+use vault_core::id::{EventId, IntegrationId, ReceiverId};
 use vault_embed::Database;
 
 /// A self-hosted vault for the storage credentials of batch integrations.
@@ -183,6 +183,9 @@ pub(crate) enum Command {
     /// Manage issuers of identity tokens: whose workloads integrations may trust in place of a token
     #[command(subcommand)]
     Issuer(IssuerCommand),
+    /// Manage the receivers of the instance: who is told by webhook or mail what happens to the vault itself
+    #[command(subcommand)]
+    Receiver(ReceiverCommand),
     /// Freeze a namespace, so that no credentials of it are issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
@@ -768,6 +771,84 @@ pub(crate) enum IssuerCommand {
         /// Also remove the trusts that name it
         #[arg(long)]
         force: bool,
+    },
+}
+
+#[derive(Args)]
+#[group(id = "receiver_address", required = true, multiple = false)]
+pub(crate) struct ReceiverAddress {
+    /// URL of a webhook: https, or http on this machine
+    #[arg(long, value_name = "URL", group = "receiver_address")]
+    pub(crate) url: Option<String>,
+    /// File with the URL, if its path is a secret
+    #[arg(long, value_name = "FILE", group = "receiver_address")]
+    pub(crate) url_file: Option<PathBuf>,
+    /// E-mail address; the server needs --smtp-url
+    #[arg(long, value_name = "ADDRESS", group = "receiver_address")]
+    pub(crate) email: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ReceiverCommand {
+    /// Add a receiver. The signing secret of a webhook is printed once
+    Add {
+        #[command(flatten)]
+        address: ReceiverAddress,
+        /// Event that it is told; repeatable [default: all]
+        #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+        event: Vec<String>,
+    },
+    /// List receivers: state, last delivery and last error
+    List,
+    /// List the events that receivers of the instance are told
+    Events,
+    /// Change what a receiver is told, or whether it is told anything
+    Change {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+        /// Whether it is told anything
+        #[arg(long, value_name = "STATE", value_parser = ["active", "disabled"])]
+        state: Option<String>,
+        /// Event that it is told from now on; repeatable
+        #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+        event: Vec<String>,
+    },
+    /// Remove a receiver, with what waits for it
+    Remove {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+    },
+    /// Give a webhook another signing secret, which is printed once. For a day, messages are signed with the old one too
+    RotateSecret {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+    },
+    /// Send a test. The server with --activation-listen delivers it within seconds
+    Test {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+    },
+    /// List what was and is to be delivered to a receiver, the newest first
+    Deliveries {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+        /// How many to list at most
+        #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = settings::whole(1_usize, 1_000))]
+        limit: usize,
+    },
+    /// Send an event to a receiver again
+    Resend {
+        /// Id of the receiver
+        #[arg(value_name = "ID")]
+        id: ReceiverId,
+        /// Id of the event
+        #[arg(value_name = "EVENT_ID")]
+        event: EventId,
     },
 }
 

@@ -87,6 +87,7 @@ pub(crate) fn describe_metrics() {
     );
     metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
+    metrics::describe_counter!(crate::receivers::DELIVERED, "Events that receivers accepted");
     metrics::describe_counter!(crate::inspections::ROWS, "Stored rows that were inspected");
     metrics::describe_gauge!(crate::inspections::FINDINGS, "What the last complete inspection found");
     metrics::describe_gauge!(crate::inspections::COMPLETED, "When the last inspection was complete");

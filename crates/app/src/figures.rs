@@ -1,5 +1,6 @@
 //! Metrics that nobody counts as they change: how busy the vault is, what it holds, how far its keys are used up.
 
+use crate::receivers::Alarm;
 use std::error::Error;
 use std::time::{Duration, Instant};
 use vault_core::credential_counts::CredentialCounts;
@@ -12,6 +13,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 const COUNT_EVERY: Duration = Duration::from_secs(60);
 /// How many times as long as the last count took the next one waits, at least: counting takes 2 % of a reader's time.
 const REST: u32 = 50;
+
+/// From which part of its limit on a key is said to near it.
+const NEARING: f64 = 0.8;
 
 const WAITING: &str = "orgvault_store_waiting_changes";
 const BATCH: &str = "orgvault_store_batch_changes";
@@ -88,14 +92,17 @@ pub(crate) fn show_load(vault: &OpenVault) {
 }
 
 /// Looks at keys, audit and credentials for as long as it runs. Each replica finds the same.
-pub(crate) async fn keep(operator: Operator, expiring_seconds: i64) {
+pub(crate) async fn keep(operator: Operator, expiring_seconds: i64, nearing_limit: Alarm) {
     let mut count_at = Instant::now();
     let mut turn = tokio::time::interval(LOOK_EVERY);
     turn.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
         match operator.key_usage().await {
-            Ok(key_usage) => show_key_usage(&key_usage),
+            Ok(key_usage) => {
+                show_key_usage(&key_usage);
+                nearing_limit.set(key_usage.organization_key >= NEARING).await;
+            }
             Err(error) => {
                 let error = &error as &dyn Error;
                 tracing::warn!(error, "metrics of keys and audit were not updated; the next attempt is in 15 seconds");

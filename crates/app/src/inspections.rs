@@ -2,10 +2,12 @@
 
 use crate::background::{Background, Stopped};
 use crate::failure::Failure;
+use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use vault_core::port::Opener;
+use vault_core::receiver::EventKind;
 use vault_core::usecase::{InspectionRound, Inspector, RowFinding};
 use vault_embed::OpenVault;
 
@@ -28,18 +30,27 @@ pub(crate) const FINDINGS: &str = "orgvault_inspection_findings";
 pub(crate) const COMPLETED: &str = "orgvault_inspection_completed_timestamp_seconds";
 
 /// Begins, unless the settings turn it off. With `opener` the data of credentials is opened, too.
-pub(crate) fn start(settings: &Settings, vault: &OpenVault, opener: Option<Arc<dyn Opener>>) -> Option<Background> {
+pub(crate) fn start(
+    settings: &Settings,
+    vault: &OpenVault,
+    opener: Option<Arc<dyn Opener>>,
+    alarms: &Alarms,
+) -> Option<Background> {
     let every = Duration::from_secs(settings.server.inspect_every.unsigned_abs());
     let inspector = vault.inspector(opener).recording();
-    (!every.is_zero()).then(|| Background::start(|stopped| work(inspector, every, stopped)))
+    let alarm = alarms.of(EventKind::InspectionFound);
+    (!every.is_zero()).then(|| Background::start(|stopped| work(inspector, every, alarm, stopped)))
 }
 
-async fn work(inspector: Inspector, every: Duration, mut stopped: Stopped) {
+async fn work(inspector: Inspector, every: Duration, alarm: Alarm, mut stopped: Stopped) {
     metrics::counter!(ROWS).absolute(0);
     loop {
         let wait = tokio::select! {
             _ = &mut stopped => return,
-            () = inspect(&inspector) => every,
+            found = inspect(&inspector) => {
+                alarm.set(found > 0).await;
+                every
+            }
         };
         tokio::select! {
             _ = &mut stopped => return,
@@ -48,8 +59,8 @@ async fn work(inspector: Inspector, every: Duration, mut stopped: Stopped) {
     }
 }
 
-/// One way through all rows.
-async fn inspect(inspector: &Inspector) {
+/// One way through all rows. How much was found.
+async fn inspect(inspector: &Inspector) -> u64 {
     let (mut round, mut found, mut told) = (inspector.begin(), 0_u64, 0);
     loop {
         let began = std::time::Instant::now();
@@ -83,6 +94,7 @@ async fn inspect(inspector: &Inspector) {
             "inspected the stored rows: some were changed outside OrgVault or are damaged. Run `orgvault doctor --deep`"
         ),
     }
+    found
 }
 
 async fn step(round: &mut InspectionRound, found: &mut u64) -> Result<bool, vault_core::Error> {

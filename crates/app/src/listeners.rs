@@ -3,6 +3,7 @@
 use crate::checks;
 use crate::failure::Failure;
 use crate::parts;
+use crate::receivers::Carrier;
 use crate::served;
 use crate::settings::{Activation, ActivationListen, Settings};
 use crate::tls::LoadedTls;
@@ -26,6 +27,7 @@ use vault_storage::Storage;
 /// What listeners need in addition to the vault.
 pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
+    pub(crate) carrier: Arc<Carrier>,
     pub(crate) readiness: Readiness,
     pub(crate) metrics: MetricsText,
 }
@@ -154,7 +156,7 @@ impl Listeners {
 
     fn bind_public(&mut self, settings: &Settings, vault: &OpenVault, parts: &ListenerParts) -> Result<(), Failure> {
         let server_settings = self.public_settings(settings)?;
-        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.readiness);
+        let parts = parts::public(settings, vault, parts.storage.as_ref(), &parts.carrier, &parts.readiness);
         let bound = server(&server_settings, parts).map_err(|error| public_failure(settings, &error))?;
         self.public = self.keep(bound);
         Ok(())

@@ -29,6 +29,7 @@ mod manual;
 mod output;
 mod parts;
 mod progress;
+mod receivers;
 mod run_as;
 mod secret_file;
 mod served;
@@ -173,6 +174,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Account(command) => command::account::run(settings, vault, command, output).await,
         Command::Integration(command) => command::integration::run(settings, vault, command, output).await,
         Command::Issuer(command) => command::issuer::run(vault, command, output).await,
+        Command::Receiver(command) => command::receiver::run(settings, vault, command, output).await,
         Command::Namespace(command) => command::namespace::run(vault, command, output).await,
         Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,

@@ -1,10 +1,11 @@
 //! What the listeners are made of.
 
 use crate::failure::Failure;
+use crate::receivers::Carrier;
 use crate::settings::{Activation, Settings};
 use std::sync::Arc;
 use tokio::runtime::Handle;
-use vault_core::port::{CredentialVendor, Opener, StorageProbe};
+use vault_core::port::{CredentialVendor, Opener, ReceiverGuard, StorageProbe};
 use vault_core::usecase::activations::Identity;
 use vault_crypto::JwtVerifier;
 use vault_embed::OpenVault;
@@ -16,6 +17,7 @@ pub(crate) fn public(
     settings: &Settings,
     opened: &OpenVault,
     storage: Option<&Arc<Storage>>,
+    carrier: &Arc<Carrier>,
     readiness: &Readiness,
 ) -> ServerParts {
     let probe = storage.filter(|_| settings.server.verify_on_save).map(as_probe);
@@ -27,6 +29,7 @@ pub(crate) fn public(
         vault: vault.probe(probe),
         accounts: opened.accounts().with_max_ttl(settings.server.max_ttl),
         integrations: opened.integrations(),
+        receivers: opened.receivers().guard(Some(Arc::clone(carrier) as Arc<dyn ReceiverGuard>)),
         audit: opened.audit_reader(),
         ids: opened.ports().environment.ids.clone(),
         readiness: readiness.clone(),

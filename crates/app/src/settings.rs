@@ -4,14 +4,16 @@ mod activation;
 mod file;
 mod flags;
 mod root_key;
+mod smtp;
 mod sources;
 mod value;
 
 pub(crate) use activation::{Activation, ActivationListen, Role};
 pub(crate) use flags::{LogFormat, LogLevel, ServerSettings};
 pub(crate) use root_key::{RootKeyPlace, RootKeySource};
+pub(crate) use smtp::SmtpUrl;
 pub(crate) use sources::innermost;
-pub(crate) use value::{PublicUrl, seconds};
+pub(crate) use value::{PublicUrl, seconds, whole};
 
 use crate::audit::SinkPlace;
 use crate::failure::Failure;
@@ -101,7 +103,7 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
     }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in ["database_url_file", "root_key_file", "tls_key_file", "audit_sink_token_file", "otlp_headers_file"]
+    for setting in ["database_url_file", "root_key_file", "tls_key_file", "audit_sink_token_file", "smtp_password_file", "otlp_headers_file"]
     {
         secrets.extend(path(setting)?);
     }
@@ -355,6 +357,14 @@ impl ServerSettings {
         }
         if self.audit_sink_token_file.is_some() && !matches!(self.audit_sink, Some(SinkPlace::Http(_))) {
             return Err(Failure::usage("--audit-sink-token-file needs an --audit-sink that is a URL"));
+        }
+        match (&self.smtp_url, &self.smtp_from) {
+            (Some(_), None) => return Err(Failure::usage("--smtp-url needs --smtp-from")),
+            (None, Some(_)) => return Err(Failure::usage("--smtp-from needs --smtp-url")),
+            _ => {}
+        }
+        if self.smtp_password_file.is_some() && self.smtp_url.as_ref().is_none_or(|url| url.user.is_none()) {
+            return Err(Failure::usage("--smtp-password-file needs an --smtp-url that names a user"));
         }
         self.check_exports()?;
         if self.otlp_headers_file.is_some() && self.otlp_endpoint.is_none() {

@@ -31,6 +31,7 @@ mod login;
 mod own_account;
 mod probe;
 mod problem;
+mod receiver;
 mod secret;
 
 pub use account::{AccountItem, ChangeAccountRequest, InviteRequest, InvitedAccount, ReEnrolment};
@@ -56,4 +57,5 @@ pub use own_account::{
 };
 pub use probe::ProbeStatus;
 pub use problem::{FieldProblem, Problem, ProblemCode};
+pub use receiver::{AddReceiverRequest, ChangeReceiverRequest, DeliveryItem, IssuedReceiver, ReceiverItem};
 pub use secret::{WireJson, WireSecret};

@@ -21,7 +21,7 @@ pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{HandedOut, Purpose};
 use crate::digest::Digest;
-use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, SessionId};
+use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::network::Network;
@@ -265,6 +265,20 @@ actions! {
     IssuerAdded = "issuer.added",
     /// An issuer of identity tokens was removed.
     IssuerRemoved = "issuer.removed",
+    /// A receiver of events was added.
+    ReceiverAdded = "receiver.added",
+    /// What a receiver is told, or whether it is told anything, was changed.
+    ReceiverChanged = "receiver.changed",
+    /// A receiver got another signing secret.
+    ReceiverSecretReplaced = "receiver.secret-replaced",
+    /// A receiver was removed.
+    ReceiverRemoved = "receiver.removed",
+    /// A receiver said that it is gone, or its address belongs to nobody any more: it is told nothing.
+    ReceiverDisabled = "receiver.disabled",
+    /// A test was sent to a receiver.
+    ReceiverTested = "receiver.tested",
+    /// An event is sent to a receiver again.
+    ReceiverResent = "receiver.resent",
     /// A namespace was frozen: nothing activates it.
     NamespaceFrozen = "namespace.frozen",
     /// A namespace was thawed.
@@ -330,6 +344,8 @@ pub enum Subject {
     Integration(IntegrationId),
     /// An activation.
     Activation(ActivationId),
+    /// A receiver of events.
+    Receiver(ReceiverId),
     /// The audit.
     Audit,
 }
@@ -348,6 +364,7 @@ impl Subject {
             Self::UnknownAddresses => "unknown-addresses".to_owned(),
             Self::Integration(id) => format!("integration:{id}"),
             Self::Activation(id) => format!("activation:{id}"),
+            Self::Receiver(id) => format!("receiver:{id}"),
             Self::Audit => "audit".to_owned(),
         }
     }

@@ -160,6 +160,8 @@ pub(crate) enum ListName {
     Uses,
     /// Entries of the audit, by id.
     Audit,
+    /// A receiver's deliveries, newest first.
+    Deliveries,
 }
 
 impl ListName {
@@ -171,6 +173,7 @@ impl ListName {
             Self::Activations => "activations",
             Self::Uses => "uses",
             Self::Audit => "audit",
+            Self::Deliveries => "deliveries",
         }
     }
 }

@@ -36,13 +36,17 @@ pub enum DigestPurpose {
     CredentialState,
     /// An issuer of workloads' tokens, with its keys.
     IssuerGrant,
+    /// A receiver of events.
+    ReceiverGrant,
+    /// An event on its way to a receiver, and how far events have been read.
+    EventDelivery,
     /// The state in which the audit records a row that grants. The row itself never accepts it.
     RecordedState,
 }
 
 impl DigestPurpose {
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Address,
         Self::AttemptBucket,
         Self::Network,
@@ -57,6 +61,8 @@ impl DigestPurpose {
         Self::Label,
         Self::CredentialState,
         Self::IssuerGrant,
+        Self::ReceiverGrant,
+        Self::EventDelivery,
         Self::RecordedState,
     ];
 
@@ -77,6 +83,8 @@ impl DigestPurpose {
             Self::Label => "label",
             Self::CredentialState => "credential state",
             Self::IssuerGrant => "issuer grant",
+            Self::ReceiverGrant => "receiver grant",
+            Self::EventDelivery => "event delivery",
             Self::RecordedState => "recorded state",
         }
     }

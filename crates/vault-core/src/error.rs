@@ -109,6 +109,9 @@ pub enum Refusal {
     /// The idempotency key was used for another request.
     #[error("the idempotency key was used for another request")]
     IdempotencyMismatch,
+    /// The e-mail address belongs to no active account of the organization.
+    #[error("the address belongs to no active account of the organization")]
+    NoMember,
     /// A limit of the organization is reached.
     #[error("the limit of {limit} {what} is reached")]
     LimitReached {
@@ -247,6 +250,7 @@ impl Refusal {
             | Self::TypeDiffers(_)
             | Self::ChecksUnavailable
             | Self::LimitReached { .. }
+            | Self::NoMember
             | Self::VerifyUnavailable
             | Self::IssuerKeys(_)
             | Self::NotUsable(_) => ErrorKind::Invalid,

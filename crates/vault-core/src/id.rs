@@ -69,4 +69,8 @@ ids! {
     IntegrationId;
     /// One activation of a namespace.
     ActivationId;
+    /// A receiver of events.
+    ReceiverId;
+    /// An event that receivers are told.
+    EventId;
 }

@@ -25,11 +25,13 @@ pub enum TermPurpose {
     Audit,
     /// Access tokens.
     Token,
+    /// Addresses and signing secrets of receivers.
+    Receiver,
 }
 
 impl TermPurpose {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Instance, Self::LookUp, Self::Audit, Self::Token];
+    pub const ALL: [Self; 5] = [Self::Instance, Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 
     /// The purpose's stored name.
     pub const fn as_str(self) -> &'static str {
@@ -38,6 +40,7 @@ impl TermPurpose {
             Self::LookUp => "look-up",
             Self::Audit => "audit",
             Self::Token => "token",
+            Self::Receiver => "receiver",
         }
     }
 
@@ -47,6 +50,7 @@ impl TermPurpose {
             Self::LookUp => 2,
             Self::Audit => 3,
             Self::Token => 4,
+            Self::Receiver => 5,
         }
     }
 }
@@ -57,6 +61,7 @@ impl From<InstanceKeyPurpose> for TermPurpose {
             InstanceKeyPurpose::LookUp => Self::LookUp,
             InstanceKeyPurpose::Audit => Self::Audit,
             InstanceKeyPurpose::Token => Self::Token,
+            InstanceKeyPurpose::Receiver => Self::Receiver,
         }
     }
 }
@@ -107,15 +112,11 @@ pub enum TermError {
 }
 
 impl KeyringDocument {
-    /// The first document of a deployment, with these active keys.
-    pub fn first(instance: KeyId, look_up: KeyId, audit: KeyId, token: KeyId, now: Timestamp) -> Self {
-        let keys = [
-            (TermPurpose::Instance, instance),
-            (TermPurpose::LookUp, look_up),
-            (TermPurpose::Audit, audit),
-            (TermPurpose::Token, token),
-        ];
-        let terms = keys.map(|(purpose, id)| KeyTerm { purpose, id, state: KeyState::Active, since: now }).to_vec();
+    /// The first document of a deployment, with these active keys: one for each purpose, in the order of
+    /// [`TermPurpose::ALL`].
+    pub fn first(keys: [KeyId; TermPurpose::ALL.len()], now: Timestamp) -> Self {
+        let term = |(purpose, id)| KeyTerm { purpose, id, state: KeyState::Active, since: now };
+        let terms = TermPurpose::ALL.into_iter().zip(keys).map(term).collect();
         Self { number: 1, earlier: Vec::new(), terms }
     }
 

@@ -67,6 +67,7 @@ pub mod password;
 pub mod port;
 pub mod principal;
 pub mod proof;
+pub mod receiver;
 pub mod role;
 pub mod sealed;
 pub mod seats;

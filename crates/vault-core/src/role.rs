@@ -28,6 +28,8 @@ pub enum Action {
     ManageAccounts,
     /// List, make, change and delete integrations; freeze and thaw namespaces.
     ManageIntegrations,
+    /// List, add, change and remove receivers of events.
+    ManageReceivers,
     /// Read the audit.
     ReadAudit,
 }
@@ -57,9 +59,14 @@ impl Role {
     /// Whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
-            (role, Action::LiftVendRule | Action::ManageAccounts | Action::ManageIntegrations | Action::ReadAudit) => {
-                role.is_admin()
-            }
+            (
+                role,
+                Action::LiftVendRule
+                | Action::ManageAccounts
+                | Action::ManageIntegrations
+                | Action::ManageReceivers
+                | Action::ReadAudit,
+            ) => role.is_admin(),
             (Self::Admin | Self::Editor, Action::Save | Action::List | Action::Delete) => true,
             (Self::Viewer, Action::List) => true,
             (Self::Viewer, Action::Save | Action::Delete) => false,

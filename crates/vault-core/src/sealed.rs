@@ -111,6 +111,13 @@ pub enum InstanceKeyPurpose {
     Audit,
     /// Access tokens.
     Token,
+    /// Addresses and signing secrets of receivers.
+    Receiver,
+}
+
+impl InstanceKeyPurpose {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 }
 
 impl InstanceKeyPurpose {
@@ -120,12 +127,13 @@ impl InstanceKeyPurpose {
             Self::LookUp => "look-up",
             Self::Audit => "audit",
             Self::Token => "token",
+            Self::Receiver => "receiver",
         }
     }
 
     /// The purpose of this stored name.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::LookUp, Self::Audit, Self::Token].into_iter().find(|purpose| purpose.as_str() == text)
+        Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
     }
 }
 

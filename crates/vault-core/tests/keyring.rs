@@ -42,7 +42,7 @@ fn mark(document: &KeyringDocument) -> KeyringMark {
 }
 
 fn first() -> KeyringDocument {
-    KeyringDocument::first(key(1), key(2), key(3), key(4), Timestamp::from_millis(0))
+    KeyringDocument::first([1, 2, 3, 4, 5].map(key), Timestamp::from_millis(0))
 }
 
 /// All documents of a history, and every key that was dropped in it.

@@ -21,6 +21,7 @@ mod keyring;
 mod life;
 mod passwords;
 mod proofs;
+mod receivers;
 mod rules;
 mod seats;
 mod support;

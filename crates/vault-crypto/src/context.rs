@@ -2,7 +2,7 @@
 
 use crate::blob::Format;
 use uuid::Uuid;
-use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, SeedId};
+use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId};
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 
@@ -51,6 +51,8 @@ enum Column {
     DatabaseKey,
     Password,
     Seed,
+    ReceiverAddress,
+    ReceiverSecret,
 }
 
 impl Column {
@@ -63,6 +65,7 @@ impl Column {
             Self::Keyring => "keyring",
             Self::Password => "password",
             Self::Seed => "seed",
+            Self::ReceiverAddress | Self::ReceiverSecret => "receiver",
             Self::DataKey
             | Self::OrganizationKey
             | Self::FingerprintKey
@@ -84,11 +87,14 @@ impl Column {
             Self::PurposeKey(InstanceKeyPurpose::LookUp) => "instance_key.wrapped/look-up",
             Self::PurposeKey(InstanceKeyPurpose::Audit) => "instance_key.wrapped/audit",
             Self::PurposeKey(InstanceKeyPurpose::Token) => "instance_key.wrapped/token",
+            Self::PurposeKey(InstanceKeyPurpose::Receiver) => "instance_key.wrapped/receiver",
             Self::InstanceKey => "instance.wrapped",
             Self::Keyring => "instance.keyring",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password => "account.password",
             Self::Seed => "account.seed",
+            Self::ReceiverAddress => "receiver.address",
+            Self::ReceiverSecret => "receiver.secret",
         }
     }
 
@@ -103,6 +109,7 @@ impl Column {
             Self::InstanceKey | Self::Keyring => "instance",
             Self::DatabaseKey => "orgvault.db.key",
             Self::Password | Self::Seed => "accounts",
+            Self::ReceiverAddress | Self::ReceiverSecret => "receivers",
         }
     }
 }
@@ -187,6 +194,16 @@ impl Context {
     pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
         let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
         Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
+    }
+
+    /// The address of a receiver, under the receiver key.
+    pub(crate) fn receiver_address(instance: InstanceId, receiver: ReceiverId) -> Self {
+        Self::of_instance(Column::ReceiverAddress, instance, *receiver.as_uuid())
+    }
+
+    /// A signing secret of a receiver, under the receiver key. The version is the secret's number.
+    pub(crate) fn receiver_secret(instance: InstanceId, receiver: ReceiverId, number: i64) -> Self {
+        Self { version: number, ..Self::of_instance(Column::ReceiverSecret, instance, *receiver.as_uuid()) }
     }
 
     fn of_instance(column: Column, instance: InstanceId, object: Uuid) -> Self {

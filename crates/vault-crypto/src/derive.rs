@@ -33,6 +33,8 @@ pub(crate) enum Label {
     AuditCheckpoint,
     /// From an audit key: the code over the anchor.
     Anchor,
+    /// From a receiver key: seals addresses and signing secrets of receivers.
+    Receiver,
     /// From an organization's fingerprint key: fingerprints of data.
     Fingerprint,
     /// From an organization key: seals information.
@@ -58,6 +60,7 @@ impl Label {
             Self::AuditRecord => ["audit record", ""],
             Self::AuditCheckpoint => ["audit checkpoint", ""],
             Self::Anchor => ["anchor", ""],
+            Self::Receiver => ["receiver sealing", ""],
             Self::Fingerprint => ["fingerprint", ""],
             Self::Information => ["information", ""],
             Self::OrganizationWrap => ["wrap", ""],

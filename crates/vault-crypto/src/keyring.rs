@@ -14,6 +14,7 @@ use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
+use crate::receiver::ReceiverCrypto;
 use crate::token::PasetoIssuer;
 use crate::wrapper::{KeyWrapper, WrapError};
 use std::fmt;
@@ -30,6 +31,7 @@ pub struct Keyring {
     look_up: PurposeKeys,
     audit: PurposeKeys,
     token: PurposeKeys,
+    receiver: PurposeKeys,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -130,8 +132,11 @@ impl Keyring {
         let look_up = make(InstanceKeyPurpose::LookUp)?;
         let audit = make(InstanceKeyPurpose::Audit)?;
         let token = make(InstanceKeyPurpose::Token)?;
-        let ids = [&look_up, &audit, &token].map(|keys| keys.newest.0);
-        let document = KeyringDocument::first(instance_key_id, ids[0], ids[1], ids[2], now);
+        let receiver = make(InstanceKeyPurpose::Receiver)?;
+        let [look_up_id, audit_id, token_id, receiver_id] =
+            [&look_up, &audit, &token, &receiver].map(|keys| keys.newest.0);
+        let document =
+            KeyringDocument::first([instance_key_id, look_up_id, audit_id, token_id, receiver_id], now);
         let record = InstanceRecord {
             id: instance,
             root_key: wrapper.id(),
@@ -141,7 +146,7 @@ impl Keyring {
             created_at: now,
         };
         let keys_of_instance = Arc::new(InstanceKeyring::of(instance, made, Document::new(document)));
-        let keyring = Self { keys: keys_of_instance, look_up, audit, token, entropy };
+        let keyring = Self { keys: keys_of_instance, look_up, audit, token, receiver, entropy };
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
@@ -181,7 +186,8 @@ impl Keyring {
         let look_up = open(InstanceKeyPurpose::LookUp)?;
         let audit = open(InstanceKeyPurpose::Audit)?;
         let token = open(InstanceKeyPurpose::Token)?;
-        Ok(Self { keys: Arc::new(instance_keys), look_up, audit, token, entropy })
+        let receiver = open(InstanceKeyPurpose::Receiver)?;
+        Ok(Self { keys: Arc::new(instance_keys), look_up, audit, token, receiver, entropy })
     }
 
     /// The deployment.
@@ -248,6 +254,12 @@ impl Keyring {
         legacy: Vec<Argon2Parameters>,
     ) -> Result<impl PasswordHasher + use<>, SealError> {
         Argon2Hasher::new(Arc::clone(&self.keys), pool, parameters, legacy, Arc::clone(&self.entropy))
+    }
+
+    /// What is secret of receivers: one adapter seals it, another one opens it.
+    pub fn receivers(&self) -> ReceiverCrypto {
+        let (newest, older) = (self.receiver.newest(), self.receiver.older());
+        ReceiverCrypto::new(self.instance(), newest, older, Arc::clone(&self.entropy))
     }
 
     /// Four adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one

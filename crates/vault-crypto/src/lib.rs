@@ -78,6 +78,7 @@ mod passcode;
 mod password;
 #[cfg(test)]
 mod pinned;
+mod receiver;
 mod root_key;
 mod secret_file;
 #[cfg(test)]
@@ -101,6 +102,7 @@ pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
 pub use passcode::TotpVerifier;
 pub use password::{Argon2Parameters, HashingPool};
+pub use receiver::ReceiverCrypto;
 pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw, ServiceRootKey};
 pub use secret_file::{SecretFile, SecretFileError, SecretFileFlaw};
 pub use token::PasetoIssuer;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, SeedId, SessionId};
+use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId};
 use vault_core::namespace::Namespace;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
@@ -21,6 +21,7 @@ use vault_core::port::{
     PasswordVerdict, SealedInformation, TokenIssuer as _,
 };
 use vault_core::role::Role;
+use vault_core::receiver::SealedTarget;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedPassword, SealedSeed,
@@ -32,7 +33,7 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 9] = [
+const PURPOSES: [DigestPurpose; 11] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
@@ -42,7 +43,15 @@ const PURPOSES: [DigestPurpose; 9] = [
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,
     DigestPurpose::IntegrationGrant,
+    DigestPurpose::ReceiverGrant,
+    DigestPurpose::EventDelivery,
 ];
+
+const WEBHOOK: &str = "https://hooks.example/orgvault";
+
+fn receiver() -> ReceiverId {
+    ReceiverId::from_uuid(id(8))
+}
 
 fn file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/v1.txt")
@@ -156,8 +165,7 @@ async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, Credent
         keyring: vectors.blob("keyring"),
         created_at: NOW,
     };
-    let purposes = [InstanceKeyPurpose::LookUp, InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token];
-    let keys = purposes.map(|purpose| InstanceKeyRecord {
+    let keys = InstanceKeyPurpose::ALL.map(|purpose| InstanceKeyRecord {
         id: vectors.key(&format!("{}-key.id", purpose.as_str())),
         purpose,
         wrapped: vectors.blob(&format!("{}-key.wrapped", purpose.as_str())),
@@ -244,6 +252,17 @@ async fn sealed_forms_open_for_ever() {
     assert_eq!(code.expose_secret(), vectors.text("seed.code-of-step-1"));
 
     assert_eq!(keyring.token_issuer(7).unwrap().verify(vectors.text("token"), NOW), Ok(claims()));
+
+    let target = SealedTarget {
+        address: vectors.blob("receiver.address"),
+        secret_number: 1,
+        secret: vectors.blob("receiver.secret"),
+        previous_secret: Blob::from_bytes(Vec::new()),
+        previous_until: NOW,
+    };
+    let opened = keyring.receivers().opener.open(receiver(), &target, NOW).unwrap();
+    assert_eq!(opened.address.expose_secret(), WEBHOOK);
+    assert_eq!(opened.secrets[0].expose_secret(), vectors.text("receiver.secret-text"));
 }
 
 /// Writes the file, once for a version. Run by hand.
@@ -315,5 +334,11 @@ async fn write() {
     vectors.put("seed.code-of-step-1", code.expose_secret());
     let token = keyring.token_issuer(7).unwrap().issue(&claims()).unwrap();
     vectors.put("token", token.0.expose_secret());
+    let receivers = keyring.receivers();
+    let address = receivers.sealer.seal_address(receiver(), &WEBHOOK.into()).unwrap();
+    vectors.put("receiver.address", address.as_bytes());
+    let (secret, sealed) = receivers.sealer.new_secret(receiver(), 1).unwrap();
+    vectors.put("receiver.secret", sealed.as_bytes());
+    vectors.put("receiver.secret-text", secret.expose_secret());
     vectors.write(&file());
 }

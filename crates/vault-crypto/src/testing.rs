@@ -67,7 +67,7 @@ pub(crate) fn instance_keys(number: u8) -> Arc<InstanceKeyring> {
 /// The instance keys of `instance`, which has this one alone.
 pub(crate) fn instance_keyring(instance: InstanceId, number: u8) -> InstanceKeyring {
     let own = key_id(number.into());
-    let document = KeyringDocument::first(own, key_id(1_001), key_id(1_002), key_id(1_003), NOW);
+    let document = KeyringDocument::first([own, key_id(1_001), key_id(1_002), key_id(1_003), key_id(1_004)], NOW);
     InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document))
 }
 

@@ -118,6 +118,7 @@ impl Deployment {
             information: crypto.list_opener,
             instance: with.instance_rewrapper.clone(),
             digester: digester.clone(),
+            receivers: keyring.receivers().opener,
             opener: Some(crypto.opener),
         };
         Process {

@@ -7,9 +7,9 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventSink, FreezeRepository, Inspection, InspectionStore, InstanceKeyRotation,
+    CredentialStore, EventRepository, EventSink, EventStore, FreezeRepository, Inspection, InspectionStore, InstanceKeyRotation,
     IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository, KeyRepository, KeyRotation,
-    LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository, RestoreRepository,
+    LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository, ReceiverRepository, RestoreRepository,
     RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
@@ -25,6 +25,8 @@ pub struct StorePorts {
     pub credentials: Arc<dyn CredentialStore>,
     /// Integrations and namespaces.
     pub integrations: Arc<dyn IntegrationStore>,
+    /// Receivers of events, and what is on its way to them.
+    pub receivers: Arc<dyn EventStore>,
     /// Activations: the one port that gives out sealed data.
     pub activations: Arc<dyn ActivationStore>,
     /// Wrapped keys.
@@ -131,6 +133,8 @@ impl StorePorts {
             + CredentialRepository
             + IntegrationRepository
             + IssuerRepository
+            + ReceiverRepository
+            + EventRepository
             + FreezeRepository
             + ActivationRepository
             + KeyRepository
@@ -148,6 +152,7 @@ impl StorePorts {
             accounts: store.clone(),
             credentials: store.clone(),
             integrations: store.clone(),
+            receivers: store.clone(),
             activations: store.clone(),
             keys: store.clone(),
             audit: store.clone(),

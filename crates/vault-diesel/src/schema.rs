@@ -473,6 +473,61 @@ diesel::table! {
 }
 
 diesel::table! {
+    receivers (organization_id, id) {
+        organization_id -> Text,
+        id -> Text,
+        channel -> Text,
+        shown -> Text,
+        events -> Text,
+        state -> Text,
+        version -> BigInt,
+        created_at -> BigInt,
+        address -> Binary,
+        secret_number -> BigInt,
+        secret -> Binary,
+        previous_secret -> Binary,
+        previous_until -> BigInt,
+        code -> Binary,
+        last_delivered_at -> Nullable<BigInt>,
+        failing_since -> Nullable<BigInt>,
+        last_failure -> Nullable<Text>,
+        not_before -> BigInt,
+    }
+}
+
+diesel::table! {
+    event_deliveries (organization_id, receiver_id, id) {
+        organization_id -> Text,
+        receiver_id -> Text,
+        id -> Text,
+        position -> BigInt,
+        kind -> Text,
+        subject -> Text,
+        body -> Text,
+        at -> BigInt,
+        code -> Binary,
+        state -> Text,
+        since -> BigInt,
+        attempts -> BigInt,
+        attempted_at -> Nullable<BigInt>,
+        next_at -> BigInt,
+        failure -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    event_position (singleton) {
+        singleton -> BigInt,
+        checkpoint -> BigInt,
+        scanned -> BigInt,
+        newest -> BigInt,
+        code -> Binary,
+        holder -> Nullable<Text>,
+        until -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
     schema_versions (version) {
         version -> Text,
         applied_at -> BigInt,
@@ -502,3 +557,4 @@ diesel::allow_tables_to_appear_in_same_query!(credential_uses, integrations);
 diesel::allow_tables_to_appear_in_same_query!(activations, integrations);
 diesel::allow_tables_to_appear_in_same_query!(check_requests, organizations);
 diesel::allow_tables_to_appear_in_same_query!(decoy_accounts, decoys);
+diesel::allow_tables_to_appear_in_same_query!(receivers, event_deliveries);

@@ -15,12 +15,15 @@ use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
-use vault_core::id::{AccountId, ActivationId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, SeedId};
+use vault_core::id::{
+    AccountId, ActivationId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId, SeedId,
+};
 use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
+use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, EventKinds, ReceiverState};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 
@@ -57,10 +60,12 @@ id_texts!(
     AccountId,
     ActivationId,
     CredentialId,
+    EventId,
     InstanceId,
     IntegrationId,
     KeyId,
     OrganizationId,
+    ReceiverId,
     SeedId,
     vault_core::id::AuditId,
     vault_core::id::SessionId
@@ -164,6 +169,14 @@ text_forms! {
     VendMode => Self::parse;
     VendRule => Self::parse;
     VendedForm => Self::parse;
+    Channel => Self::parse;
+    DeliveryFailure => Self::parse;
+    DeliveryState => Self::parse;
+    EventId => |text: &str| text.parse().ok();
+    EventKind => Self::parse;
+    EventKinds => Self::from_stored;
+    ReceiverId => |text: &str| text.parse().ok();
+    ReceiverState => Self::parse;
     CheckReason => |text: &str| Self::ALL.iter().copied().find(|reason| reason.as_str() == text);
     Purpose => |text: &str| Self::parse(text, "").ok();
 }

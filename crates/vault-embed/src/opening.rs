@@ -509,11 +509,14 @@ impl Surroundings {
         let (environment, store) = (self.environment(keyring), store.ports());
         let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
         let crypto = keyring.credentials(store.keys.clone());
+        let receivers = keyring.receivers();
         let ports = Ports {
             entropy: self.entropy.clone(),
             sealer: crypto.sealer,
             information_opener: crypto.list_opener,
             rewrapper: crypto.rewrapper,
+            receiver_sealer: receivers.sealer,
+            receiver_opener: receivers.opener,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),

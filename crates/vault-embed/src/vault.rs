@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
-    Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, Rewrapper, Sealer,
+    Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, ReceiverOpener,
+    ReceiverSealer, Rewrapper, Sealer,
     StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
@@ -82,6 +83,10 @@ pub struct Ports {
     pub rewrapper: Arc<dyn Rewrapper>,
     /// Makes instance keys, and moves to them what they wrap and seal.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
+    /// Seals what is secret of receivers.
+    pub receiver_sealer: Arc<dyn ReceiverSealer>,
+    /// Opens what is secret of receivers, and signs with it.
+    pub(crate) receiver_opener: Arc<dyn ReceiverOpener>,
     /// Keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
     /// Passwords.

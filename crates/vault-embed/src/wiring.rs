@@ -4,9 +4,10 @@
 
 use crate::vault::OpenVault;
 use std::sync::Arc;
-use vault_core::port::Opener;
+use vault_core::port::{EventCarrier, Opener};
 use vault_core::usecase::{
-    Accounts, Activations, AuditReader, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys, Operator, Vault,
+    Accounts, Activations, AuditReader, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys, Notifier,
+    Operator, Receivers, Vault,
 };
 use vault_diesel::Store;
 
@@ -78,9 +79,27 @@ impl OpenVault {
             information: ports.information_opener.clone(),
             instance: ports.instance_rewrapper.clone(),
             digester: ports.digester.clone(),
+            receivers: ports.receiver_opener.clone(),
             opener,
         };
         Inspector::new(ports.environment.clone(), ports.store.inspection.clone(), crypto)
+    }
+}
+
+/// Receivers of events. What is secret of them is opened by [`OpenVault::notifier`] alone.
+impl OpenVault {
+    /// Receivers, as admins and operators administer them.
+    pub fn receivers(&self) -> Receivers {
+        let ports = &self.ports;
+        let (store, sealer) = (ports.store.receivers.clone(), ports.receiver_sealer.clone());
+        Receivers::new(ports.environment.clone(), store, sealer, ports.digester.clone())
+    }
+
+    /// Reads what happened and has `carrier` carry it to receivers.
+    pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
+        let ports = &self.ports;
+        let (store, opener) = (ports.store.receivers.clone(), ports.receiver_opener.clone());
+        Notifier::new(ports.environment.clone(), store, opener, carrier, ports.digester.clone())
     }
 }
 

@@ -4,7 +4,7 @@ use crate::readiness::Readiness;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
-use vault_core::usecase::{Accounts, AuditReader, Integrations, Vault};
+use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault};
 
 /// The use cases behind the public listener. None of them can open a credential.
 ///
@@ -60,6 +60,8 @@ pub struct ServerParts {
     pub accounts: Accounts,
     /// What admins do with integrations and namespaces.
     pub integrations: Integrations,
+    /// Receivers of events.
+    pub receivers: Receivers,
     /// What admins read of the audit.
     pub audit: AuditReader,
     /// Request ids.
@@ -80,6 +82,7 @@ mod tests {
     impl CannotOpen for Accounts {}
     impl CannotOpen for Integrations {}
     impl CannotOpen for AuditReader {}
+    impl CannotOpen for Receivers {}
     impl CannotOpen for Readiness {}
     impl CannotOpen for Arc<dyn IdGenerator> {}
 
@@ -89,8 +92,8 @@ mod tests {
 
     /// Names every part: it does not compile with one more, nor with one that was not reviewed.
     fn reviewed(parts: &ServerParts) -> usize {
-        let ServerParts { runtime, vault, accounts, integrations, audit, ids, readiness } = parts;
-        all(&[runtime, vault, accounts, integrations, audit, ids, readiness])
+        let ServerParts { runtime, vault, accounts, integrations, receivers, audit, ids, readiness } = parts;
+        all(&[runtime, vault, accounts, integrations, receivers, audit, ids, readiness])
     }
 
     #[test]

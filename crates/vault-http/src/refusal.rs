@@ -95,6 +95,9 @@ impl From<Refusal> for ProblemResponse {
             Refusal::LimitReached { what, limit } => {
                 Self::new(Code::LimitReached, format!("The limit of {limit} {what} is reached. Delete some."))
             }
+            refusal @ Refusal::NoMember => {
+                Self::fields(vec![FieldError::new("/to", FieldCode::NotAllowed, refusal.to_string())])
+            }
             Refusal::VerifyUnavailable => Self::fields(vec![verify_unavailable()]),
             Refusal::Changed => {
                 let detail = "The credential has changed since it was read. Read it again, then decide.";

@@ -14,7 +14,7 @@ use table::{ACTIVATION, ADMIN, PUBLIC};
 /// An address, and what each method does there.
 #[derive(Debug)]
 struct Address {
-    /// The path with names in place of values: `{id}`, and `{version}` or `{trust}`, each at most once and a whole segment.
+    /// The path with names in place of values: `{id}`, and `{version}`, `{trust}` or `{delivery}`, each at most once and a whole segment.
     template: &'static str,
     /// The methods but `HEAD`, which is `GET` without the body.
     methods: &'static [(&'static str, Operation)],
@@ -27,6 +27,7 @@ const BASE: &str = "{base}";
 const ID: &str = "{id}";
 const VERSION: &str = "{version}";
 const TRUST: &str = "{trust}";
+const DELIVERY: &str = "{delivery}";
 
 /// What one method does at one address of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +118,7 @@ impl<'a> RequestPath<'a> {
         self.id
     }
 
-    /// The same of `{version}` or `{trust}`.
+    /// The same of `{version}`, `{trust}` or `{delivery}`.
     pub(crate) const fn version(self) -> &'a str {
         self.version
     }
@@ -130,9 +131,9 @@ impl Address {
         let mut segments = path.split('/');
         for expected in template.split('/') {
             match (expected, segments.next()?) {
-                (ID | VERSION | TRUST, "") => return None,
+                (ID | VERSION | TRUST | DELIVERY, "") => return None,
                 (ID, id) => place.id = id,
-                (VERSION | TRUST, version) => place.version = version,
+                (VERSION | TRUST | DELIVERY, version) => place.version = version,
                 (expected, found) if expected == found => {}
                 _ => return None,
             }
@@ -165,7 +166,7 @@ mod tests {
     fn each_in_its_one_spelling(table: &'static [Address], find: fn(&str) -> Option<(&'static str, &str)>) {
         for address in table {
             let path =
-                address.template.replace(BASE, "/v1").replace(ID, "x%2e").replace(VERSION, "7").replace(TRUST, "7");
+                address.template.replace(BASE, "/v1").replace(ID, "x%2e").replace(VERSION, "7").replace(TRUST, "7").replace(DELIVERY, "7");
             let id = if address.template.contains(ID) { "x%2e" } else { "" };
             assert_eq!(find(&path), Some((address.template, id)), "{path}");
             for other in [
@@ -241,7 +242,7 @@ mod tests {
             assert_eq!(find_activation(path), None, "{path}");
         }
         for route in routes().filter(|route| !matches!(route.operation, "live" | "ready")) {
-            let path = route.template.replace(BASE, "/v1").replace(ID, "x").replace(VERSION, "7").replace(TRUST, "7");
+            let path = route.template.replace(BASE, "/v1").replace(ID, "x").replace(VERSION, "7").replace(TRUST, "7").replace(DELIVERY, "7");
             assert_eq!(find_activation(&path), None, "the activation listener has nothing of the public one: {path}");
         }
     }

@@ -61,6 +61,7 @@ mod s3;
 mod settings;
 mod storage;
 mod text;
+mod webhook;
 
 pub use egress::EgressPolicy;
 pub use guard::{Resolve, TrustError};
@@ -68,3 +69,4 @@ pub use issuer::IssuerClient;
 pub use kms::{InvalidKmsUri, KmsError, KmsKey, KmsUri, ReadCredentials};
 pub use settings::{Deadlines, Places, StorageSettings};
 pub use storage::Storage;
+pub use webhook::WebhookClient;

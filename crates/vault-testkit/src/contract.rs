@@ -81,6 +81,7 @@ pub mod own_account;
 pub mod passcode;
 pub mod password;
 pub mod re_enrolment;
+pub mod receiver;
 pub mod restore;
 pub mod rotation;
 pub mod sealed;
@@ -109,7 +110,7 @@ use vault_core::id::OrganizationId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AccountStore, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CreateOrganization,
-    CredentialStore, DeleteCredential, Expired, FreezeNamespace, InspectionStore, IntegrationStore, OperatorStore,
+    CredentialStore, DeleteCredential, EventStore, Expired, FreezeNamespace, InspectionStore, IntegrationStore, OperatorStore,
     RotationStore, SaveCredential,
 };
 use vault_core::principal::SessionPrincipal;
@@ -125,6 +126,7 @@ pub trait Store:
     + ActivationStore
     + RotationStore
     + InspectionStore
+    + EventStore
     + 'static
 {
 }
@@ -137,6 +139,7 @@ impl<T> Store for T where
         + ActivationStore
         + RotationStore
         + InspectionStore
+        + EventStore
         + 'static
 {
 }
@@ -389,6 +392,13 @@ macro_rules! store_contract {
                 every_row_under_the_instance_key_has_a_place
                 closures_are_those_of_the_organization
                 the_newest_entries_about_a_row_come_first
+            }
+            receiver in "RECEIVERS.md" {
+                receivers_are_their_organizations
+                mail_goes_to_members_alone
+                deliveries_are_stored_once_and_kept
+                a_receiver_that_is_gone_is_disabled
+                one_process_reads_events
             }
             health in "ACTIVATION.md" {
                 a_list_is_filtered_by_health

@@ -2,13 +2,13 @@
 
 use crate::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use crate::contract::Store;
-use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainReceivers, PlainSealer};
 use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::id::InstanceId;
-use vault_core::port::NoOrigins;
+use vault_core::port::{EventCarrier, NoOrigins};
 use vault_core::usecase::{
-    AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Operator, Vault,
+    AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
 
 /// A vault on a store in memory, a clock that stands still and crypto without any security. What is done with an open vault
@@ -117,6 +117,18 @@ impl FakeVault {
     pub fn integrations(&self) -> Integrations {
         let (entropy, digester) = (Arc::new(SeededEntropy::default()), Arc::new(FakeDigester::default()));
         Integrations::new(self.environment.clone(), self.ports.clone(), entropy, digester)
+    }
+
+    /// Receivers, as admins and operators administer them.
+    pub fn receivers(&self) -> Receivers {
+        let digester = Arc::new(FakeDigester::default());
+        Receivers::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), digester)
+    }
+
+    /// Reads what happened and has `carrier` carry it to receivers.
+    pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
+        let digester = Arc::new(FakeDigester::default());
+        Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)
     }
 
     /// What integrations do.

@@ -15,6 +15,7 @@ mod login;
 mod maintenance;
 mod organization;
 mod own_account;
+mod receiver;
 mod restore;
 mod rotation;
 mod row;
@@ -30,14 +31,17 @@ use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::hourly::HourlyLimit;
-use vault_core::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, SessionId};
+use vault_core::id::{
+    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, ReceiverId, SessionId,
+};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::{Integration, IntegrationPrincipal, StoredIntegration};
 use vault_core::invitation::Invitation;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationState};
-use vault_core::port::{CheckRound, CredentialUse, StoreError, StoredCredential};
+use vault_core::port::{CheckRound, CredentialUse, ReceiverOwner, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
+use vault_core::receiver::{EventDelivery, StoredReceiver};
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
@@ -93,6 +97,9 @@ struct State {
     /// The checkpoint of each entry that one holds.
     checkpointed: HashMap<AuditId, i64>,
     delivery: Option<audit::DeliveryRow>,
+    receivers: BTreeMap<(ReceiverOwner, ReceiverId), StoredReceiver>,
+    deliveries: BTreeMap<receiver::DeliveryKey, EventDelivery>,
+    event_position: Option<receiver::PositionRow>,
     /// What the decision under way records.
     audit: Vec<SealedAuditRecord>,
 }
@@ -219,6 +226,8 @@ impl MemoryStore {
             ("sessions", state.sessions.values().any(|session| session.organization == organization)),
             ("credentials", state.credentials.keys().any(|(of, _)| *of == organization)),
             ("integrations", state.integrations.keys().any(|(of, _)| *of == organization)),
+            ("receivers", state.receivers.keys().any(|(of, _)| *of == Some(organization))),
+            ("deliveries", state.deliveries.keys().any(|(of, ..)| *of == Some(organization))),
             ("frozen namespaces", state.frozen.keys().any(|(of, _)| *of == organization)),
             ("activations", state.activations.values().any(|activation| activation.organization == organization)),
             ("idempotency keys", state.idempotency.keys().any(|(of, ..)| *of == organization)),

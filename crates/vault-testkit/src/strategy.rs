@@ -36,6 +36,7 @@ use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
+use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, EventKinds, ReceiverState};
 use vault_core::role::Role;
 use vault_core::sealed::{InstanceKeyPurpose, KeyState};
 use vault_core::time::{Timestamp, Ttl};
@@ -77,8 +78,17 @@ names! {
     /// Every notice that is stored, those about colleagues aside.
     notice_code: NoticeCode = NoticeCode::STORED;
     /// Every purpose of an instance-wide key.
-    instance_key_purpose: InstanceKeyPurpose =
-        [InstanceKeyPurpose::LookUp, InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token];
+    instance_key_purpose: InstanceKeyPurpose = InstanceKeyPurpose::ALL;
+    /// Every channel of receivers.
+    channel: Channel = [Channel::Webhook, Channel::Email];
+    /// Every state of a receiver.
+    receiver_state: ReceiverState = [ReceiverState::Active, ReceiverState::Disabled];
+    /// Every state of a delivery.
+    delivery_state: DeliveryState = [DeliveryState::Waiting, DeliveryState::Delivered, DeliveryState::Failed];
+    /// Every reason for which a delivery fails.
+    delivery_failure: DeliveryFailure = DeliveryFailure::ALL;
+    /// Every event.
+    event_kind: EventKind = EventKind::ALL;
     /// Every state of a key.
     key_state: KeyState = [KeyState::Active, KeyState::Retiring];
 }
@@ -103,6 +113,15 @@ ids! {
     seed_id: SeedId;
     integration_id: IntegrationId;
     activation_id: ActivationId;
+}
+
+/// Events of which a receiver of an organization, or of the instance, is told some.
+pub fn event_kinds() -> impl Strategy<Value = EventKinds> {
+    any::<bool>().prop_flat_map(|organization| {
+        let all: Vec<_> = EventKinds::all(organization).iter().map(|kind| kind.as_str().to_owned()).collect();
+        let names = proptest::sample::subsequence(all.clone(), 1..=all.len());
+        names.prop_map(move |names| EventKinds::parse(&names, organization, "").unwrap_or(EventKinds::all(organization)))
+    })
 }
 
 /// Addresses in their canonical spelling.

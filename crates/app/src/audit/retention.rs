@@ -4,11 +4,13 @@ use super::SinkPlace;
 use super::sink::Sink;
 use crate::background::{Background, Stopped};
 use crate::failure::Failure;
+use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 use vault_core::port::Clock;
+use vault_core::receiver::EventKind;
 use vault_core::usecase::{DeliveryError, Operator};
 use vault_embed::OpenVault;
 
@@ -18,6 +20,8 @@ const DELIVER_EVERY: Duration = Duration::from_secs(1);
 const DELIVER_MILLIS: i64 = 10_000;
 /// How long after a failure the next attempt is made, at most. It doubles from a second.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
+/// After so long without success the receivers of the instance are told.
+const BEHIND_AFTER: Duration = Duration::from_secs(900);
 /// How often old entries are removed.
 const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
 /// How long is removed at a time, in milliseconds.
@@ -45,7 +49,11 @@ struct Plan {
 ///
 /// # Errors
 /// The sink cannot be set up, or the store failed.
-pub(crate) async fn start(settings: &Settings, vault: &OpenVault) -> Result<Option<Background>, Failure> {
+pub(crate) async fn start(
+    settings: &Settings,
+    vault: &OpenVault,
+    alarms: &Alarms,
+) -> Result<Option<Background>, Failure> {
     let (place, keep) = (&settings.server.audit_sink, settings.server.keep_audit);
     if place.is_none() && keep.is_none() {
         return Ok(None);
@@ -59,24 +67,30 @@ pub(crate) async fn start(settings: &Settings, vault: &OpenVault) -> Result<Opti
     let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
     let (operator, clock) = (vault.operator(), vault.ports().environment.clock.clone());
     let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
+    let behind = alarms.of(EventKind::AuditSinkBehind);
     if plan.sink.is_some() {
         // Before the first request: what is written from now on is delivered.
         plan.operator.begin_delivery(holder).await?;
         metrics::counter!(DELIVERED).absolute(0);
     }
-    Ok(Some(Background::start(|stopped| work(plan, stopped))))
+    Ok(Some(Background::start(|stopped| work(plan, behind, stopped))))
 }
 
-async fn work(mut plan: Plan, mut stopped: Stopped) {
-    let (mut wait, mut remove_at) = (DELIVER_EVERY, Instant::now());
+async fn work(mut plan: Plan, behind: Alarm, mut stopped: Stopped) {
+    let (mut wait, mut remove_at, mut accepted_at) = (DELIVER_EVERY, Instant::now(), Instant::now());
     loop {
         tokio::select! {
             _ = &mut stopped => break,
             () = tokio::time::sleep(wait) => {}
         }
         wait = match plan.deliver().await {
-            Ok(()) => DELIVER_EVERY,
+            Ok(()) => {
+                accepted_at = Instant::now();
+                behind.set(false).await;
+                DELIVER_EVERY
+            }
             Err(error) => {
+                behind.set(accepted_at.elapsed() >= BEHIND_AFTER).await;
                 let wait = (wait * 2).min(AFTER_FAILURE);
                 let place = plan.sink.as_ref().map(|(place, _)| place.to_string()).unwrap_or_default();
                 let error = Failure::from(error);

@@ -23,6 +23,7 @@ pub(crate) mod migrate_to;
 pub(crate) mod namespace;
 pub(crate) mod organization;
 pub(crate) mod quickstart;
+pub(crate) mod receiver;
 pub(crate) mod restore;
 pub(crate) mod serve;
 pub(crate) mod trust;

@@ -12,6 +12,7 @@ use crate::hardening;
 use crate::listeners::{ListenerParts, Listeners};
 use crate::parts;
 use crate::settings::Settings;
+use crate::receivers::{self, Alarms, Carrier};
 use crate::{audit, backups, inspections};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::pin::pin;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use vault_core::cursor::PageRequest;
 use vault_core::port::Opener;
 use vault_core::principal::{Principal, Scope};
+use vault_core::receiver::EventKind;
 use vault_core::usecase::MAX_SKEW;
 use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
@@ -142,18 +144,22 @@ async fn serve(
         .set_buckets_for_metric(Matcher::Full(batch.to_owned()), &sizes)?
         .install_recorder()?;
     describe_metrics();
+    let carrier = Arc::new(Carrier::of(&settings)?);
+    let alarms = Alarms::new(vault.receivers());
     let parts = ListenerParts {
         storage: parts::storage(&settings, vault)?,
+        carrier: Arc::clone(&carrier),
         readiness: readiness(vault),
         metrics: rendered(&metrics, vault),
     };
     // The public side never opens the data of credentials.
     let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
-    let background: [Option<Background>; 3] = [
-        backups::start(&settings, vault)?,
-        audit::start(&settings, vault).await?,
-        inspections::start(&settings, vault, inspecting),
+    let background: [Option<Background>; 4] = [
+        backups::start(&settings, vault, &alarms)?,
+        audit::start(&settings, vault, &alarms).await?,
+        inspections::start(&settings, vault, inspecting, &alarms),
+        receivers::start(&settings, vault, &carrier)?,
     ];
     if !memory_locked {
         tracing::warn!("cannot lock memory; keys may be written to swap. Set LimitMEMLOCK=infinity or disable swap");
@@ -163,7 +169,8 @@ async fn serve(
     warn_without_accounts(vault).await;
 
     let maintenance = tokio::spawn(run_upkeep(metrics, events.clone()));
-    let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within));
+    let nearing_limit = alarms.of(EventKind::KeyNearingLimit);
+    let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within, nearing_limit));
     let watched = vault.clone();
     let failed = listeners
         .serve_until(async move {
@@ -178,6 +185,9 @@ async fn serve(
         work.end().await;
     }
     if let Some(failure) = failed? {
+        if failure == VaultFailure::SetBack {
+            alarms.of(EventKind::AnchorRefused).raise().await;
+        }
         return Err(Failure::new(match failure {
             VaultFailure::SetBack => {
                 "the database was set back to an earlier state, or replaced, while it was served: it no longer holds the \

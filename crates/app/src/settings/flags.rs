@@ -5,12 +5,14 @@
 
 use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
+use super::smtp::SmtpUrl;
 use super::value::{self, PublicUrl};
 use super::{MAX_RATE, MAX_REQUESTS};
 use crate::audit::SinkPlace;
 use crate::traces::Collector;
 use clap::{Args, ValueEnum};
 use ipnet::IpNet;
+use lettre::message::Mailbox;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use vault_core::activation::DEFAULT_LIVE_LIMIT;
@@ -283,6 +285,22 @@ pub(crate) struct ServerSettings {
     /// Additional CA certificates (PEM) for connections to storage [default: the system's only]
     #[arg(long, value_name = "FILE")]
     pub(crate) storage_ca_file: Option<PathBuf>,
+
+    /// Mail server for receivers: smtps://USER@HOST (TLS) or smtp://USER@HOST (STARTTLS); needs --smtp-from [default: no mail]
+    #[arg(long, value_name = "URL")]
+    pub(crate) smtp_url: Option<SmtpUrl>,
+
+    /// File with the password for --smtp-url (mode 0600) [default: none]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) smtp_password_file: Option<PathBuf>,
+
+    /// Sender of these mails [default: none]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) smtp_from: Option<Mailbox>,
+
+    /// Additional CA certificates (PEM) for webhooks of receivers and --smtp-url [default: the system's only]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) receiver_ca_file: Option<PathBuf>,
 
     /// Let clients test a credential on its storage before it is saved (?verify=true)
     #[arg(

@@ -36,7 +36,7 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
 }
 
 /// A whole number from `least` to `most`.
-pub(super) fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+pub(crate) fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Copy + fmt::Display,
 {

@@ -24,6 +24,8 @@ pub enum ChangedField {
     Workload,
     /// The set of documents that describes an integration.
     ManagedBy,
+    /// What a receiver is told.
+    Events,
     /// The name of an issuer of identity tokens.
     Issuer,
     /// The labels of a credential. Their values are sealed, so an entry does not say them.
@@ -45,6 +47,7 @@ impl ChangedField {
             Self::Trusts => "trusts",
             Self::Workload => "workload",
             Self::ManagedBy => "managed_by",
+            Self::Events => "events",
             Self::Issuer => "issuer",
             Self::Labels => "labels",
             Self::Description => "description",

@@ -1,7 +1,7 @@
 //! Reading stored rows one by one, to inspect them. One damaged row hides no other.
 
 use super::{
-    AuditLog, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions, TakenCredential,
+    AuditLog, EventRepository, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions, TakenCredential,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;
@@ -114,6 +114,6 @@ pub trait Inspection: Send + Sync {
 }
 
 /// What an inspection needs of a store.
-pub trait InspectionStore: Inspection + AuditLog + IssuerRepository {}
+pub trait InspectionStore: Inspection + AuditLog + IssuerRepository + EventRepository {}
 
-impl<S: Inspection + AuditLog + IssuerRepository + ?Sized> InspectionStore for S {}
+impl<S: Inspection + AuditLog + IssuerRepository + EventRepository + ?Sized> InspectionStore for S {}

@@ -10,9 +10,10 @@ use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
-    InstanceRow, KeyedDigester, Opener, RecordedStates, SealError, SealedInformation, StoreError, StoredPlace,
+    InstanceRow, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError, StoredPlace,
     WholeCredential,
 };
+use crate::receiver::StoredReceiver;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -117,6 +118,8 @@ pub struct InspectionCrypto {
     pub instance: Arc<dyn InstanceRewrapper>,
     /// Makes the codes and states of rows.
     pub digester: Arc<dyn KeyedDigester>,
+    /// Opens what is secret of receivers.
+    pub receivers: Arc<dyn ReceiverOpener>,
     /// Opens the data of credentials. Without it, only that their data lies beside what opens.
     pub opener: Option<Arc<dyn Opener>>,
 }
@@ -147,6 +150,7 @@ enum Way {
     Credentials(Option<StoredPlace>),
     Versions(Option<StoredPlace>),
     Issuers,
+    Receivers,
     End,
 }
 
@@ -182,6 +186,19 @@ impl Inspector {
             round.step(RECORDED, &mut |_| {}).await?;
         }
         Ok(())
+    }
+
+    /// What is wrong with a receiver.
+    fn flaw_of_receiver(&self, stored: Option<StoredReceiver>) -> Option<Flaw> {
+        let Some(stored) = stored else { return Some(Flaw::Unreadable("its columns do not decode")) };
+        if !stored.is_sound(&*self.crypto.digester) {
+            return Some(Flaw::Code);
+        }
+        let (id, now) = (stored.receiver.id, self.environment.now());
+        match self.crypto.receivers.open(id, &stored.target, now) {
+            Err(SealError::Integrity { column, reason, .. }) => Some(Flaw::Sealed { column, reason }),
+            _ => None,
+        }
     }
 
     /// Begins at the first row.
@@ -246,13 +263,22 @@ impl InspectionRound {
                 }
             }
             Way::Issuers => {
-                self.way = Way::End;
+                self.way = Way::Receivers;
                 // They are few.
                 for stored in store.list_issuers().await? {
                     self.rows += 1;
                     if !stored.is_sound(&*self.inspector.crypto.digester) {
                         let id = stored.issuer.name.to_string();
                         self.find(RowFinding { table: "issuers", id, flaw: Flaw::Code }, report);
+                    }
+                }
+            }
+            Way::Receivers => {
+                self.way = Way::End;
+                for (id, stored) in store.all_receivers().await? {
+                    self.rows += 1;
+                    if let Some(flaw) = self.inspector.flaw_of_receiver(stored) {
+                        self.find(RowFinding { table: "receivers", id, flaw }, report);
                     }
                 }
             }

@@ -9,7 +9,9 @@ mod environment;
 mod inspect;
 pub mod integrations;
 pub mod keys;
+mod notifier;
 pub mod operator;
+pub mod receivers;
 pub mod vault;
 
 pub use accounts::{
@@ -27,10 +29,12 @@ pub use keys::{
     InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RetiringInstance,
     RotationEnd,
 };
+pub use notifier::{Notifier, ReadEvents};
 pub use operator::{
     DeliveredAudit, DeliveryError, DeliveryProgress, KeyUsage, LEAST_AUDIT_SECONDS, MAX_SKEW, MaintenanceReport,
     Operator, OrganizationCommand, RemovedAudit, SealedAudit,
 };
+pub use receivers::Receivers;
 pub use vault::{
     ChangedVersion, CountedSealer, CredentialPatch, CredentialRef, CredentialReplacement, IdempotencyKey,
     ListedCredential, ListedVersion, NewCredential, Vault,

@@ -125,8 +125,7 @@ pub fn key_set(text: &str) {
 
 static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| {
     let own = KeyId::from_uuid(id(3));
-    let others = [5, 6, 7].map(|number| KeyId::from_uuid(id(number)));
-    let document = KeyringDocument::first(own, others[0], others[1], others[2], NOW);
+    let document = KeyringDocument::first([3, 5, 6, 7, 8].map(|number| KeyId::from_uuid(id(number))), NOW);
     let keys = InstanceKeys::derive(own, &key(3));
     HmacDigester::new(Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document))), &key(4))
 });

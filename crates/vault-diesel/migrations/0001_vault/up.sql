@@ -443,6 +443,8 @@ CREATE TABLE integrations (
     UNIQUE (organization_id, name_key)
 ) WITHOUT ROWID;
 
+CREATE INDEX integrations_by_expiry ON integrations (organization_id, expires_at) WHERE expires_at IS NOT NULL;
+
 -- Where a token, or the one before it, is found before its organization is known.
 CREATE TABLE integration_tokens (
     token BLOB NOT NULL PRIMARY KEY,
@@ -540,6 +542,69 @@ CREATE TABLE audit_delivery (
     singleton BIGINT NOT NULL PRIMARY KEY,
     checkpoint BIGINT NOT NULL,
     key_id TEXT NOT NULL,
+    code BLOB NOT NULL,
+    holder TEXT,
+    until BIGINT
+) WITHOUT ROWID;
+
+-- Receivers of events.
+
+-- Where events are reported. Those of the instance have the nil organization. Address and signing secrets are sealed; what is
+-- empty is not there. `shown`: the address, masked.
+CREATE TABLE receivers (
+    organization_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    shown TEXT NOT NULL,
+    events TEXT NOT NULL,
+    state TEXT NOT NULL,
+    version BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    address BLOB NOT NULL,
+    secret_number BIGINT NOT NULL,
+    secret BLOB NOT NULL,
+    previous_secret BLOB NOT NULL,
+    previous_until BIGINT NOT NULL,
+    code BLOB NOT NULL,
+    -- How telling it goes. Not under the code.
+    last_delivered_at BIGINT,
+    failing_since BIGINT,
+    last_failure TEXT,
+    not_before BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, id)
+) WITHOUT ROWID;
+
+-- Events on their way to a receiver, and those that ended lately. `position`: in which order they are delivered.
+CREATE TABLE event_deliveries (
+    organization_id TEXT NOT NULL,
+    receiver_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    body TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    code BLOB NOT NULL,
+    -- How far it is. Not under the code.
+    state TEXT NOT NULL,
+    since BIGINT NOT NULL,
+    attempts BIGINT NOT NULL,
+    attempted_at BIGINT,
+    next_at BIGINT NOT NULL,
+    failure TEXT,
+    PRIMARY KEY (organization_id, receiver_id, id)
+) WITHOUT ROWID;
+
+CREATE INDEX deliveries_of_receiver ON event_deliveries (organization_id, receiver_id, position);
+CREATE INDEX deliveries_waiting ON event_deliveries (organization_id, receiver_id, position) WHERE state = 'waiting';
+CREATE INDEX deliveries_ended ON event_deliveries (attempted_at) WHERE state <> 'waiting';
+
+-- How far events were read: the last checkpoint of the audit, the time of expiries and notices; and which process may read.
+CREATE TABLE event_position (
+    singleton BIGINT NOT NULL PRIMARY KEY,
+    checkpoint BIGINT NOT NULL,
+    scanned BIGINT NOT NULL,
+    newest BIGINT NOT NULL,
     code BLOB NOT NULL,
     holder TEXT,
     until BIGINT

@@ -22,6 +22,7 @@ mod login;
 mod look_ups;
 mod maintenance;
 pub(super) mod organization;
+mod receiver;
 pub(super) mod schema_version;
 
 use self::backend::Connection;

@@ -22,6 +22,7 @@ mod own;
 mod precondition;
 pub(crate) mod probe;
 mod promote;
+mod receivers;
 mod replace;
 mod save;
 mod show;
@@ -181,6 +182,14 @@ impl Inner {
             Operation::CreateTrust => integrations::trusts::create(self, call, body).await,
             Operation::DeleteTrust => integrations::trusts::delete(self, call, body).await,
             Operation::ListIssuers => integrations::trusts::issuers(self, call, body).await,
+            Operation::ListReceivers => receivers::list::run(self, call, body).await,
+            Operation::AddReceiver => receivers::add::run(self, call, body).await,
+            Operation::ChangeReceiver => receivers::change::run(self, call, body).await,
+            Operation::RemoveReceiver => receivers::change::remove(self, call, body).await,
+            Operation::RotateReceiverSecret => receivers::change::rotate_secret(self, call, body).await,
+            Operation::TestReceiver => receivers::deliveries::test(self, call, body).await,
+            Operation::ListDeliveries => receivers::deliveries::list(self, call, body).await,
+            Operation::ResendEvent => receivers::deliveries::resend(self, call, body).await,
             Operation::ListNamespaces => namespaces::list(self, call, body).await,
             Operation::FreezeNamespace => namespaces::freeze(self, call, body).await,
             Operation::ThawNamespace => namespaces::thaw(self, call, body).await,

@@ -3,7 +3,7 @@
 use super::{Address, Operation};
 
 /// The public listener.
-pub(super) static PUBLIC: [Address; 39] = [
+pub(super) static PUBLIC: [Address; 45] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
     Address {
@@ -99,6 +99,32 @@ pub(super) static PUBLIC: [Address; 39] = [
     Address {
         template: "{base}/integrations/{id}/rotate",
         methods: &[("POST", Operation::RotateIntegration)],
+        allow: "POST",
+    },
+    Address {
+        template: "{base}/receivers",
+        methods: &[("GET", Operation::ListReceivers), ("POST", Operation::AddReceiver)],
+        allow: "GET, HEAD, POST",
+    },
+    Address {
+        template: "{base}/receivers/{id}",
+        methods: &[("PATCH", Operation::ChangeReceiver), ("DELETE", Operation::RemoveReceiver)],
+        allow: "PATCH, DELETE",
+    },
+    Address {
+        template: "{base}/receivers/{id}/rotate-secret",
+        methods: &[("POST", Operation::RotateReceiverSecret)],
+        allow: "POST",
+    },
+    Address { template: "{base}/receivers/{id}/test", methods: &[("POST", Operation::TestReceiver)], allow: "POST" },
+    Address {
+        template: "{base}/receivers/{id}/deliveries",
+        methods: &[("GET", Operation::ListDeliveries)],
+        allow: "GET, HEAD",
+    },
+    Address {
+        template: "{base}/receivers/{id}/deliveries/{delivery}/resend",
+        methods: &[("POST", Operation::ResendEvent)],
         allow: "POST",
     },
     Address { template: "{base}/namespaces", methods: &[("GET", Operation::ListNamespaces)], allow: "GET, HEAD" },

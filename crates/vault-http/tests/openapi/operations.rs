@@ -448,6 +448,85 @@ pub(crate) const OPERATIONS: &[Operation] = &[
         ..DEFAULT
     },
     Operation {
+        name: "list-receivers",
+        tag: "Receivers",
+        summary: "List the receivers of events",
+        caller: Admin,
+        answer: List(one::<ReceiverItem>()),
+        ..DEFAULT
+    },
+    Operation {
+        name: "add-receiver",
+        tag: "Receivers",
+        summary: "Add a receiver of events; the signing secret of a webhook is shown once",
+        caller: Admin,
+        request: takes::<AddReceiverRequest>(
+            || json!({"kind": "webhook", "url": "https://hooks.example.com/orgvault", "events": ["credential.expiring"]}),
+        ),
+        status: 201,
+        answer: One(one::<IssuedReceiver>()),
+        problems: &[P::LimitReached],
+        ..DEFAULT
+    },
+    Operation {
+        name: "change-receiver",
+        tag: "Receivers",
+        summary: "Change what a receiver is told, or whether it is told anything",
+        caller: Admin,
+        request: takes::<ChangeReceiverRequest>(|| json!({"state": "active"})),
+        answer: One(one::<ReceiverItem>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "remove-receiver",
+        tag: "Receivers",
+        summary: "Remove a receiver, with what waits for it",
+        caller: Admin,
+        status: 204,
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "rotate-receiver-secret",
+        tag: "Receivers",
+        summary: "Give a webhook another signing secret; for a day, the one before signs too",
+        caller: Admin,
+        answer: One(one::<IssuedReceiver>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "test-receiver",
+        tag: "Receivers",
+        summary: "Send a test to a receiver",
+        caller: Admin,
+        status: 202,
+        answer: One(one::<DeliveryItem>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "list-deliveries",
+        tag: "Receivers",
+        summary: "List what was and is to be delivered to a receiver, the newest first",
+        caller: Admin,
+        parameters: &["limit", "cursor"],
+        answer: Page(one::<DeliveryItem>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
+        name: "resend-event",
+        tag: "Receivers",
+        summary: "Send an event to a receiver again",
+        caller: Admin,
+        status: 202,
+        answer: One(one::<DeliveryItem>()),
+        problems: &[P::NotFound],
+        ..DEFAULT
+    },
+    Operation {
         name: "rotate-integration",
         tag: "Integrations",
         summary: "Give an integration a new token",

@@ -72,6 +72,8 @@ impl OrganizationRepository for MemoryStore {
             state.sessions.retain(|_, session| session.organization != id);
             state.credentials.retain(|(organization, _), _| *organization != id || rows_stay);
             state.integrations.retain(|(organization, _), _| *organization != id);
+            state.receivers.retain(|(owner, _), _| *owner != Some(id));
+            state.deliveries.retain(|(owner, ..), _| *owner != Some(id));
             state.frozen.retain(|(organization, _), _| *organization != id);
             state.activations.retain(|_, activation| activation.organization != id);
             state.idempotency.retain(|(organization, ..), _| *organization != id);

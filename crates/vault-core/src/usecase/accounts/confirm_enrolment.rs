@@ -3,7 +3,7 @@
 
 use super::Accounts;
 use crate::account::SignedAccount;
-use crate::audit::{Actor, Affected, AuditAction, RecordedRow, RowState, Subject};
+use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
 use crate::digest::RowCode;
 use crate::error::{Error, Refusal};
 use crate::id::SeedId;
@@ -52,7 +52,10 @@ impl Accounts {
                 self.environment.emit(refused);
                 return Err(Refusal::InvalidEnrolment.into());
             };
-            let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester));
+            let role = AuditChange::new(ChangedField::Role, None, Some(grant.role.to_string()));
+            // An account that is there already keeps its role.
+            let role = Some(role).filter(|_| !stored.invitation.re_enrols());
+            let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester)).changing(role);
             let audit = record(AuditAction::AccountEnrolled, enrolled.and(RecordedRow::Invitation, RowState::Gone));
             let enrolled = Event::recorded(&audit);
             let command = ConfirmEnrolment {

@@ -3,7 +3,7 @@
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
 use crate::account::{AccountGrant, AccountState, SignedAccount};
-use crate::audit::{AuditAction, RecordedRow, Subject};
+use crate::audit::{AuditAction, AuditChange, ChangedField, RecordedRow, Subject};
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
 use crate::organization::Organization;
@@ -95,7 +95,9 @@ impl Accounts {
             seed: seed.sealed,
             recovery_codes: recovery.digests,
         };
+        let role = AuditChange::new(ChangedField::Role, None, Some(act.signed.grant.role.to_string()));
         let affected = Subject::Account(account).left(RecordedRow::Account, act.signed.state(&*self.digester));
+        let affected = affected.changing([role]);
         let action = AuditAction::AccountCreated;
         let command = self.environment.command(&Principal::Operator, Some(organization), action, affected, act);
         let created = Event::recorded(&command.audit);

@@ -8,8 +8,8 @@ use super::{erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, frozen_namespaces, hourly_counts, integration_tokens, integrations, invitations,
-    invited_addresses, organization_keys, organizations, pending_seeds, recovery_codes, sessions,
+    enrolment_codes, enrolment_drafts, event_deliveries, frozen_namespaces, hourly_counts, integration_tokens, integrations, invitations,
+    invited_addresses, organization_keys, organizations, pending_seeds, receivers, recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
 use crate::update::update;
@@ -202,7 +202,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     clear!(integration_tokens, integrations, frozen_namespaces);
     attempts::take_all(connection, command.organization, None).await?;
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
-    clear!(organization_keys, credential_counts);
+    clear!(event_deliveries, receivers, organization_keys, credential_counts);
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
     erasure::begin(connection, command.organization).await?;
     audit::record(connection, &command.audit).await?;

@@ -5,11 +5,11 @@ use tokio::runtime::Handle;
 use vault_core::id::InstanceId;
 use vault_core::port::{CredentialStore, StorageProbe};
 use vault_core::usecase::{
-    AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Vault,
+    AccountPorts, Accounts, Activations, AuditReader, AuditTally, Environment, Integrations, Receivers, Vault,
 };
 use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_testkit::clock::SeededEntropy;
-use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainSealer};
+use vault_testkit::crypto::{FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainReceivers, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 use vault_testkit::storage::FakeStorage;
 
@@ -50,6 +50,12 @@ impl Fakes {
             .probe(self.verifies.then(|| self.storage.clone() as Arc<dyn StorageProbe>)),
             accounts: self.accounts(),
             integrations: self.integrations(),
+            receivers: Receivers::new(
+                environment.clone(),
+                self.store.clone(),
+                Arc::new(PlainReceivers),
+                self.digester.clone(),
+            ),
             audit: AuditReader::new(environment.clone(), self.tally.clone(), self.store.clone(), self.digester.clone()),
             ids: environment.ids.clone(),
             readiness: Readiness::new(|| std::future::ready(Ok(()))),

@@ -1,0 +1,126 @@
+//! Telling receivers what happens, in the background of the process with the activation listener.
+
+mod carrier;
+mod raised;
+
+pub(crate) use carrier::Carrier;
+pub(crate) use raised::{Alarm, Alarms};
+
+use crate::background::{Background, Stopped};
+use crate::failure::Failure;
+use crate::settings::Settings;
+use std::collections::HashSet;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+use vault_core::id::ReceiverId;
+use vault_core::port::{EventCarrier, ReceiverOwner};
+use vault_core::usecase::Notifier;
+use vault_embed::OpenVault;
+
+/// How often events are read, and what is due is looked for.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long a failure of the store is left alone.
+const AFTER_FAILURE: Duration = Duration::from_secs(10);
+/// How often what ended long ago is removed.
+const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
+/// How many receivers are told something at once: one that hangs keeps one of them.
+const AT_ONCE: usize = 64;
+
+/// Deliveries, by outcome: attempts that were accepted, and rounds that failed.
+pub(crate) const DELIVERED: &str = "orgvault_event_deliveries_total";
+
+/// Begins to tell receivers, if this process has the activation listener.
+///
+/// # Errors
+/// A setting cannot be used.
+pub(crate) fn start(
+    settings: &Settings,
+    vault: &OpenVault,
+    carrier: &Arc<Carrier>,
+) -> Result<Option<Background>, Failure> {
+    if settings.server.activation().is_none() {
+        return Ok(None);
+    }
+    let console = settings.server.console_url(settings.server.listen);
+    let notifier = vault.notifier(Arc::clone(carrier) as Arc<dyn EventCarrier>).console(Some(console.into()));
+    // An embedded vault has one server: after a crash the next one need not wait.
+    let replicas = settings.database.file().is_none();
+    let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
+    Ok(Some(Background::start(move |stopped| work(notifier, holder, stopped))))
+}
+
+type Told = ((ReceiverOwner, ReceiverId), Result<usize, vault_core::Error>);
+
+async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
+    let mut under_way: HashSet<(ReceiverOwner, ReceiverId)> = HashSet::new();
+    let mut telling: JoinSet<Told> = JoinSet::new();
+    let mut remove = tokio::time::interval(REMOVE_EVERY);
+    let mut wait = EVERY;
+    loop {
+        tokio::select! {
+            _ = &mut stopped => break,
+            Some(told) = telling.join_next() => {
+                // A panic has been reported; which receiver it was is not known.
+                match told {
+                    Ok((receiver, told)) => {
+                        under_way.remove(&receiver);
+                        note(&told);
+                    }
+                    Err(_) => under_way.clear(),
+                }
+                continue;
+            }
+            _ = remove.tick() => {
+                if let Err(error) = notifier.remove_old().await {
+                    warn(&error, "old deliveries were not removed");
+                }
+            }
+            () = tokio::time::sleep(wait) => {}
+        }
+        wait = match round(&notifier, holder, &mut under_way, &mut telling).await {
+            Ok(true) => Duration::ZERO,
+            Ok(false) => EVERY,
+            Err(error) => {
+                warn(&error, "events were not read; the next attempt is in seconds");
+                AFTER_FAILURE
+            }
+        };
+    }
+    telling.shutdown().await;
+    if let Err(error) = notifier.end(holder).await {
+        warn(&error, "another replica tells receivers after a minute");
+    }
+}
+
+/// Reads events and begins to tell those for whom something waits. Whether there is more to read.
+async fn round(
+    notifier: &Notifier,
+    holder: Uuid,
+    under_way: &mut HashSet<(ReceiverOwner, ReceiverId)>,
+    telling: &mut JoinSet<Told>,
+) -> Result<bool, vault_core::Error> {
+    let Some(read) = notifier.read_events(holder).await? else { return Ok(false) };
+    for (owner, receiver) in notifier.due().await? {
+        if telling.len() < AT_ONCE && under_way.insert((owner, receiver)) {
+            let notifier = notifier.clone();
+            telling.spawn(async move { ((owner, receiver), notifier.deliver(owner, receiver).await) });
+        }
+    }
+    Ok(read.more)
+}
+
+fn note(told: &Result<usize, vault_core::Error>) {
+    match told {
+        Ok(count) => {
+            metrics::counter!(DELIVERED).increment(u64::try_from(*count).unwrap_or_default());
+        }
+        Err(error) => warn(error, "a receiver was not told; the next attempt is in seconds"),
+    }
+}
+
+fn warn(error: &vault_core::Error, what: &str) {
+    tracing::warn!(error = error as &dyn Error, "{what}");
+}

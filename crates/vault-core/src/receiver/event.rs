@@ -1,0 +1,182 @@
+//! What is reported.
+
+use crate::field::{FieldCode, FieldError};
+use std::fmt;
+
+macro_rules! events {
+    ($($kind:ident = $name:literal, $scope:ident, $title:literal, $advice:literal;)*) => {
+        /// What happened. Its name is `type` in a webhook's body.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum EventKind {
+            $(#[doc = $title] $kind,)*
+        }
+
+        impl EventKind {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Its name.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// What happened, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$kind => $title,)* }
+            }
+
+            /// Why it matters and what to do.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Self::$kind => $advice,)* }
+            }
+
+            const fn scope(self) -> Scope {
+                match self { $(Self::$kind => Scope::$scope,)* }
+            }
+        }
+    };
+}
+
+#[derive(PartialEq, Eq)]
+enum Scope {
+    Organization,
+    Instance,
+    Both,
+}
+
+events! {
+    ReceiverTest = "receiver.test", Both, "This is a test.",
+        "Nothing is to be done: this receiver works.";
+    CredentialExpiring = "credential.expiring", Organization, "A credential is about to expire.",
+        "Jobs that use it fail from then on. Create a new key at the provider, and replace the credential with it.";
+    CredentialExpired = "credential.expired", Organization, "A credential has expired.",
+        "Jobs that use it fail. Create a new key at the provider, and replace the credential with it.";
+    CredentialFailing = "credential.failing", Organization, "A credential no longer works.",
+        "Its storage refuses it or cannot be reached. Check it at the provider, and replace it if the key was withdrawn.";
+    CredentialHealthyAgain = "credential.healthy-again", Organization, "A credential works again.",
+        "Nothing is to be done.";
+    CredentialReplaced = "credential.replaced", Organization, "A credential was replaced.",
+        "Jobs get the new key at their next activation or renewal. Disable the old key at the provider once none holds it.";
+    CredentialDeleted = "credential.deleted", Organization, "A credential was deleted.",
+        "Jobs can no longer activate it.";
+    IntegrationTokenExpiring = "integration.token-expiring", Organization, "An integration is about to expire.",
+        "Its token and its trusts work no longer from then on. Set a later expiry, or create another integration.";
+    IntegrationRefusedAfterFreeze = "integration.refused-after-freeze", Organization,
+        "A job was refused because its namespace is frozen.",
+        "It is refused until the namespace is thawed.";
+    AccountLocked = "account.locked", Organization, "An account was locked after many failed attempts.",
+        "If its owner did not do this, somebody is guessing. An admin can unlock the account.";
+    AccountReEnrolled = "account.re-enrolled", Organization, "An account's password and passcode were taken from it.",
+        "Its owner gets new ones with the enrolment code. If nobody asked for this, find out who did it in the audit.";
+    AccountReEnrolmentConfirmed = "account.re-enrolment-confirmed", Organization,
+        "An account's owner has enrolled again.", "If this was not its owner, disable the account.";
+    AccountRecoveryCodeUsed = "account.recovery-code-used", Organization,
+        "Somebody logged in with a recovery code.", "If this was not the account's owner, disable the account.";
+    AccountAdminAdded = "account.admin-added", Organization, "An account has become an admin.",
+        "If nobody of you did this, disable the account.";
+    NamespaceFrozen = "namespace.frozen", Organization, "A namespace was frozen.",
+        "Jobs can no longer activate it until it is thawed.";
+    NamespaceThawed = "namespace.thawed", Organization, "A namespace was thawed.",
+        "Jobs can activate it again.";
+    BackupFailed = "backup.failed", Instance, "A backup failed.",
+        "The server's log says why. It tries again by itself.";
+    BackupOverdue = "backup.overdue", Instance, "No backup has succeeded for twice the interval.",
+        "What was saved since then would be lost with the disk. The server's log says why backups fail.";
+    AnchorRefused = "anchor.refused", Instance, "The database was set back to an earlier state while it was served.",
+        "The server has stopped. Use the newest database, or restore one with `orgvault restore`.";
+    InspectionFound = "inspection.found", Instance, "Stored rows are damaged or were changed outside the service.",
+        "Run `orgvault doctor --deep`, which names them.";
+    AuditSinkBehind = "audit.sink-behind", Instance, "The audit sink has not accepted entries for 15 minutes.",
+        "Entries wait in the vault. The server's log says why the sink refuses them.";
+    KeyNearingLimit = "key.nearing-limit", Instance, "An organization's key has sealed 80 % of what it may seal.",
+        "At its limit it seals nothing more. Run `orgvault key rotate`.";
+    IssuerUnreachable = "issuer.unreachable", Instance, "The keys of an issuer of identity tokens cannot be fetched.",
+        "Known keys are used for a day at most. `orgvault issuer show` says why.";
+}
+
+impl EventKind {
+    /// The event of this exact name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
+    }
+
+    /// Whether receivers of an organization may be told it (`true`) or those of the instance (`false`).
+    pub fn is_for(self, organization: bool) -> bool {
+        match self.scope() {
+            Scope::Both => true,
+            scope => (scope == Scope::Organization) == organization,
+        }
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Which events a receiver is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventKinds(Vec<EventKind>);
+
+impl EventKinds {
+    /// All that receivers of an organization, or of the instance, can be told.
+    pub fn all(organization: bool) -> Self {
+        let wanted = |kind: &EventKind| kind.is_for(organization) && *kind != EventKind::ReceiverTest;
+        Self(EventKind::ALL.iter().copied().filter(wanted).collect())
+    }
+
+    /// Those of these names; of none, all.
+    ///
+    /// # Errors
+    /// [`FieldCode::OutOfRange`] at `/events/…`: there is none of the name, or not for such a receiver.
+    pub fn parse(names: &[String], organization: bool, pointer: &str) -> Result<Self, Vec<FieldError>> {
+        if names.is_empty() {
+            return Ok(Self::all(organization));
+        }
+        let all = Self::all(organization);
+        let (mut kinds, mut errors) = (Vec::new(), Vec::new());
+        for (index, name) in names.iter().enumerate() {
+            match EventKind::parse(name).filter(|kind| all.contains(*kind)) {
+                Some(kind) => kinds.push(kind),
+                None => {
+                    let detail = format!("must be one of {all}");
+                    errors.push(FieldError::new(format!("{pointer}/{index}"), FieldCode::OutOfRange, detail));
+                }
+            }
+        }
+        kinds.sort();
+        kinds.dedup();
+        if errors.is_empty() { Ok(Self(kinds)) } else { Err(errors) }
+    }
+
+    /// Whether `kind` is one of them.
+    pub fn contains(&self, kind: EventKind) -> bool {
+        self.0.contains(&kind)
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = EventKind> {
+        self.0.iter().copied()
+    }
+
+    /// Their names, as a store keeps them: a line for each.
+    pub fn to_stored(&self) -> String {
+        let names: Vec<&str> = self.0.iter().map(|kind| kind.as_str()).collect();
+        names.join("\n")
+    }
+
+    /// Those that a store kept so.
+    pub fn from_stored(text: &str) -> Option<Self> {
+        let kinds: Option<Vec<_>> = text.lines().map(EventKind::parse).collect();
+        kinds.filter(|kinds| !kinds.is_empty()).map(Self)
+    }
+}
+
+impl fmt::Display for EventKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|kind| kind.as_str()).collect();
+        f.write_str(&names.join(", "))
+    }
+}

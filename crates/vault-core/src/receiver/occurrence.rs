@@ -1,0 +1,266 @@
+//! What happened, as receivers are told it: read from entries of the audit, from expiries and from notices.
+
+use super::{EventDelivery, EventKind, Receiver};
+use crate::audit::{AuditAction, AuditEntry, ChangedField};
+use crate::digest::{Digest, DigestPurpose};
+use crate::id::{AccountId, CredentialId, EventId, IntegrationId, OrganizationId};
+use crate::identity::IssuerName;
+use crate::notice::{NoticeCode, StoredNotice};
+use crate::port::KeyedDigester;
+use crate::receiver::DeliveryState;
+use crate::role::Role;
+use crate::time::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// So many days before something expires, receivers are told.
+pub const THRESHOLD_DAYS: [i64; 3] = [30, 7, 1];
+const DAY: i64 = 24 * 3600;
+/// A job that asks for a frozen namespace is reported once in so many seconds.
+const REFUSED_SECONDS: i64 = 24 * 3600;
+
+/// How far events have been read, as a store has it: it may have been changed outside the service. Its code tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventPosition {
+    /// The last checkpoint of the audit whose entries were read.
+    pub checkpoint: i64,
+    /// Until when expiries and notices were read.
+    pub scanned: Timestamp,
+    /// The position of the newest delivery.
+    pub newest: i64,
+    /// The code over the three.
+    pub code: Digest,
+}
+
+impl EventPosition {
+    /// The position under the code that its row is to carry.
+    pub fn sign(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Self {
+        Self { checkpoint, scanned, newest, code: code(checkpoint, scanned, newest, digester) }
+    }
+
+    /// Whether it fits its code.
+    pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
+        self.code == code(self.checkpoint, self.scanned, self.newest, digester)
+    }
+}
+
+fn code(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Digest {
+    let parts = [checkpoint, scanned.as_millis(), newest].map(i64::to_be_bytes);
+    let [checkpoint, scanned, newest] = &parts;
+    digester.digest(DigestPurpose::EventDelivery, &[b"position", checkpoint, scanned, newest])
+}
+
+/// What expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExpiringObject {
+    /// A credential: its type and namespace.
+    Credential(CredentialId, String, String),
+    /// An integration: its name.
+    Integration(IntegrationId, String),
+}
+
+/// Something that expires.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expiring {
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// What expires.
+    pub object: ExpiringObject,
+    /// When.
+    pub expires_at: Timestamp,
+    /// Since when this is known to be its expiry, or earlier.
+    pub known_since: Timestamp,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrence {
+    /// Its id: the same whenever it is read.
+    pub id: EventId,
+    /// Of which organization; `None`: of the instance.
+    pub organization: Option<OrganizationId>,
+    /// What happened.
+    pub kind: EventKind,
+    /// To what.
+    pub subject: String,
+    /// When.
+    pub at: Timestamp,
+    /// What a webhook's `data` says of it: ids, names, namespaces and types, never a secret.
+    pub data: Map<String, Value>,
+}
+
+impl Occurrence {
+    /// What an entry of the audit tells; `None`: nothing that receivers are told. The entry fits its code.
+    pub fn of_entry(entry: &AuditEntry, digester: &dyn KeyedDigester) -> Option<Self> {
+        let kind = kind_of(entry)?;
+        let organization = entry.organization.as_deref().map(str::parse).transpose().ok()?;
+        let mut id: EventId = entry.id.parse().ok()?;
+        let mut subject = entry.subject().into_owned();
+        let mut data = Map::new();
+        if let Some(namespace) = &entry.namespace {
+            data.insert("namespace".to_owned(), json!(namespace));
+        }
+        if kind == EventKind::IntegrationRefusedAfterFreeze {
+            let integration = entry.integration.as_deref().unwrap_or_default();
+            subject = format!("integration:{integration}");
+            let period = entry.at.as_seconds().div_euclid(REFUSED_SECONDS).to_be_bytes();
+            let namespace = entry.namespace.as_deref().unwrap_or_default();
+            id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), namespace.as_bytes(), &period]);
+        }
+        if let Some((_, id)) = subject.split_once(':').filter(|(subject, _)| *subject != "namespace") {
+            data.insert("id".to_owned(), json!(id));
+        }
+        Some(Self { id, organization, kind, subject, at: entry.at, data })
+    }
+
+    /// What is told of something that expires, between two looks at the clock: `after` is the last one, `now` this one. Of
+    /// several thresholds that were passed meanwhile, the last is told; `None`: none was.
+    pub fn of_expiry(
+        expiring: &Expiring,
+        after: Timestamp,
+        now: Timestamp,
+        digester: &dyn KeyedDigester,
+    ) -> Option<Self> {
+        let Expiring { organization, object, expires_at, known_since } = expiring;
+        let passed = |days: &i64| {
+            let at = expires_at.plus_seconds(-days * DAY);
+            at > after && at <= now && (*days == 0 || at >= *known_since)
+        };
+        // What an integration is refused when it has expired tells itself.
+        let end = matches!(object, ExpiringObject::Credential(..)).then_some(0);
+        let days = THRESHOLD_DAYS.into_iter().chain(end).rfind(|days| passed(days))?;
+        let mut data = Map::new();
+        let (kind, subject, id) = match object {
+            ExpiringObject::Credential(id, kind, namespace) => {
+                data.insert("namespace".to_owned(), json!(namespace));
+                data.insert("credential_type".to_owned(), json!(kind));
+                let kind = if days == 0 { EventKind::CredentialExpired } else { EventKind::CredentialExpiring };
+                (kind, format!("credential:{id}"), id.to_string())
+            }
+            ExpiringObject::Integration(id, name) => {
+                data.insert("name".to_owned(), json!(name));
+                (EventKind::IntegrationTokenExpiring, format!("integration:{id}"), id.to_string())
+            }
+        };
+        data.insert("id".to_owned(), json!(id));
+        data.insert("expires_at".to_owned(), json!(expires_at.to_rfc3339()));
+        if days > 0 {
+            data.insert("days".to_owned(), json!(days));
+        }
+        let (days, end) = (days.to_be_bytes(), expires_at.as_millis().to_be_bytes());
+        let id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), &days, &end]);
+        let at = expires_at.plus_seconds(-i64::from_be_bytes(days) * DAY);
+        Some(Self { id, organization: Some(*organization), kind, subject, at, data })
+    }
+
+    /// What is told of a notice to an account; `None`: nothing. What happens at a login is read from notices, so that no
+    /// login costs more than another.
+    pub fn of_notice(
+        organization: OrganizationId,
+        account: AccountId,
+        notice: StoredNotice,
+        digester: &dyn KeyedDigester,
+    ) -> Option<Self> {
+        let kind = match notice.code {
+            NoticeCode::AttemptsClosed | NoticeCode::PasscodeDisabled => EventKind::AccountLocked,
+            NoticeCode::RecoveryCodeUsed => EventKind::AccountRecoveryCodeUsed,
+            _ => return None,
+        };
+        let subject = format!("account:{account}");
+        let (code, at) = (notice.code.stored(), notice.at.as_millis().to_be_bytes());
+        let id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), code.as_bytes(), &at]);
+        let data = Map::from_iter([("id".to_owned(), json!(account.to_string()))]);
+        Some(Self { id, organization: Some(organization), kind, subject, at: notice.at, data })
+    }
+
+    /// Something that happened to the instance at `at`, about `name` perhaps.
+    pub fn of_instance(kind: EventKind, name: Option<&str>, at: Timestamp, digester: &dyn KeyedDigester) -> Self {
+        let subject = name.map_or_else(|| "instance".to_owned(), |name| format!("instance:{name}"));
+        let millis = at.as_millis().to_be_bytes();
+        let id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), &millis]);
+        let data = name.map(|name| ("name".to_owned(), json!(name))).into_iter().collect();
+        Self { id, organization: None, kind, subject, at, data }
+    }
+
+    /// That the keys of an issuer could not be fetched.
+    pub fn of_issuer(issuer: &IssuerName, asked_at: Timestamp, digester: &dyn KeyedDigester) -> Self {
+        Self::of_instance(EventKind::IssuerUnreachable, Some(issuer.as_str()), asked_at, digester)
+    }
+
+    /// A test of a receiver.
+    pub fn test(id: EventId, receiver: &Receiver, at: Timestamp) -> Self {
+        let kind = EventKind::ReceiverTest;
+        let (subject, data) = (format!("receiver:{}", receiver.id), Map::new());
+        Self { id, organization: receiver.organization, kind, subject, at, data }
+    }
+
+    /// It on its way to `receiver`, as number `position`.
+    pub fn to_delivery(
+        &self,
+        receiver: &Receiver,
+        position: i64,
+        now: Timestamp,
+        digester: &dyn KeyedDigester,
+    ) -> EventDelivery {
+        let mut data = self.data.clone();
+        if let Some(organization) = self.organization {
+            data.insert("organization".to_owned(), json!(organization.to_string()));
+        }
+        let body = json!({"type": self.kind.as_str(), "timestamp": self.at.to_rfc3339(), "data": data});
+        let delivery = EventDelivery {
+            id: self.id,
+            organization: receiver.organization,
+            receiver: receiver.id,
+            position,
+            kind: self.kind,
+            subject: self.subject.clone(),
+            body: body.to_string(),
+            at: self.at,
+            code: Digest::from_bytes([0; 32]),
+            state: DeliveryState::Waiting,
+            since: now,
+            attempts: 0,
+            attempted_at: None,
+            next_at: now,
+            failure: None,
+        };
+        delivery.signed(digester)
+    }
+}
+
+/// Which event an entry is.
+fn kind_of(entry: &AuditEntry) -> Option<EventKind> {
+    const ACTIONS: [(AuditAction, EventKind); 9] = [
+        (AuditAction::CredentialReplaced, EventKind::CredentialReplaced),
+        (AuditAction::CredentialPromoted, EventKind::CredentialReplaced),
+        (AuditAction::CredentialDeleted, EventKind::CredentialDeleted),
+        (AuditAction::CredentialFailing, EventKind::CredentialFailing),
+        (AuditAction::CredentialHealthy, EventKind::CredentialHealthyAgain),
+        (AuditAction::ActivationRefusedFrozen, EventKind::IntegrationRefusedAfterFreeze),
+        (AuditAction::AccountReEnrolled, EventKind::AccountReEnrolled),
+        (AuditAction::NamespaceFrozen, EventKind::NamespaceFrozen),
+        (AuditAction::NamespaceThawed, EventKind::NamespaceThawed),
+    ];
+    if let Some((_, kind)) = ACTIONS.into_iter().find(|(action, _)| action.as_str() == entry.action) {
+        return Some(kind);
+    }
+    const GRANTING: [AuditAction; 3] =
+        [AuditAction::AccountCreated, AuditAction::AccountEnrolled, AuditAction::AccountRoleChanged];
+    let granting = GRANTING.into_iter().find(|action| action.as_str() == entry.action)?;
+    let role = entry.changes().into_iter().find(|change| change.field == ChangedField::Role.as_str());
+    match (role.and_then(|change| change.to), granting) {
+        (Some(role), _) if role == Role::Admin.as_str() => Some(EventKind::AccountAdminAdded),
+        // An account that is there already gets no role.
+        (None, AuditAction::AccountEnrolled) => Some(EventKind::AccountReEnrolmentConfirmed),
+        _ => None,
+    }
+}
+
+/// An id that follows from what happened (RFC 9562, version 8).
+fn derived_id(digester: &dyn KeyedDigester, parts: &[&[u8]]) -> EventId {
+    let digest = digester.digest(DigestPurpose::EventDelivery, &[&[&b"id"[..]], parts].concat());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest.as_bytes()[..16]);
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    EventId::from_bytes(bytes)
+}

@@ -1,0 +1,506 @@
+//! Telling receivers what happened: events are read from the audit, from expiries and from notices, and delivered. Of several
+//! processes one does it; killed anywhere, it goes on where it was, and a receiver that gets something twice gets the same id.
+
+use super::Environment;
+use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
+use crate::digest::DigestPurpose;
+use crate::error::Error;
+use crate::id::{AuditId, OrganizationId, ReceiverId};
+use crate::port::{
+    Event, EventCarrier, EventLease, EventStore, Find, FindExpiring, KeyedDigester, NoteEvents, OpenedTarget,
+    ReceiverOpener, ReceiverOwner, WebhookMessage,
+};
+use crate::principal::Principal;
+use crate::receiver::{
+    Attempted, Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, GIVE_UP_SECONDS,
+    KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS, compose_mail,
+    judge_attempt,
+};
+use crate::time::Timestamp;
+use futures_util::lock::Mutex;
+use secrecy::ExposeSecret as _;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// For how long the right to read and deliver is taken, in seconds.
+const LEASE_SECONDS: i64 = EventLease::LONGEST_SECONDS / 2;
+/// How many checkpoints are read at a time.
+const CHECKPOINTS: usize = 16;
+/// How often expiries and notices are read, in seconds.
+const SCAN_EVERY_SECONDS: i64 = 10;
+/// How long after its time a notice may be committed, in seconds.
+const COMMITTED_WITHIN_SECONDS: i64 = 5;
+/// How often is noted how far was read where nothing is to be delivered, in milliseconds.
+const NOTE_EVERY_MILLIS: i64 = 300_000;
+/// How many that expire are read at a time.
+const EXPIRING: usize = 1_000;
+/// How many deliveries of a receiver are looked at, at a time.
+const WAITING: usize = 1_000;
+/// How many attempts are noted at a time: so many may be made twice after a crash.
+const NOTED: usize = 64;
+/// How long a receiver whose row was changed outside the service is left alone, in seconds.
+const DAMAGED_SECONDS: i64 = 3_600;
+
+/// What a round of reading came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadEvents {
+    /// How many deliveries were put on their way.
+    pub deliveries: usize,
+    /// Whether there is more to read.
+    pub more: bool,
+}
+
+/// Tells receivers what happened.
+#[derive(Clone)]
+pub struct Notifier {
+    environment: Environment,
+    store: Arc<dyn EventStore>,
+    opener: Arc<dyn ReceiverOpener>,
+    carrier: Arc<dyn EventCarrier>,
+    digester: Arc<dyn KeyedDigester>,
+    console: Option<Arc<str>>,
+    reading: Arc<Mutex<Option<Reading>>>,
+}
+
+/// How far this process has read, while it has the right to.
+struct Reading {
+    /// As it is stored.
+    stored: EventPosition,
+    /// As it is read.
+    read: EventPosition,
+    /// When the right is taken again.
+    renew_at: Timestamp,
+}
+
+/// The receivers that are told something, by their owner.
+type Listening = HashMap<ReceiverOwner, Vec<Receiver>>;
+
+impl Notifier {
+    /// On these ports.
+    pub fn new(
+        environment: Environment,
+        store: Arc<dyn EventStore>,
+        opener: Arc<dyn ReceiverOpener>,
+        carrier: Arc<dyn EventCarrier>,
+        digester: Arc<dyn KeyedDigester>,
+    ) -> Self {
+        Self { environment, store, opener, carrier, digester, console: None, reading: Arc::default() }
+    }
+
+    /// With the address of the console, for mails.
+    #[must_use]
+    pub fn console(self, console: Option<Arc<str>>) -> Self {
+        Self { console, ..self }
+    }
+
+    /// Reads what happened since the last round, and puts it on its way. `None`: another process does this.
+    ///
+    /// # Errors
+    /// The store failed; the call may be made again.
+    pub async fn read_events(&self, holder: Uuid) -> Result<Option<ReadEvents>, Error> {
+        let mut reading = self.reading.lock().await;
+        if !reading.as_ref().is_some_and(|reading| self.environment.now() < reading.renew_at) {
+            *reading = self.take(holder, reading.take()).await?;
+        }
+        let Some(held) = reading.as_mut() else { return Ok(None) };
+        let listening = self.listening().await?;
+        let (entries, checkpoint, more) = self.read_audit(held.read.checkpoint, &listening).await?;
+        let mut occurrences: Vec<_> =
+            entries.iter().filter_map(|entry| Occurrence::of_entry(entry, &*self.digester)).collect();
+        let until = self.environment.now().plus_seconds(-COMMITTED_WITHIN_SECONDS);
+        let mut scanned = held.read.scanned;
+        if until >= scanned.plus_seconds(SCAN_EVERY_SECONDS) {
+            occurrences.extend(self.scan(&listening, scanned, until).await?);
+            scanned = until;
+        }
+        let now = self.environment.now();
+        let mut newest = held.read.newest.max(super::receivers::position(now));
+        let mut deliveries = Vec::new();
+        for occurrence in &occurrences {
+            newest += 1;
+            for receiver in listening.get(&occurrence.organization).into_iter().flatten() {
+                // A receiver is told what happens from when it was added.
+                if receiver.wants(occurrence.kind) && occurrence.at >= receiver.created_at {
+                    deliveries.push(occurrence.to_delivery(receiver, newest, now, &*self.digester));
+                }
+            }
+        }
+        let read = EventPosition::sign(checkpoint, scanned, newest, &*self.digester);
+        let (count, kept) = (deliveries.len(), read.scanned.millis_since(held.stored.scanned));
+        held.read = read;
+        // Where nothing is to be delivered, little is written: it would be read again after a crash, and come to the same.
+        if count > 0 || more || kept >= NOTE_EVERY_MILLIS {
+            let note = NoteEvents { holder, from: held.stored, to: read, deliveries };
+            if !self.store.note_events(note).await? {
+                *reading = None;
+                return Ok(None);
+            }
+            held.stored = read;
+        }
+        Ok(Some(ReadEvents { deliveries: count, more }))
+    }
+
+    /// Takes the right to read and deliver, again perhaps. A position that was changed outside the service is reported, and
+    /// reading begins anew at what is newest.
+    async fn take(&self, holder: Uuid, before: Option<Reading>) -> Result<Option<Reading>, Error> {
+        let now = self.environment.now();
+        let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
+        let first = EventPosition::sign(newest, now, super::receivers::position(now), &*self.digester);
+        let lease = EventLease { holder, now, until: now.plus_seconds(LEASE_SECONDS), first };
+        let Some(mut stored) = self.store.take_events(lease).await? else { return Ok(None) };
+        if !stored.is_sound(&*self.digester) || stored.checkpoint > newest {
+            let id = stored.checkpoint.to_string();
+            self.environment.emit(Event::IntegrityFailure { table: "event_position", id });
+            let note = NoteEvents { holder, from: stored, to: first, deliveries: Vec::new() };
+            if !self.store.note_events(note).await? {
+                return Ok(None);
+            }
+            stored = first;
+        }
+        let read = before.filter(|before| before.stored == stored).map_or(stored, |before| before.read);
+        Ok(Some(Reading { stored, read, renew_at: now.plus_seconds(LEASE_SECONDS / 2) }))
+    }
+
+    /// Gives the right to read and deliver back, so that another process need not wait until it ends.
+    ///
+    /// # Errors
+    /// The store failed; the right ends by itself.
+    pub async fn end(&self, holder: Uuid) -> Result<(), Error> {
+        let Some(Reading { stored, .. }) = self.reading.lock().await.take() else { return Ok(()) };
+        let now = self.environment.now();
+        self.store.take_events(EventLease { holder, now, until: now, first: stored }).await?;
+        Ok(())
+    }
+
+    /// The receivers that are told something. One whose row was changed outside the service is told nothing.
+    async fn listening(&self) -> Result<Listening, Error> {
+        let mut listening = Listening::new();
+        for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
+            if stored.receiver.state == ReceiverState::Active && stored.is_sound(&*self.digester) {
+                listening.entry(stored.receiver.organization).or_default().push(stored.receiver);
+            }
+        }
+        Ok(listening)
+    }
+
+    /// The next entries of the audit that fit their codes; of none that listens, none is read. The checkpoint that was read
+    /// last, and whether there are more.
+    async fn read_audit(
+        &self,
+        after: i64,
+        listening: &Listening,
+    ) -> Result<(Vec<AuditEntry>, i64, bool), Error> {
+        if listening.is_empty() {
+            let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
+            return Ok((Vec::new(), newest.max(after), false));
+        }
+        let checkpoints = self.store.checkpoints(after, CHECKPOINTS).await?;
+        let last = checkpoints.last().map_or(after, |checkpoint| checkpoint.number);
+        let more = checkpoints.len() == CHECKPOINTS;
+        let mut entries = Vec::new();
+        for checkpoint in checkpoints {
+            // What is missing or damaged is for the verification of the audit to report.
+            let ids = checkpoint.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
+            entries.extend(self.ordered(ids).await?);
+        }
+        entries.retain(|entry| entry.is_genuine(&*self.environment.audit));
+        Ok((entries, last, more))
+    }
+
+    async fn ordered(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, Error> {
+        let found = self.store.entries(ids.clone()).await?;
+        let mut found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();
+        Ok(ids.iter().filter_map(|id| found.remove(&id.to_string())).collect())
+    }
+
+    /// What expiries, notices and issuers tell of the time after `after` until `until`, by that time.
+    async fn scan(
+        &self,
+        listening: &Listening,
+        after: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Occurrence>, Error> {
+        let mut found = Vec::new();
+        let digester = &*self.digester;
+        for (owner, receivers) in listening {
+            let wanted = |kind| receivers.iter().any(|receiver| receiver.wants(kind));
+            let Some(organization) = *owner else {
+                if wanted(EventKind::IssuerUnreachable) {
+                    for stored in self.store.list_issuers().await? {
+                        // Asked again every minute while it fails: it is told when it begins to.
+                        let began = !stored.failure.is_empty() && stored.asked_at > after && stored.asked_at <= until;
+                        if began {
+                            found.push(Occurrence::of_issuer(&stored.issuer.name, stored.fetched_at, digester));
+                        }
+                    }
+                }
+                continue;
+            };
+            const EXPIRY: [EventKind; 3] =
+                [EventKind::CredentialExpiring, EventKind::CredentialExpired, EventKind::IntegrationTokenExpiring];
+            if EXPIRY.into_iter().any(wanted) {
+                found.extend(self.expiries(organization, after, until).await?);
+            }
+        }
+        for (organization, account, notice) in self.store.notices_between(after, until).await? {
+            found.extend(Occurrence::of_notice(organization, account, notice, digester));
+        }
+        let mut seen = HashSet::new();
+        found.retain(|occurrence| seen.insert(occurrence.id));
+        found.sort_by_key(|occurrence| occurrence.at);
+        Ok(found)
+    }
+
+    /// What passed a threshold of its expiry.
+    async fn expiries(
+        &self,
+        organization: OrganizationId,
+        after: Timestamp,
+        until: Timestamp,
+    ) -> Result<Vec<Occurrence>, Error> {
+        let mut found = Vec::new();
+        for days in THRESHOLD_DAYS.into_iter().chain([0]) {
+            let shift = |at: Timestamp| at.plus_seconds(days * 24 * 3600);
+            let (mut from, end) = (shift(after), shift(until));
+            let mut limit = EXPIRING;
+            loop {
+                let query = FindExpiring { organization, after: from, until: end, limit };
+                let expiring = self.store.find_expiring(query).await?;
+                let tell = |one| Occurrence::of_expiry(one, after, until, &*self.digester);
+                found.extend(expiring.iter().filter_map(tell));
+                let last = expiring.iter().map(|one| one.expires_at).max();
+                match last.filter(|_| expiring.len() >= limit) {
+                    // More of them may have the last moment, which is read again.
+                    Some(last) if last > from.plus_seconds(1) => from = Timestamp::from_millis(last.as_millis() - 1),
+                    Some(_) => limit *= 2,
+                    None => break,
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The receivers for which something waits.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn due(&self) -> Result<Vec<(ReceiverOwner, ReceiverId)>, Error> {
+        Ok(self.store.receivers_due(self.environment.now()).await?)
+    }
+
+    /// Delivers what waits for a receiver, in order for each subject. How many it accepted.
+    ///
+    /// # Errors
+    /// The store failed; what was attempted since the last note is attempted again.
+    pub async fn deliver(&self, owner: ReceiverOwner, receiver: ReceiverId) -> Result<usize, Error> {
+        let now = self.environment.now();
+        let query = Find { principal: Principal::Operator, of: owner, key: Some(receiver), now };
+        let Some(stored) = self.store.list_receivers(query).await?.pop() else { return Ok(0) };
+        let waiting = self.store.waiting_deliveries(owner, receiver, WAITING).await?;
+        let opened = if stored.is_sound(&*self.digester) {
+            self.opener.open(receiver, &stored.target, now).inspect_err(|error| self.environment.report(error)).ok()
+        } else {
+            let id = receiver.to_string();
+            self.environment.emit(Event::IntegrityFailure { table: "receivers", id });
+            None
+        };
+        let Some(opened) = opened else {
+            return self.leave_alone(&stored, waiting, now).await;
+        };
+        match stored.receiver.channel {
+            Channel::Webhook => self.post(stored, &opened, waiting).await,
+            Channel::Email => self.mail(stored, &opened, waiting).await,
+        }
+    }
+
+    /// Notes that a receiver cannot be told anything now.
+    async fn leave_alone(
+        &self,
+        stored: &StoredReceiver,
+        waiting: Vec<EventDelivery>,
+        now: Timestamp,
+    ) -> Result<usize, Error> {
+        if let Some(first) = waiting.into_iter().next() {
+            let failure = Some(DeliveryFailure::Damaged);
+            let not_before = now.plus_seconds(DAMAGED_SECONDS);
+            let status = crate::receiver::ReceiverStatus {
+                last_failure: failure,
+                failing_since: stored.status.failing_since.or(Some(now)),
+                not_before,
+                ..stored.status
+            };
+            let state = if gives_up(&first, now) { DeliveryState::Failed } else { first.state };
+            let delivery = EventDelivery { failure, next_at: not_before, state, ..first };
+            let receiver = ReceiverEffect { status, disables: false };
+            self.store.note_attempts(vec![Attempted { delivery, receiver, goes_on: false }]).await?;
+        }
+        Ok(0)
+    }
+
+    async fn post(
+        &self,
+        mut stored: StoredReceiver,
+        opened: &OpenedTarget,
+        waiting: Vec<EventDelivery>,
+    ) -> Result<usize, Error> {
+        let (mut attempts, mut accepted) = (Vec::new(), 0);
+        let mut held_back: BTreeSet<String> = BTreeSet::new();
+        for delivery in waiting {
+            let now = self.environment.now();
+            let is_held = |status_until: Timestamp| status_until > now && delivery.kind != EventKind::ReceiverTest;
+            if held_back.contains(&delivery.subject) || is_held(stored.status.not_before) || delivery.next_at > now {
+                held_back.insert(delivery.subject.clone());
+                continue;
+            }
+            let outcome = self.attempt(opened, &delivery, now).await;
+            let attempted = self.judged(&mut stored, &delivery, outcome);
+            accepted += usize::from(outcome.is_ok());
+            if attempted.delivery.state == DeliveryState::Waiting {
+                held_back.insert(delivery.subject.clone());
+            }
+            let (goes_on, disables) = (attempted.goes_on, attempted.receiver.disables);
+            attempts.push(attempted);
+            if attempts.len() >= NOTED || disables {
+                self.store.note_attempts(std::mem::take(&mut attempts)).await?;
+            }
+            if disables {
+                self.disable(&stored).await?;
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        if !attempts.is_empty() {
+            self.store.note_attempts(attempts).await?;
+        }
+        Ok(accepted)
+    }
+
+    /// Posts an event, unless its row was changed outside the service, or it waits for too long.
+    async fn attempt(
+        &self,
+        opened: &OpenedTarget,
+        delivery: &EventDelivery,
+        now: Timestamp,
+    ) -> Result<(), DeliveryFailure> {
+        if !delivery.is_sound(&*self.digester) {
+            let id = delivery.id.to_string();
+            self.environment.emit(Event::IntegrityFailure { table: "event_deliveries", id });
+            return Err(DeliveryFailure::Damaged);
+        }
+        if let Some(failure) = delivery.failure.filter(|_| gives_up(delivery, now)) {
+            return Err(failure);
+        }
+        let id = format!("msg_{}", delivery.id);
+        let sign = |secret| self.opener.sign(secret, &id, now, &delivery.body);
+        let signatures: Vec<String> = opened.secrets.iter().map(sign).collect();
+        let message = WebhookMessage {
+            url: opened.address.clone(),
+            signature: signatures.join(" "),
+            at: now,
+            body: delivery.body.clone(),
+            id,
+        };
+        self.carrier.post(&message).await
+    }
+
+    /// What follows from an attempt; the receiver's status with it.
+    fn judged(
+        &self,
+        stored: &mut StoredReceiver,
+        delivery: &EventDelivery,
+        outcome: Result<(), DeliveryFailure>,
+    ) -> Attempted {
+        let now = self.environment.now();
+        let attempted = judge_attempt(stored.receiver.channel, &stored.status, delivery, outcome, now);
+        stored.status = attempted.receiver.status;
+        attempted
+    }
+
+    /// Sends what waits as one mail: tests at any time, the rest at most once an hour.
+    async fn mail(
+        &self,
+        mut stored: StoredReceiver,
+        opened: &OpenedTarget,
+        waiting: Vec<EventDelivery>,
+    ) -> Result<usize, Error> {
+        let now = self.environment.now();
+        let is_held = stored.status.not_before > now;
+        let (tests, events): (Vec<_>, Vec<_>) =
+            waiting.into_iter().partition(|delivery| delivery.kind == EventKind::ReceiverTest);
+        let mut accepted = 0;
+        for of_mail in [tests, if is_held { Vec::new() } else { events }] {
+            let (sound, damaged): (Vec<_>, Vec<_>) =
+                of_mail.into_iter().partition(|delivery| delivery.is_sound(&*self.digester));
+            let mut attempts = Vec::new();
+            for delivery in damaged {
+                let id = delivery.id.to_string();
+                self.environment.emit(Event::IntegrityFailure { table: "event_deliveries", id });
+                attempts.push(self.judged(&mut stored, &delivery, Err(DeliveryFailure::Damaged)));
+            }
+            if let Some(first) = sound.first() {
+                let outcome = self.send(&stored.receiver, opened, first, &sound).await;
+                for delivery in &sound {
+                    attempts.push(self.judged(&mut stored, delivery, outcome));
+                    accepted += usize::from(outcome.is_ok());
+                }
+            }
+            let disables = attempts.iter().any(|attempted: &Attempted| attempted.receiver.disables);
+            if !attempts.is_empty() {
+                self.store.note_attempts(attempts).await?;
+            }
+            if disables {
+                self.disable(&stored).await?;
+                break;
+            }
+        }
+        Ok(accepted)
+    }
+
+    async fn send(
+        &self,
+        receiver: &Receiver,
+        opened: &OpenedTarget,
+        first: &EventDelivery,
+        deliveries: &[EventDelivery],
+    ) -> Result<(), DeliveryFailure> {
+        if let Some(organization) = receiver.organization {
+            let address = opened.address.expose_secret().as_bytes();
+            let digest = self.digester.digest(DigestPurpose::Address, &[address]);
+            match self.store.is_member(organization, digest).await {
+                Ok(true) => {}
+                Ok(false) => return Err(DeliveryFailure::NoMember),
+                Err(_) => return Err(DeliveryFailure::Unreachable),
+            }
+        }
+        let mail = compose_mail(deliveries, self.console.as_deref());
+        self.carrier.mail(&opened.address, &first.id.to_string(), &mail).await
+    }
+
+    /// Disables a receiver that said that it is gone, or whose address belongs to nobody any more.
+    async fn disable(&self, stored: &StoredReceiver) -> Result<(), Error> {
+        let (receiver, now) = (&stored.receiver, self.environment.now());
+        let next = Receiver { state: ReceiverState::Disabled, version: receiver.version + 1, ..receiver.clone() };
+        let next = StoredReceiver::sign(next, stored.target.clone(), stored.status, &*self.digester);
+        let (action, subject) = (AuditAction::ReceiverDisabled, Subject::Receiver(receiver.id));
+        let audit = self.environment.record(now, receiver.organization, Actor::System, action, subject);
+        let disabled = Event::recorded(&audit);
+        self.store.disable_receiver(next, audit).await?;
+        self.environment.emit(disabled);
+        Ok(())
+    }
+
+    /// Removes what ended long ago.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn remove_old(&self) -> Result<usize, Error> {
+        Ok(self.store.remove_deliveries(self.environment.now().plus_seconds(-KEPT_SECONDS)).await?)
+    }
+}
+
+/// Whether a delivery waits for so long that it is attempted no more.
+fn gives_up(delivery: &EventDelivery, now: Timestamp) -> bool {
+    now > delivery.since.plus_seconds(GIVE_UP_SECONDS)
+}

@@ -1,0 +1,147 @@
+//! Add a receiver.
+
+use super::{Receivers, owner};
+use crate::audit::{AuditAction, Subject};
+use crate::digest::DigestPurpose;
+use crate::email::EmailAddress;
+use crate::error::Error;
+use crate::field::{FieldCode, FieldError};
+use crate::id::ReceiverId;
+use crate::port::{AddReceiver, Event};
+use crate::principal::Principal;
+use crate::receiver::{
+    Channel, EventKinds, MAX_RECEIVERS, Receiver, ReceiverState, ReceiverStatus, SealedTarget, StoredReceiver,
+    WebhookUrl, check_url,
+};
+use crate::role::Action;
+use crate::sealed::Blob;
+use crate::time::Timestamp;
+use secrecy::SecretString;
+
+/// A receiver to be added, as it was requested.
+#[derive(Clone, Debug)]
+pub struct AddReceiverRequest {
+    /// By what it is told.
+    pub channel: Channel,
+    /// Its URL, or its e-mail address.
+    pub address: String,
+    /// The names of the events that it is told; none: all.
+    pub events: Vec<String>,
+}
+
+/// A receiver that was added.
+pub struct AddedReceiver {
+    /// The receiver.
+    pub receiver: StoredReceiver,
+    /// The signing secret of a webhook; shown this once.
+    pub secret: Option<SecretString>,
+}
+
+/// A judged address.
+enum Address {
+    Url(WebhookUrl),
+    Email(EmailAddress),
+}
+
+impl Address {
+    fn text(&self) -> &str {
+        match self {
+            Self::Url(url) => url.as_str(),
+            Self::Email(email) => email.as_str(),
+        }
+    }
+
+    /// What is shown of it. Colleagues see each other's e-mail addresses anyhow.
+    fn shown(&self) -> &str {
+        match self {
+            Self::Url(url) => url.masked(),
+            Self::Email(email) => email.as_str(),
+        }
+    }
+}
+
+impl Receivers {
+    /// Adds a receiver to the principal's organization; an operator's are those of the instance. An organization's mail goes
+    /// to members alone.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] at `/url`, `/to` and `/events/…`; and those of
+    /// [`add_receiver`](crate::port::ReceiverRepository::add_receiver).
+    pub async fn add(&self, principal: &Principal, request: AddReceiverRequest) -> Result<AddedReceiver, Error> {
+        principal.administers(Action::ManageReceivers)?;
+        let owner = owner(principal);
+        let (address, events) = self.judge(&request, owner.is_some())?;
+        let now = self.environment.now();
+        let id = ReceiverId::from_uuid(self.environment.ids.ordered(now));
+        let (secret, sealed_secret) = match request.channel {
+            Channel::Webhook => {
+                let (secret, sealed) = self.sealer.new_secret(id, 1)?;
+                (Some(secret), sealed)
+            }
+            Channel::Email => (None, Blob::from_bytes(Vec::new())),
+        };
+        let target = SealedTarget {
+            address: self.sealer.seal_address(id, &SecretString::from(address.text()))?,
+            secret_number: 1,
+            secret: sealed_secret,
+            previous_secret: Blob::from_bytes(Vec::new()),
+            previous_until: Timestamp::from_millis(0),
+        };
+        let receiver = Receiver {
+            id,
+            organization: owner,
+            channel: request.channel,
+            shown: address.shown().to_owned(),
+            events,
+            state: ReceiverState::Active,
+            version: Receiver::FIRST_VERSION,
+            created_at: now,
+        };
+        let receiver = StoredReceiver::sign(receiver, target, ReceiverStatus::NEW, &*self.digester);
+        let member = match &address {
+            Address::Email(email) if owner.is_some() => {
+                Some(self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()]))
+            }
+            _ => None,
+        };
+        let act = AddReceiver { receiver: receiver.clone(), member, limit: MAX_RECEIVERS };
+        let subject = Subject::Receiver(id);
+        let command = self.environment.command(principal, owner, AuditAction::ReceiverAdded, subject, act);
+        let added = Event::recorded(&command.audit);
+        self.store.add_receiver(command).await?;
+        self.environment.emit(added);
+        Ok(AddedReceiver { receiver, secret })
+    }
+
+    fn judge(&self, request: &AddReceiverRequest, organization: bool) -> Result<(Address, EventKinds), Error> {
+        let address = match request.channel {
+            Channel::Webhook => self.judge_url(&request.address).map(Address::Url),
+            Channel::Email => self.judge_email(&request.address).map(Address::Email),
+        };
+        let events = EventKinds::parse(&request.events, organization, "/events");
+        match (address, events) {
+            (Ok(address), Ok(events)) => Ok((address, events)),
+            (address, events) => {
+                let flaws = address.err().into_iter().chain(events.err().into_iter().flatten());
+                Err(Error::Invalid(flaws.collect()))
+            }
+        }
+    }
+
+    fn judge_url(&self, text: &str) -> Result<WebhookUrl, FieldError> {
+        let url = check_url(text, "/url")?;
+        if self.guard.as_ref().is_some_and(|guard| !guard.permits(&url)) {
+            let detail = "this server does not connect to this address; see --allow-egress";
+            return Err(FieldError::new("/url", FieldCode::NotAllowed, detail));
+        }
+        Ok(url)
+    }
+
+    fn judge_email(&self, text: &str) -> Result<EmailAddress, FieldError> {
+        if self.guard.as_ref().is_some_and(|guard| !guard.sends_mail()) {
+            let detail = "this server sends no mail; see --smtp-url";
+            return Err(FieldError::new("/to", FieldCode::NotAllowed, detail));
+        }
+        EmailAddress::parse(text).map_err(|invalid| FieldError::new("/to", FieldCode::Malformed, invalid.0))
+    }
+}

@@ -1,0 +1,28 @@
+//! Report what happened to the instance: what no entry of the audit tells.
+
+use super::Receivers;
+use crate::error::Error;
+use crate::receiver::{EventKind, Occurrence};
+
+impl Receivers {
+    /// Has the receivers of the instance told of an event, about `name` perhaps. How many are told.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn raise(&self, kind: EventKind, name: Option<&str>) -> Result<usize, Error> {
+        let now = self.environment.now();
+        let occurrence = Occurrence::of_instance(kind, name, now, &*self.digester);
+        let mut deliveries = Vec::new();
+        for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
+            let receiver = &stored.receiver;
+            if receiver.organization.is_none() && receiver.wants(kind) && stored.is_sound(&*self.digester) {
+                deliveries.push(occurrence.to_delivery(receiver, super::position(now), now, &*self.digester));
+            }
+        }
+        let count = deliveries.len();
+        if count > 0 {
+            self.store.add_deliveries(deliveries).await?;
+        }
+        Ok(count)
+    }
+}

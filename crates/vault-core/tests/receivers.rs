@@ -1,0 +1,236 @@
+//! What receivers are told, and what follows from telling them.
+
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use vault_core::id::{CredentialId, EventId, IntegrationId, OrganizationId, ReceiverId};
+use vault_core::receiver::{
+    Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventKinds, Expiring, ExpiringObject,
+    GIVE_UP_SECONDS, MAIL_EVERY_SECONDS, Occurrence, Receiver, ReceiverState, ReceiverStatus, check_url, compose_mail,
+    judge_attempt,
+};
+use vault_core::time::Timestamp;
+use vault_testkit::crypto::FakeDigester;
+use vault_testkit::strategy;
+
+const DAY: i64 = 24 * 3600;
+const NOW: Timestamp = Timestamp::from_millis(1_900_000_000_000);
+
+fn receiver(channel: Channel) -> Receiver {
+    Receiver {
+        id: ReceiverId::from_bytes([1; 16]),
+        organization: Some(OrganizationId::from_bytes([2; 16])),
+        channel,
+        shown: "https://hooks.example/…".to_owned(),
+        events: EventKinds::all(true),
+        state: ReceiverState::Active,
+        version: 1,
+        created_at: NOW,
+    }
+}
+
+fn delivery(id: [u8; 16]) -> EventDelivery {
+    let receiver = receiver(Channel::Webhook);
+    let test = Occurrence::test(EventId::from_bytes(id), &receiver, NOW);
+    let occurrence = Occurrence { kind: EventKind::NamespaceFrozen, ..test };
+    occurrence.to_delivery(&receiver, 1, NOW, &FakeDigester::default())
+}
+
+fn outcome() -> impl Strategy<Value = Result<(), DeliveryFailure>> {
+    prop_oneof![1 => Just(Ok(())), 4 => strategy::delivery_failure().prop_map(Err)]
+}
+
+fn expiring(at: Timestamp, known_since: Timestamp, credential: bool) -> Expiring {
+    let object = match credential {
+        true => ExpiringObject::Credential(CredentialId::from_bytes([3; 16]), "s3".to_owned(), "imports".to_owned()),
+        false => ExpiringObject::Integration(IntegrationId::from_bytes([3; 16]), "nightly".to_owned()),
+    };
+    Expiring { organization: OrganizationId::from_bytes([2; 16]), object, expires_at: at, known_since }
+}
+
+proptest! {
+    /// Attempts go on until one is accepted or a day is over, each later than the one before; then none is made.
+    #[test]
+    fn attempts_end(id: [u8; 16], failures in prop::collection::vec(strategy::delivery_failure(), 300)) {
+        let (mut delivery, mut status, mut now) = (delivery(id), ReceiverStatus::NEW, NOW);
+        let mut ended = false;
+        for failure in failures {
+            let attempted = judge_attempt(Channel::Webhook, &status, &delivery, Err(failure), now);
+            prop_assert_eq!(attempted.delivery.attempts, delivery.attempts + 1);
+            prop_assert_eq!(attempted.delivery.failure, Some(failure));
+            prop_assert_eq!(attempted.receiver.status.last_failure, Some(failure));
+            prop_assert!(attempted.delivery.next_at > now);
+            if attempted.delivery.state == DeliveryState::Failed {
+                prop_assert!(attempted.receiver.status.failing_since.is_some());
+                let last = attempted.delivery.next_at > NOW.plus_seconds(GIVE_UP_SECONDS);
+                prop_assert!(last || attempted.receiver.disables);
+                ended = true;
+                break;
+            }
+            prop_assert!(attempted.delivery.next_at <= NOW.plus_seconds(GIVE_UP_SECONDS));
+            if attempted.delivery.attempts == 1 {
+                let waits = attempted.delivery.next_at.millis_since(now) / 1_000;
+                prop_assert!((5..=60).contains(&waits), "{}", waits);
+            }
+            (now, delivery, status) = (attempted.delivery.next_at, attempted.delivery, attempted.receiver.status);
+        }
+        prop_assert!(ended, "it is given up");
+    }
+
+    /// What is accepted is not attempted again, and ends every failure of its receiver. A failure never makes a receiver wait
+    /// less, and one answer that says that a message is refused holds back nothing else.
+    #[test]
+    fn an_attempt_changes_its_receiver(
+        id: [u8; 16],
+        outcome in outcome(),
+        wait in 0_i64..10_000,
+        mails: bool,
+        since in prop::option::of(0_i64..1_000),
+    ) {
+        let channel = if mails { Channel::Email } else { Channel::Webhook };
+        let before = ReceiverStatus {
+            not_before: NOW.plus_seconds(wait),
+            failing_since: since.map(|since| NOW.plus_seconds(-since)),
+            ..ReceiverStatus::NEW
+        };
+        let attempted = judge_attempt(channel, &before, &delivery(id), outcome, NOW);
+        let after = attempted.receiver.status;
+        match outcome {
+            Ok(()) => {
+                prop_assert_eq!(attempted.delivery.state, DeliveryState::Delivered);
+                prop_assert_eq!((after.failing_since, after.last_failure), (None, None));
+                prop_assert_eq!(after.last_delivered_at, Some(NOW));
+                let expected = if mails { NOW.plus_seconds(MAIL_EVERY_SECONDS) } else { before.not_before };
+                prop_assert_eq!(after.not_before, expected);
+            }
+            Err(failure) => {
+                prop_assert!(after.not_before >= before.not_before);
+                let holds_back = !matches!(failure, DeliveryFailure::Refused | DeliveryFailure::Damaged);
+                prop_assert_eq!(attempted.goes_on, !holds_back);
+                prop_assert_eq!(after.not_before >= attempted.delivery.next_at, holds_back || wait > 60);
+                prop_assert_eq!(
+                    attempted.receiver.disables,
+                    matches!(failure, DeliveryFailure::Gone | DeliveryFailure::NoMember)
+                );
+            }
+        }
+    }
+
+    /// However time is cut into looks, each threshold that lies in the future is told once, the last of several in one look;
+    /// and an integration that has expired needs no telling.
+    #[test]
+    fn each_threshold_is_told_once(
+        ends_in in -5_i64..40 * DAY,
+        mut looks in prop::collection::vec(1_i64..50 * DAY, 1..30),
+        credential: bool,
+    ) {
+        let end = NOW.plus_seconds(ends_in);
+        let thing = expiring(end, NOW, credential);
+        looks.sort_unstable();
+        let (mut after, mut told) = (NOW, Vec::new());
+        for look in looks.iter().map(|look| NOW.plus_seconds(*look)) {
+            if let Some(occurrence) = Occurrence::of_expiry(&thing, after, look, &FakeDigester::default()) {
+                prop_assert!(occurrence.at > after && occurrence.at <= look);
+                told.push(occurrence);
+            }
+            after = look;
+        }
+        let ids: BTreeSet<_> = told.iter().map(|occurrence| occurrence.id).collect();
+        prop_assert_eq!(ids.len(), told.len());
+        prop_assert!(told.is_sorted_by_key(|occurrence| occurrence.at));
+        // With one look for each second, nothing is left out.
+        let passed = |days: &i64| {
+            let at = end.plus_seconds(-days * DAY);
+            at > NOW && at <= after
+        };
+        let all: Vec<i64> = [30, 7, 1, 0].into_iter().filter(passed).filter(|days| credential || *days > 0).collect();
+        prop_assert!(told.len() <= all.len());
+        let days = |occurrence: &Occurrence| occurrence.data.get("days").and_then(|days| days.as_i64()).unwrap_or(0);
+        let last = told.last().map(days);
+        prop_assert_eq!(last, all.last().copied());
+    }
+
+    /// Events are stored and read as they are; a receiver of an organization is told none of the instance's.
+    #[test]
+    fn events_are_read_as_they_were_stored(kinds in strategy::event_kinds(), organization: bool) {
+        prop_assert_eq!(EventKinds::from_stored(&kinds.to_stored()), Some(kinds.clone()));
+        let names: Vec<String> = kinds.iter().map(|kind| kind.to_string()).collect();
+        let read = EventKinds::parse(&names, organization, "/events");
+        let fit = kinds.iter().all(|kind| EventKinds::all(organization).contains(kind));
+        match read {
+            Ok(read) => prop_assert!(fit && read == kinds),
+            Err(errors) => {
+                prop_assert!(!fit);
+                prop_assert!(errors.iter().all(|error| error.pointer.starts_with("/events/")));
+            }
+        }
+    }
+
+    /// What is shown of a webhook's URL is its host: neither path nor query.
+    #[test]
+    fn a_shown_url_is_its_host(host in "[a-z]{1,10}", path in "[A-Z0-9]{8,20}", query in "[A-Z0-9]{8,20}") {
+        let url = check_url(&format!("https://{host}.example/{path}?{query}"), "").unwrap();
+        prop_assert_eq!(url.masked(), format!("https://{host}.example/…"));
+        prop_assert_eq!(url.as_str(), format!("https://{host}.example/{path}?{query}"));
+    }
+
+    /// A mail says of each kind of event what to do, names no more than twenty of a kind, and has no line that anybody else
+    /// could have written.
+    #[test]
+    fn a_mail_is_readable(count in 1_usize..60, name in "[ -~\\r\\n]{0,30}") {
+        let receiver = receiver(Channel::Email);
+        let deliveries: Vec<_> = (0..count)
+            .map(|index| {
+                let id = EventId::from_bytes([u8::try_from(index).unwrap(); 16]);
+                let mut occurrence = Occurrence::test(id, &receiver, NOW);
+                occurrence.kind = EventKind::NamespaceFrozen;
+                occurrence.data.insert("namespace".to_owned(), name.clone().into());
+                occurrence.to_delivery(&receiver, 1, NOW, &FakeDigester::default())
+            })
+            .collect();
+        let mail = compose_mail(&deliveries, Some("https://vault.example/"));
+        prop_assert!(!mail.subject.contains(['\r', '\n']));
+        prop_assert!(mail.text.contains(EventKind::NamespaceFrozen.advice()));
+        prop_assert!(mail.text.contains("https://vault.example/"));
+        prop_assert!(mail.text.lines().count() <= 30 && !mail.text.contains('\r'));
+    }
+}
+
+#[test]
+fn addresses_that_are_no_webhooks_are_refused() {
+    for wrong in [
+        "",
+        "nobody.test",
+        "ftp://nobody.test",
+        "http://nobody.test",
+        "http://10.0.0.1/x",
+        "https://user@nobody.test",
+        "https://nobody.test/#part",
+        "mailto:a@example.com",
+    ] {
+        let error = check_url(wrong, "/url").unwrap_err();
+        assert_eq!(error.pointer, "/url");
+        assert!(wrong.is_empty() || !error.detail.contains(wrong), "{wrong}");
+    }
+    assert!(check_url(&format!("https://nobody.test/{}", "x".repeat(2_048)), "/url").is_err());
+    for right in ["https://nobody.test", "https://[2001:db8::1]:8443/x?y", "http://127.0.0.1:9/x", "http://localhost/"] {
+        assert!(check_url(right, "/url").is_ok(), "{right}");
+    }
+}
+
+/// A receiver's row, or a delivery's, that was changed does not fit its code.
+#[test]
+fn changed_rows_do_not_fit_their_codes() {
+    let digester = FakeDigester::default();
+    let sound = delivery([7; 16]);
+    assert!(sound.is_sound(&digester));
+    for changed in [
+        EventDelivery { body: sound.body.replace("namespace", "x"), ..sound.clone() },
+        EventDelivery { receiver: ReceiverId::from_bytes([9; 16]), ..sound.clone() },
+        EventDelivery { organization: None, ..sound.clone() },
+        EventDelivery { kind: EventKind::NamespaceThawed, ..sound.clone() },
+        EventDelivery { position: 2, ..sound.clone() },
+        EventDelivery { subject: String::new(), ..sound },
+    ] {
+        assert!(!changed.is_sound(&digester), "{changed:?}");
+    }
+}

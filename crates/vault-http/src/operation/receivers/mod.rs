@@ -1,0 +1,35 @@
+//! `{base_url}/receivers`: where the vault reports what happens to the organization.
+
+pub(super) mod add;
+pub(super) mod change;
+pub(super) mod deliveries;
+pub(super) mod list;
+
+use super::NO_ID;
+use crate::answer::time_text;
+use crate::route::RequestPath;
+use vault_api::ReceiverItem;
+use vault_core::id::ReceiverId;
+use vault_core::receiver::{Channel, DeliveryFailure, StoredReceiver};
+
+/// The receiver that the path names. Text that is no id stands for a receiver that is not there.
+fn named(place: RequestPath<'_>) -> ReceiverId {
+    place.id().parse().unwrap_or(ReceiverId::from_bytes(NO_ID))
+}
+
+/// A receiver as lists show it.
+fn item(stored: &StoredReceiver) -> ReceiverItem {
+    let receiver = &stored.receiver;
+    let shown = |channel| Some(receiver.shown.clone()).filter(|_| receiver.channel == channel);
+    ReceiverItem {
+        id: receiver.id.to_string(),
+        kind: receiver.channel.as_str().to_owned(),
+        url: shown(Channel::Webhook),
+        to: shown(Channel::Email),
+        events: receiver.events.iter().map(|kind| kind.as_str().to_owned()).collect(),
+        state: stored.shown_state().to_owned(),
+        created_at: time_text(receiver.created_at),
+        last_delivered_at: stored.status.last_delivered_at.map(time_text),
+        last_error: stored.status.last_failure.map(DeliveryFailure::as_str).map(str::to_owned),
+    }
+}

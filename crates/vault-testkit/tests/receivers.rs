@@ -1,0 +1,332 @@
+//! Telling receivers: what happened is told at least once, in order for each subject, whoever fails.
+
+use async_trait::async_trait;
+use proptest::prelude::*;
+use secrecy::{ExposeSecret as _, SecretString};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use uuid::Uuid;
+use vault_core::audit::AuditAction;
+use vault_core::id::OrganizationId;
+use vault_core::port::{Clock as _, EventCarrier, WebhookMessage};
+use vault_core::principal::Principal;
+use vault_core::receiver::{Channel, DeliveryFailure, EventKind, Mail, ReceiverState};
+use vault_core::usecase::Notifier;
+use vault_core::usecase::receivers::{AddReceiverRequest, AddedReceiver, ReceiverEdit};
+use vault_core::{Error, Refusal};
+use vault_testkit::fake::FakeVault;
+
+const HOLDER: Uuid = Uuid::from_u128(1);
+const OPERATOR: Principal = Principal::Operator;
+
+/// What arrived at each address, and how each address answers from now on.
+#[derive(Default)]
+struct Post {
+    arrived: Mutex<Vec<(String, String, String)>>,
+    answers: Mutex<HashMap<String, DeliveryFailure>>,
+}
+
+impl Post {
+    fn answer(&self, address: &str, failure: Option<DeliveryFailure>) {
+        let mut answers = self.answers.lock().unwrap();
+        match failure {
+            Some(failure) => drop(answers.insert(address.to_owned(), failure)),
+            None => drop(answers.remove(address)),
+        }
+    }
+
+    fn take(&self, address: &str, id: &str, content: &str) -> Result<(), DeliveryFailure> {
+        if let Some(failure) = self.answers.lock().unwrap().get(address) {
+            return Err(*failure);
+        }
+        self.arrived.lock().unwrap().push((address.to_owned(), id.to_owned(), content.to_owned()));
+        Ok(())
+    }
+
+    /// Ids and bodies that arrived at an address, in their order.
+    fn at(&self, address: &str) -> Vec<(String, serde_json::Value)> {
+        let arrived = self.arrived.lock().unwrap();
+        let of = arrived.iter().filter(|(to, ..)| to == address);
+        of.map(|(_, id, body)| (id.clone(), serde_json::from_str(body).unwrap_or_default())).collect()
+    }
+}
+
+#[async_trait]
+impl EventCarrier for Post {
+    async fn post(&self, message: &WebhookMessage) -> Result<(), DeliveryFailure> {
+        assert!(message.signature.starts_with("v1,whsec_"), "{}", message.signature);
+        self.take(message.url.expose_secret(), &message.id, &message.body)
+    }
+
+    async fn mail(&self, to: &SecretString, id: &str, mail: &Mail) -> Result<(), DeliveryFailure> {
+        self.take(to.expose_secret(), id, &mail.text)
+    }
+}
+
+struct World {
+    vault: FakeVault,
+    post: Arc<Post>,
+    notifier: Notifier,
+    acme: OrganizationId,
+    admin: Principal,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (vault, post) = (FakeVault::new(), Arc::new(Post::default()));
+        let acme = vault.operator().ensure_organization("acme").await.unwrap().id;
+        let admin = Principal::embedder(acme, vault_core::id::AccountId::from_bytes([1; 16]), vault_core::role::Role::Admin);
+        let notifier = vault.notifier(post.clone());
+        Self { vault, post, notifier, acme, admin }
+    }
+
+    async fn add(&self, who: &Principal, address: &str) -> AddedReceiver {
+        let channel = if address.contains('@') { Channel::Email } else { Channel::Webhook };
+        let request = AddReceiverRequest { channel, address: address.to_owned(), events: Vec::new() };
+        self.vault.receivers().add(who, request).await.unwrap()
+    }
+
+    /// Freezes a namespace, or thaws it: an event of the subject of its name.
+    async fn freeze(&self, namespace: &str, frozen: bool) {
+        let integrations = self.vault.integrations();
+        let namespace = namespace.parse().unwrap();
+        let _ = if frozen {
+            integrations.freeze(&self.admin, self.acme, namespace).await.unwrap()
+        } else {
+            integrations.thaw(&self.admin, self.acme, namespace).await.unwrap()
+        };
+    }
+
+    /// Seals the audit, reads events and delivers what is due.
+    async fn round(&self) {
+        self.vault.operator().seal_audit(1_000).await.unwrap();
+        while self.notifier.read_events(HOLDER).await.unwrap().is_some_and(|read| read.more) {}
+        for (owner, receiver) in self.notifier.due().await.unwrap() {
+            self.notifier.deliver(owner, receiver).await.unwrap();
+        }
+    }
+
+    fn pass(&self, seconds: i64) {
+        self.vault.clock.advance_seconds(seconds);
+    }
+}
+
+/// What happens to the vault, or to who is told.
+#[derive(Clone, Debug)]
+enum Step {
+    Toggle(usize),
+    Answer(usize, Option<DeliveryFailure>),
+    Pass(i64),
+    Round,
+    Crash,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let failure = prop::sample::select(vec![
+        None,
+        None,
+        Some(DeliveryFailure::Unreachable),
+        Some(DeliveryFailure::Refused),
+        Some(DeliveryFailure::Tls),
+        Some(DeliveryFailure::Redirected),
+    ]);
+    let step = prop_oneof![
+        4 => (0_usize..3).prop_map(Step::Toggle),
+        2 => (0_usize..2, failure).prop_map(|(receiver, failure)| Step::Answer(receiver, failure)),
+        2 => (1_i64..4_000).prop_map(Step::Pass),
+        3 => Just(Step::Round),
+        1 => Just(Step::Crash),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+const ADDRESSES: [&str; 2] = ["https://one.example/x", "https://two.example/y"];
+const NAMESPACES: [&str; 3] = ["imports", "exports", "links"];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever fails and whenever the process is killed: once receivers accept again, each has been told everything, with the
+    /// same id each time, and what happened to one namespace in the order in which it did.
+    #[test]
+    fn everything_is_told_in_order(steps in steps()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut world = World::new().await;
+            for address in ADDRESSES {
+                world.add(&world.admin, address).await;
+            }
+            world.round().await;
+            let (mut frozen, mut expected) = ([false; 3], BTreeMap::<&str, Vec<&str>>::new());
+            for step in steps {
+                match step {
+                    Step::Toggle(which) => {
+                        frozen[which] = !frozen[which];
+                        world.freeze(NAMESPACES[which], frozen[which]).await;
+                        let kind = if frozen[which] { "namespace.frozen" } else { "namespace.thawed" };
+                        expected.entry(NAMESPACES[which]).or_default().push(kind);
+                        world.pass(1);
+                    }
+                    Step::Answer(receiver, failure) => world.post.answer(ADDRESSES[receiver], failure),
+                    Step::Pass(seconds) => world.pass(seconds),
+                    Step::Round => world.round().await,
+                    // What was read and not noted is read again, and so is what was delivered and not noted.
+                    Step::Crash => world.notifier = world.vault.notifier(world.post.clone()),
+                }
+            }
+            ADDRESSES.iter().for_each(|address| world.post.answer(address, None));
+            for _ in 0..30 {
+                world.pass(1_800);
+                world.round().await;
+            }
+            for address in ADDRESSES {
+                let arrived = world.post.at(address);
+                let mut first = Vec::new();
+                for (id, body) in &arrived {
+                    if !first.iter().any(|(seen, _)| seen == &id) {
+                        first.push((id, body));
+                    }
+                }
+                for namespace in NAMESPACES {
+                    let of: Vec<_> = first
+                        .iter()
+                        .filter(|(_, body)| body["data"]["namespace"] == namespace)
+                        .map(|(_, body)| body["type"].as_str().unwrap())
+                        .collect();
+                    assert_eq!(&of, expected.get(namespace).unwrap_or(&Vec::new()), "{namespace} at {address}");
+                }
+                assert!(arrived.iter().all(|(id, _)| id.starts_with("msg_")));
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn one_that_fails_slows_nobody_else() {
+    let world = World::new().await;
+    for address in ADDRESSES {
+        world.add(&world.admin, address).await;
+    }
+    world.round().await;
+    world.post.answer(ADDRESSES[0], Some(DeliveryFailure::Unreachable));
+    world.freeze("imports", true).await;
+    world.round().await;
+    assert_eq!((world.post.at(ADDRESSES[0]).len(), world.post.at(ADDRESSES[1]).len()), (0, 1));
+    world.pass(24 * 3600);
+    for _ in 0..3 {
+        world.pass(3_600);
+        world.round().await;
+    }
+    let listed = world.vault.receivers().list(&world.admin).await.unwrap();
+    let states: Vec<_> = listed.iter().map(|stored| (stored.shown_state(), stored.status.last_failure)).collect();
+    assert_eq!(states, [("failing", Some(DeliveryFailure::Unreachable)), ("active", None)]);
+    // It is told again what happens from now on, once it accepts.
+    world.post.answer(ADDRESSES[0], None);
+    world.pass(3_600 * 5);
+    world.freeze("imports", false).await;
+    world.round().await;
+    assert_eq!(world.post.at(ADDRESSES[0]).len(), 1);
+    assert_eq!(world.vault.receivers().list(&world.admin).await.unwrap()[0].shown_state(), "active");
+}
+
+#[tokio::test]
+async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
+    let world = World::new().await;
+    let added = world.add(&world.admin, ADDRESSES[0]).await;
+    let (id, receivers) = (added.receiver.receiver.id, world.vault.receivers());
+    assert!(added.secret.unwrap().expose_secret().starts_with("whsec_"));
+    world.round().await;
+    world.post.answer(ADDRESSES[0], Some(DeliveryFailure::Gone));
+    world.freeze("imports", true).await;
+    world.round().await;
+    let stored = receivers.show(&world.admin, id).await.unwrap();
+    assert_eq!((stored.receiver.state, stored.shown_state()), (ReceiverState::Disabled, "disabled"));
+    let recorded = world.vault.store.audit();
+    assert!(recorded.iter().any(|record| record.action == AuditAction::ReceiverDisabled));
+
+    world.post.answer(ADDRESSES[0], None);
+    world.freeze("imports", false).await;
+    world.round().await;
+    let edit = ReceiverEdit { state: Some(ReceiverState::Active), events: None };
+    receivers.change(&world.admin, id, edit).await.unwrap();
+    world.freeze("exports", true).await;
+    world.round().await;
+    let told: Vec<_> = world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
+    assert_eq!(told, ["exports"], "while it was disabled, it was told nothing");
+}
+
+#[tokio::test]
+async fn mails_are_at_most_one_an_hour() {
+    let world = World::new().await;
+    let to = "ops@example.com";
+    // The operator's: an organization's mail goes to members.
+    let added = world.add(&OPERATOR, to).await;
+    world.round().await;
+    let receivers = world.vault.receivers();
+    let mails = || world.post.arrived.lock().unwrap().iter().filter(|(at, ..)| at == to).count();
+    receivers.raise(EventKind::BackupFailed, None).await.unwrap();
+    world.round().await;
+    assert_eq!(mails(), 1, "the first leaves at once");
+    for _ in 0..5 {
+        world.pass(60);
+        receivers.raise(EventKind::InspectionFound, None).await.unwrap();
+        world.round().await;
+    }
+    assert_eq!(mails(), 1);
+    receivers.test(&OPERATOR, added.receiver.receiver.id).await.unwrap();
+    world.round().await;
+    assert_eq!(mails(), 2, "a test does not wait");
+    world.pass(3_600);
+    world.round().await;
+    assert_eq!(mails(), 3);
+    let text = world.post.arrived.lock().unwrap().last().unwrap().2.clone();
+    assert!(text.contains(EventKind::InspectionFound.title()) && text.contains("(5 times)"), "{text}");
+    world.pass(3_600 * 2);
+    world.round().await;
+    assert_eq!(mails(), 3);
+}
+
+#[tokio::test]
+async fn organizations_and_the_instance_are_told_their_own() {
+    let world = World::new().await;
+    let other = world.vault.operator().ensure_organization("other").await.unwrap().id;
+    let account = vault_core::id::AccountId::from_bytes([2; 16]);
+    let stranger = Principal::embedder(other, account, vault_core::role::Role::Admin);
+    let editor = Principal::embedder(world.acme, account, vault_core::role::Role::Editor);
+    world.add(&world.admin, "https://acme.example/").await;
+    let of_other = world.add(&stranger, "https://other.example/").await;
+    world.add(&OPERATOR, "https://instance.example/").await;
+    world.round().await;
+    world.freeze("imports", true).await;
+    world.vault.receivers().raise(EventKind::BackupFailed, None).await.unwrap();
+    world.round().await;
+    let kinds = |address: &str| -> Vec<String> {
+        world.post.at(address).iter().map(|(_, body)| body["type"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(kinds("https://acme.example/"), ["namespace.frozen"]);
+    assert_eq!(kinds("https://other.example/"), [""; 0]);
+    assert_eq!(kinds("https://instance.example/"), ["backup.failed"]);
+    let receivers = world.vault.receivers();
+    assert!(matches!(receivers.list(&editor).await, Err(Error::Denied(_))));
+    let id = of_other.receiver.receiver.id;
+    for who in [&world.admin, &OPERATOR] {
+        assert!(matches!(receivers.show(who, id).await, Err(Error::Refused(Refusal::NotFound))));
+        assert!(matches!(receivers.remove(who, id).await, Err(Error::Refused(Refusal::NotFound))));
+        assert!(matches!(receivers.test(who, id).await, Err(Error::Refused(Refusal::NotFound))));
+    }
+}
+
+#[tokio::test]
+async fn a_replaced_secret_signs_for_a_day() {
+    let world = World::new().await;
+    let added = world.add(&world.admin, ADDRESSES[0]).await;
+    let (receivers, id) = (world.vault.receivers(), added.receiver.receiver.id);
+    let first = added.secret.unwrap();
+    let (stored, second) = receivers.replace_secret(&world.admin, id).await.unwrap();
+    assert_ne!(first.expose_secret(), second.expose_secret());
+    let until = world.vault.clock.now().plus_seconds(24 * 3600);
+    assert_eq!(stored.target.previous_until, until);
+    let added = world.add(&OPERATOR, "ops@example.com").await;
+    let refused = receivers.replace_secret(&OPERATOR, added.receiver.receiver.id).await;
+    assert!(matches!(refused, Err(Error::Invalid(_))));
+}
