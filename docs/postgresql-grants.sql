@@ -19,7 +19,7 @@ GRANT UPDATE (entries, key_id, code), DELETE ON audit_checkpoints TO :"role";
 \endif
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
-GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds TO :"role";
+GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO :"role";
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,
@@ -28,7 +28,7 @@ GRANT SELECT, INSERT, DELETE ON
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON
     account_logins, accounts, activations, attempt_classes, check_requests, credential_counts, credential_secrets,
-    credential_versions, credentials, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
-    organizations, pending_seeds, recovery_codes, sessions
+    credential_versions, credentials, event_deliveries, hourly_counts, integrations, invitations, issuers, known_networks, organization_keys,
+    organizations, pending_seeds, receivers, recovery_codes, sessions
     TO :"role";
 COMMIT;

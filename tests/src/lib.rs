@@ -9,6 +9,7 @@
 //! - [`integration`]: integrations and the door they activate namespaces at.
 //! - [`policy`]: who may do what.
 //! - [`browser`]: a real browser.
+//! - [`receivers`]: servers of webhooks and mail.
 //! - [`machine`]: where and when something was measured.
 //! - [`options`]: command-line options of the load and the fault program.
 //! - [`disk`]: a small disk, and filling it.
@@ -38,6 +39,7 @@ pub mod options;
 pub mod passcode;
 pub mod policy;
 pub mod process;
+pub mod receivers;
 pub mod samples;
 pub mod snapshot;
 pub mod sql;

@@ -76,7 +76,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
 
 /// The table. The columns are those of [`Caller::ALL`].
 #[rustfmt::skip]
-pub const POLICY: [Rule; 48] = [
+pub const POLICY: [Rule; 56] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
     //                                                                          Forger  Disabled  Invited Editor  Stranger
     rule("POST",   "{base}/login",                    "invalid-login",     "yes yes yes yes yes yes yes yes yes yes"),
@@ -121,6 +121,15 @@ pub const POLICY: [Rule; 48] = [
     rule("DELETE", "{base}/integrations/{id}/trusts/{trust}", "not-found", "401 401 401 401 401 401 403 403 yes yes"),
     rule("GET",    "{base}/issuers",                  "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("DELETE", "{base}/integrations/{id}",        "204",               "401 401 401 401 401 401 403 403 yes 404"),
+
+    rule("GET",    "{base}/receivers",                "200",               "401 401 401 401 401 401 403 403 yes yes"),
+    rule("POST",   "{base}/receivers",                "201",               "401 401 401 401 401 401 403 403 yes yes"),
+    rule("PATCH",  "{base}/receivers/{id}",           "200",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/receivers/{id}/rotate-secret", "200",           "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/receivers/{id}/test",      "202",               "401 401 401 401 401 401 403 403 yes 404"),
+    rule("GET",    "{base}/receivers/{id}/deliveries", "200",              "401 401 401 401 401 401 403 403 yes 404"),
+    rule("POST",   "{base}/receivers/{id}/deliveries/{delivery}/resend", "not-found", "401 401 401 401 401 401 403 403 yes yes"),
+    rule("DELETE", "{base}/receivers/{id}",           "204",               "401 401 401 401 401 401 403 403 yes 404"),
 
     rule("GET",    "{base}/namespaces",               "200",               "401 401 401 401 401 401 403 403 yes yes"),
     rule("POST",   "{base}/namespaces/freeze",        "200",               "401 401 401 401 401 401 403 403 yes yes"),

@@ -9,6 +9,7 @@ use vault_tests::browser::{Browser, Key, eventually, npm_file};
 use vault_tests::issuer::{TestIssuer, audience};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::process::free_address;
+use vault_tests::receivers::Receivers;
 use vault_tests::samples;
 use vault_tests::{Account, Database, Session, Vault};
 
@@ -756,6 +757,8 @@ fn axe_finds_nothing_on_any_page() {
     session.save(&samples::direct_link().request);
     let integration = json!({"name": "nightly import", "namespaces": ["imports/*"]});
     session.call("POST", "/v1/integrations").json(&integration).send().expect(201);
+    let receiver = json!({"kind": "webhook", "url": "https://hooks.example/x"});
+    session.call("POST", "/v1/receivers").json(&receiver).send().expect(201);
     eventually("the integration is in the audit", || {
         let created = session.call("GET", "/v1/audit?action=integration.created").send().expect(200).json();
         created.as_array().unwrap().len() == 1
@@ -775,6 +778,7 @@ fn axe_finds_nothing_on_any_page() {
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
         ("#/namespaces", "Freeze"),
+        ("#/receivers", "https://hooks.example/…"),
         ("#/audit", "created integration"),
     ] {
         stage.visit(place);
@@ -786,6 +790,9 @@ fn axe_finds_nothing_on_any_page() {
         ("#/accounts", "Invite somebody"),
         ("#/integrations", "Create an integration"),
         ("#/integrations", "Lines for the job nightly import"),
+        ("#/receivers", "Add a receiver"),
+        ("#/receivers", "Events https://hooks.example/…"),
+        ("#/receivers", "Deliveries https://hooks.example/…"),
         ("#/overview", "Find"),
         (&*format!("#/credentials/{id}"), "Delete"),
         (&*format!("#/credentials/{id}"), "Edit"),
@@ -832,6 +839,62 @@ fn a90_text_of_others_is_only_text() {
     let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
     browser.check_nothing_refused();
     assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
+}
+
+#[test]
+fn admins_add_receivers_and_see_what_they_were_told() {
+    let receivers = Receivers::start();
+    let flags = receivers.flags();
+    let listen = format!("--activation-listen={}", free_address());
+    let stage = Stage::start_with(&[&[listen.as_str()][..], &flags].concat());
+    stage.sign_in("admin");
+    let browser = &stage.browser;
+    browser.press("Receivers");
+    browser.see("No receivers yet.");
+    browser.press("Add a receiver");
+    browser.fill("URL", "http://hooks.example/x");
+    browser.press("Add");
+    assert!(browser.refusal("URL").contains("https"), "{}", browser.refusal("URL"));
+    browser.fill("URL", &receivers.url("/hooks"));
+    browser.press("Add");
+    let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
+    let secret = browser.until("the secret", shown, &[]).as_str().unwrap().to_owned();
+    assert!(secret.starts_with("whsec_"));
+    browser.press("Done");
+    browser.see("Added a receiver. Send it a test.");
+    let name = format!("{}/…", receivers.web);
+    browser.see(&name);
+    browser.press(&format!("Test {name}"));
+    receivers.next("/hooks", "receiver.test");
+    browser.see("delivered");
+    browser.press("Send receiver.test again");
+    receivers.next("/hooks", "receiver.test");
+    browser.press("Close");
+    browser.press(&format!("Events {name}"));
+    browser.tick("has expired");
+    browser.press("Save");
+    browser.see(&format!("Saved {name}."));
+    browser.see("14 of 15");
+    browser.press(&format!("New secret {name}"));
+    browser.press("Make a new secret");
+    let next = browser.until("another secret", shown, &[]).as_str().unwrap().to_owned();
+    assert_ne!(next, secret);
+    browser.press("Done");
+    browser.press(&format!("Disable {name}"));
+    browser.press("Disable");
+    browser.see("it is told nothing");
+    browser.press(&format!("Remove {name}"));
+    browser.press("Remove");
+    browser.see(&format!("Removed receiver {name}."));
+
+    browser.press("Add a receiver");
+    browser.choose("How", "email");
+    browser.fill("E-mail address", "stranger@example.com");
+    browser.press("Add");
+    browser.until("the refusal", "return document.querySelector('dialog[open] .refused')", &[]);
+    assert!(browser.refusal("E-mail address").contains("no active account"));
+    browser.press("Cancel");
+    stage.browser.check_nothing_refused();
 }
 
 #[test]

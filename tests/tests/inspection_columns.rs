@@ -2,7 +2,7 @@
 //! does not.
 
 use crate::inspection::live;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use vault_tests::integration::{Door, Integration};
 use vault_tests::issuer::TestIssuer;
@@ -27,6 +27,10 @@ fn filled() -> Vault {
     let issuer = TestIssuer::start();
     vault.run(&["issuer", "add", "own", "--issuer", &issuer.url()]).done();
     Integration::make(&vault, "hourly", &["links"]).activate(&door.client(), "links").expect(201);
+    let receiver =
+        admin.call("POST", "/v1/receivers").json(&json!({"kind": "webhook", "url": "https://hooks.example"}));
+    let id = receiver.send().expect(201).json()["id"].as_str().unwrap().to_owned();
+    admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
     vault.run(&["namespace", "freeze", "exports", "--org", "Acme"]).done();
     vault
 }

@@ -59,6 +59,7 @@ mod quickstart;
 mod races;
 mod races_login;
 mod re_enrolment;
+mod receivers;
 mod refusals;
 mod restore;
 mod root;

@@ -53,6 +53,11 @@ fn every_route_answers_every_caller_as_the_table_says(database: Database) {
     stage.check_untouched();
 }
 
+/// A receiver to add.
+fn receiver() -> Value {
+    json!({"kind": "webhook", "url": "https://hooks.example/policy"})
+}
+
 /// The callers, and what they ask about.
 struct Stage {
     client: Client,
@@ -192,6 +197,15 @@ impl Stage {
                 let made = admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
                 made["integration_id"].as_str().unwrap().to_owned()
             }
+            "/v1/receivers/" => {
+                // At most ten: each goes before the next comes.
+                for receiver in admin.call("GET", "/v1/receivers").send().expect(200).json().as_array().unwrap() {
+                    let path = format!("/v1/receivers/{}", receiver["id"].as_str().unwrap());
+                    admin.call("DELETE", &path).send().expect(204);
+                }
+                let made = admin.call("POST", "/v1/receivers").json(&receiver()).send().expect(201).json();
+                made["id"].as_str().unwrap().to_owned()
+            }
             "/v1/account/sessions/" => {
                 let own = matches!(caller, Caller::Viewer | Caller::Editor | Caller::Admin);
                 let session = self.fresh_session(caller).filter(|_| own).unwrap_or_else(|| admin.clone());
@@ -202,7 +216,7 @@ impl Stage {
             }
             other => panic!("what does an id below {other} name?"),
         };
-        path.replace("{id}", &id).replace("{version}", "2").replace("{trust}", "7")
+        path.replace("{id}", &id).replace("{version}", "2").replace("{trust}", "7").replace("{delivery}", "7")
     }
 
     /// An integration to make.
@@ -233,6 +247,9 @@ impl Stage {
             ("POST", "{base}/integrations") => self.integration(),
             ("POST", "{base}/integrations/{id}/rotate") => json!({"overlap": 60}),
             ("POST", "{base}/integrations/{id}/trusts") => json!({"issuer": "absent", "claims": {"/sub": "job"}}),
+            ("POST", "{base}/receivers") => receiver(),
+            ("PATCH", "{base}/receivers/{id}") => json!({"state": "active"}),
+            ("POST", template) if template.starts_with("{base}/receivers/") => return None,
             ("PATCH", "{base}/integrations/{id}") => json!({"state": "active"}),
             ("POST", "{base}/namespaces/freeze" | "{base}/namespaces/thaw") => json!({"namespace": "policy/frozen"}),
             ("PATCH", "{base}/accounts/{id}") => json!({"role": "editor"}),

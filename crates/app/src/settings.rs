@@ -103,8 +103,14 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
         found = sources::resolve(&all, flags, Some(&SettingsFile::read(&path, &files, &keys(&all))?))?;
     }
     let path = |setting: &str| found.get_one::<PathBuf>(setting).map(|path| absolute(path)).transpose();
-    for setting in ["database_url_file", "root_key_file", "tls_key_file", "audit_sink_token_file", "smtp_password_file", "otlp_headers_file"]
-    {
+    for setting in [
+        "database_url_file",
+        "root_key_file",
+        "tls_key_file",
+        "audit_sink_token_file",
+        "smtp_password_file",
+        "otlp_headers_file",
+    ] {
         secrets.extend(path(setting)?);
     }
     secrets.extend(found.get_one::<RootKeySource>("root_key_source").into_iter().flat_map(RootKeySource::secret_files));

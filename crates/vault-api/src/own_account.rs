@@ -35,6 +35,9 @@ pub struct ServerAbilities {
     pub checks: bool,
     /// Whether a save or replacement can be checked before it is made, with `?verify=true`.
     pub verify: bool,
+    /// Whether this server sends mail to receivers.
+    #[serde(default)]
+    pub mail: bool,
     /// The address of the activation listener for integrations, as this server knows it; absent where its settings name
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

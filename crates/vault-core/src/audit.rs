@@ -21,7 +21,9 @@ pub use verification::{AuditFinding, AuditVerification};
 
 use crate::activation::{HandedOut, Purpose};
 use crate::digest::Digest;
-use crate::id::{AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId};
+use crate::id::{
+    AccountId, ActivationId, AuditId, CredentialId, IntegrationId, KeyId, OrganizationId, ReceiverId, SessionId,
+};
 use crate::integration::IntegrationPrincipal;
 use crate::namespace::Namespace;
 use crate::network::Network;

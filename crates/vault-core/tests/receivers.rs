@@ -212,7 +212,8 @@ fn addresses_that_are_no_webhooks_are_refused() {
         assert!(wrong.is_empty() || !error.detail.contains(wrong), "{wrong}");
     }
     assert!(check_url(&format!("https://nobody.test/{}", "x".repeat(2_048)), "/url").is_err());
-    for right in ["https://nobody.test", "https://[2001:db8::1]:8443/x?y", "http://127.0.0.1:9/x", "http://localhost/"] {
+    for right in ["https://nobody.test", "https://[2001:db8::1]:8443/x?y", "http://127.0.0.1:9/x", "http://localhost/"]
+    {
         assert!(check_url(right, "/url").is_ok(), "{right}");
     }
 }

@@ -135,8 +135,7 @@ impl Keyring {
         let receiver = make(InstanceKeyPurpose::Receiver)?;
         let [look_up_id, audit_id, token_id, receiver_id] =
             [&look_up, &audit, &token, &receiver].map(|keys| keys.newest.0);
-        let document =
-            KeyringDocument::first([instance_key_id, look_up_id, audit_id, token_id, receiver_id], now);
+        let document = KeyringDocument::first([instance_key_id, look_up_id, audit_id, token_id, receiver_id], now);
         let record = InstanceRecord {
             id: instance,
             root_key: wrapper.id(),

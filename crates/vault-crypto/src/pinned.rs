@@ -13,15 +13,17 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, AuditNote, AuditRecord, Subject};
 use vault_core::credential::{CredentialType, Information, SecretBytes};
 use vault_core::digest::{Digest, DigestPurpose};
-use vault_core::id::{AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId};
+use vault_core::id::{
+    AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId,
+};
 use vault_core::namespace::Namespace;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
     AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
     PasswordVerdict, SealedInformation, TokenIssuer as _,
 };
-use vault_core::role::Role;
 use vault_core::receiver::SealedTarget;
+use vault_core::role::Role;
 use vault_core::sealed::{
     Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeyRecord, OrganizationKeys,
     SealedCredential, SealedPassword, SealedSeed,

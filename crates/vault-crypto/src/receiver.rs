@@ -57,9 +57,8 @@ impl ReceiverCrypto {
 
 impl ReceiverKeys {
     fn open(&self, context: &Context, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let key = blob::sealing_key(sealed).and_then(|id| {
-            std::iter::once(&self.newest).chain(&self.older).find(|key| key.id() == id)
-        });
+        let key = blob::sealing_key(sealed)
+            .and_then(|id| std::iter::once(&self.newest).chain(&self.older).find(|key| key.id() == id));
         let opened = key.ok_or(OpenError::OtherKey).and_then(|key| key.open(context, sealed));
         opened.map_err(|error| does_not_open(context, error))
     }
@@ -145,7 +144,9 @@ mod tests {
         let (first, second, target) = target(&crypto, receiver);
         let opened = crypto.opener.open(receiver, &target, NOW).unwrap();
         assert_eq!(opened.address.expose_secret(), "https://hooks.example/x");
-        let texts = |opened: &OpenedTarget| opened.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect::<Vec<_>>();
+        let texts = |opened: &OpenedTarget| {
+            opened.secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect::<Vec<_>>()
+        };
         assert_eq!(texts(&opened), [second.expose_secret(), first.expose_secret()]);
         let later = crypto.opener.open(receiver, &target, NOW.plus_seconds(60)).unwrap();
         assert_eq!(texts(&later), [second.expose_secret()]);

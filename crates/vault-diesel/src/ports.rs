@@ -7,10 +7,10 @@ use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
-    CredentialStore, EventRepository, EventSink, EventStore, FreezeRepository, Inspection, InspectionStore, InstanceKeyRotation,
-    IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository, KeyRepository, KeyRotation,
-    LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository, ReceiverRepository, RestoreRepository,
-    RotationStore, SessionRepository, StoreError,
+    CredentialStore, EventRepository, EventSink, EventStore, FreezeRepository, Inspection, InspectionStore,
+    InstanceKeyRotation, IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository,
+    KeyRepository, KeyRotation, LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository,
+    ReceiverRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 

@@ -16,7 +16,8 @@ use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowCode};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
-    AccountId, ActivationId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId, SeedId,
+    AccountId, ActivationId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId,
+    SeedId,
 };
 use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};

@@ -14,7 +14,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 17] = [
+const SHARED: [&str; 18] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -23,6 +23,7 @@ const SHARED: [&str; 17] = [
     "decoys",
     "directory",
     "enrolment_codes",
+    "event_position",
     "instance",
     "instance_keys",
     "integration_tokens",
@@ -38,7 +39,7 @@ const SHARED: [&str; 17] = [
 const ID_FIRST: [&str; 2] = ["sqlite_autoindex_credential_secrets_1", "credential_secrets_pkey"];
 
 /// Indexes by which maintenance finds what is over, whosoever it is.
-const MAINTENANCE: [&str; 10] = [
+const MAINTENANCE: [&str; 11] = [
     "account_notices_age",
     "activations_expiry",
     "attempt_classes_age",
@@ -47,6 +48,7 @@ const MAINTENANCE: [&str; 10] = [
     "pending_seeds_expiry",
     "sessions_expiry",
     "credential_versions_by_end",
+    "deliveries_ended",
     "credential_uses_by_age",
     "hourly_counts_by_age",
 ];

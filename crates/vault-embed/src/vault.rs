@@ -10,8 +10,7 @@ use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::port::{
     Entropy, InformationOpener, InstanceRewrapper, KeyedDigester, PasscodeVerifier, PasswordHasher, ReceiverOpener,
-    ReceiverSealer, Rewrapper, Sealer,
-    StoreError, TokenIssuer,
+    ReceiverSealer, Rewrapper, Sealer, StoreError, TokenIssuer,
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};

@@ -6,8 +6,8 @@ use crate::vault::OpenVault;
 use std::sync::Arc;
 use vault_core::port::{EventCarrier, Opener};
 use vault_core::usecase::{
-    Accounts, Activations, AuditReader, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys, Notifier,
-    Operator, Receivers, Vault,
+    Accounts, Activations, AuditReader, InspectionCrypto, Inspector, Integrations, KeyCrypto, Keys, Notifier, Operator,
+    Receivers, Vault,
 };
 use vault_diesel::Store;
 

@@ -15,13 +15,17 @@ import * as session from './session.js';
  * @typedef {{code: string, at?: string, detail: string, account?: string}} Notice
  * @typedef {{id: string, email: string, role: Role, organization: string, passcode_enrolled_at: string,
  *   recovery_codes_left: number, notices: Notice[], server: Server}} OwnAccount
- * @typedef {{checks: boolean, verify: boolean, activation_url?: string}} Server
+ * @typedef {{checks: boolean, verify: boolean, mail: boolean, activation_url?: string}} Server
  * @typedef {{id: string, created_at: string, expires_at: string, last_used_at: string, network: string, client?: string,
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',
  *   created_at: string, last_login_at?: string, locked: boolean, invitation_expires_at?: string}} Account
  * @typedef {{integration_id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
+ * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,
+ *   last_delivered_at?: string, last_error?: string}} Receiver
+ * @typedef {{id: string, type: string, timestamp: string, state: 'waiting' | 'delivered' | 'failed', attempts: number, last_attempt_at?: string,
+ *   next_attempt_at?: string, last_error?: string}} Delivery
  * @typedef {{namespace: string, credentials: number, frozen: boolean}} Namespace
  * @typedef {{id: string, at: string, actor: string, action: string, subject: string, count?: number, account?: string,
  *   integration?: string, session?: string, namespace?: string, purpose?: string, network?: string, request_id?: string,

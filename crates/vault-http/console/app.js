@@ -28,6 +28,7 @@ const ROUTES = [
   { pattern: /^\/accounts$/, element: 'ov-accounts', load: () => import('./accounts.js'), who: 'admin' },
   { pattern: /^\/integrations$/, element: 'ov-integrations', load: () => import('./integrations.js'), who: 'admin' },
   { pattern: /^\/namespaces$/, element: 'ov-namespaces', load: () => import('./namespaces.js'), who: 'admin' },
+  { pattern: /^\/receivers$/, element: 'ov-receivers', load: () => import('./receivers.js'), who: 'admin' },
   { pattern: /^\/audit$/, element: 'ov-audit', load: () => import('./audit.js'), who: 'admin' },
 ];
 
@@ -46,6 +47,7 @@ const PLACES = [
   ['#/integrations', 'Integrations', true],
   ['#/namespaces', 'Namespaces', true],
   ['#/accounts', 'Accounts', true],
+  ['#/receivers', 'Receivers', true],
   ['#/audit', 'Audit', true],
   ['#/account', 'Your account', false],
 ];

@@ -37,11 +37,12 @@ class Overview extends Page {
   async content() {
     const admin = session.isAdmin();
     const since = new Date(Date.now() - DAYS * DAY).toISOString().replace(/\.\d+Z$/, 'Z');
-    const [credentials, integrations, accounts, namespaces, activations, { body: own }] = await Promise.all([
+    const [credentials, integrations, accounts, namespaces, receivers, activations, { body: own }] = await Promise.all([
       /** @type {Promise<{rows: Credential[], partial: boolean}>} */ (loadAll('/organization-vault', LOOKED_THROUGH)),
       admin ? /** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')) : null,
       admin ? /** @type {Promise<{rows: Account[], partial: boolean}>} */ (loadAll('/accounts')) : null,
       admin ? /** @type {Promise<{rows: import('./api.js').Namespace[], partial: boolean}>} */ (loadAll('/namespaces')) : null,
+      admin ? call('GET', '/receivers').then(({ body }) => /** @type {import('./api.js').Receiver[]} */ (body)) : [],
       admin ? /** @type {Promise<{rows: AuditEntry[], partial: boolean}>} */ (loadAll(`/audit${query({ action: 'namespace.activated', since })}`, 5000)) : null,
       call('GET', '/account'),
     ]);
@@ -54,7 +55,7 @@ class Overview extends Page {
     const concerns = [
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
         .map((/** @type {import('./api.js').Notice} */ notice) => ({ kind: 'notice', text: [noticeText(notice, emails)], href: '#/account', act: 'Your account', weight: 2 })),
-      ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []),
+      ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('frozen', [h('strong', null, namespace), ' is frozen: jobs that use it are refused.'], '#/namespaces', 'Thaw it', 3)),
     ].sort((one, other) => one.weight - other.weight);
     return [
@@ -177,6 +178,15 @@ function ofPeople(rows) {
     const over = at ? Date.parse(at) <= Date.now() : true;
     return [concern('waiting', [who, state === 'invited' ? ' is invited and has not enrolled' : ' has to enrol again', at && (over ? '; the code has expired.' : `; the code expires ${relative(at)}.`)], '#/accounts', over ? 'Invite again' : 'Look', 4)];
   });
+}
+
+/**
+ * @param {import('./api.js').Receiver[]} rows
+ * @returns {Concern[]}
+ */
+function ofReceivers(rows) {
+  return rows.filter(({ state, last_error: error }) => state === 'failing' || (state === 'disabled' && error)).map(({ url, to, state }) =>
+    concern('receiver', ['The receiver ', h('strong', null, url ?? to), state === 'failing' ? ' could not be told for a day: it learns of nothing.' : ' wants no more, or belongs to nobody any more.'], '#/receivers', 'Look', 2));
 }
 
 /**

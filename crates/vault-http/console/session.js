@@ -118,5 +118,5 @@ export function isAdmin() {
 
 /** What the server is set up for. */
 export function server() {
-  return (current?.account ?? interrupted)?.server ?? { checks: true, verify: true };
+  return (current?.account ?? interrupted)?.server ?? { checks: true, verify: true, mail: false };
 }

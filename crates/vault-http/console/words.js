@@ -22,6 +22,7 @@ export const ACTIONS = {
   'namespace.frozen': 'froze %', 'namespace.thawed': 'thawed %',
   'integration.created': 'created %', 'integration.rotated': 'issued a new token for %', 'integration.disabled': 'disabled %', 'integration.enabled': 'enabled %',
   'integration.changed': 'changed %', 'integration.deleted': 'deleted %', 'integration.trusted': 'let workloads act for %', 'integration.distrusted': 'ended a trust of %',
+  'receiver.added': 'added %', 'receiver.changed': 'changed what % is told', 'receiver.secret-replaced': 'made a new signing secret of %', 'receiver.removed': 'removed %', 'receiver.disabled': 'disabled %: it wants no more, or belongs to nobody any more', 'receiver.tested': 'sent a test to %', 'receiver.resent': 'sent an event to % again',
   'account.created': 'created %', 'account.invited': 'invited %', 'invitation.address-in-use': 'could not invite somebody: the address is in use', 'account.enrolment-refused': 'tried a wrong code to enrol as %',
   'account.enrolment-drafted': 'began to enrol as %', 'account.enrolled': 'enrolled as %', 'invitation.role-changed': 'changed the role of %', 'invitation.deleted': 'withdrew the invitation of %',
   'account.disabled': 'disabled %', 'account.enabled': 'enabled %', 'account.deleted': 'deleted %', 'account.role-changed': 'changed the role of %', 'account.password-changed': 'changed the password of %',
@@ -47,10 +48,10 @@ export class Names {
   /** Loads what an admin can see. */
   static async load() {
     const names = new Names();
-    const lists = [session.isAdmin() && '/accounts?limit=1000', session.isAdmin() && '/integrations?limit=1000', '/organization-vault?limit=1000'].map(async (path) => {
+    const lists = [session.isAdmin() && '/accounts?limit=1000', session.isAdmin() && '/integrations?limit=1000', session.isAdmin() && '/receivers', '/organization-vault?limit=1000'].map(async (path) => {
       if (!path) return;
       try {
-        for (const item of (await call('GET', path)).body) names.#names.set(item.id ?? item.integration_id, item.email ?? item.name ?? item.namespace);
+        for (const item of (await call('GET', path)).body) names.#names.set(item.id ?? item.integration_id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
       } catch {
         // Ids say it too.
       }

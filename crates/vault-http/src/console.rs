@@ -68,6 +68,7 @@ static FILES: &[File] = files! {
     "overview.js": SCRIPT,
     "parts.js": SCRIPT,
     "paste.js": SCRIPT,
+    "receivers.js": SCRIPT,
     "remedies.js": SCRIPT,
     "rotation.js": SCRIPT,
     "session.js": SCRIPT,
@@ -127,7 +128,9 @@ fn served(content: Bytes, media_type: &'static str) -> HttpResponse {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+    use vault_core::audit::AuditAction;
     use vault_core::check::CheckReason;
+    use vault_core::receiver::{DeliveryFailure, EventKinds};
 
     #[test]
     fn every_file_of_the_folder_is_served() -> std::io::Result<()> {
@@ -147,14 +150,33 @@ mod tests {
 
     #[test]
     fn what_a_failed_check_asks_for_is_said_in_the_server_s_words() {
-        let said =
-            FILES.iter().find(|file| file.name == "remedies.js").map(|file| String::from_utf8_lossy(file.content));
-        let said = said.unwrap_or_default();
+        let said = file("remedies.js");
         for reason in CheckReason::ALL {
             let line = format!("\n  \"{}\": \"{}\",\n", reason.as_str(), reason.remedy());
             assert!(said.contains(&line), "{line}");
         }
         assert_eq!(said.matches("\": \"").count(), CheckReason::ALL.len());
+    }
+
+    fn file(name: &str) -> String {
+        let file = FILES.iter().find(|file| file.name == name);
+        file.map(|file| String::from_utf8_lossy(file.content).into_owned()).unwrap_or_default()
+    }
+
+    /// What an action, an event or a failed delivery is called in the console: nothing that the vault can say is missing.
+    #[test]
+    fn everything_that_can_be_told_has_words() {
+        let (words, receivers) = (file("words.js"), file("receivers.js"));
+        for action in AuditAction::ALL {
+            assert!(words.contains(&format!("'{}': ", action.as_str())), "{}", action.as_str());
+        }
+        for kind in EventKinds::all(true).iter() {
+            assert!(receivers.contains(&format!("['{kind}', '")), "{kind}");
+        }
+        for failure in DeliveryFailure::ALL {
+            let name = failure.as_str();
+            assert!(receivers.contains(&format!("'{name}': '")) || receivers.contains(&format!("{name}: '")), "{name}");
+        }
     }
 
     #[test]

@@ -165,8 +165,13 @@ mod tests {
 
     fn each_in_its_one_spelling(table: &'static [Address], find: fn(&str) -> Option<(&'static str, &str)>) {
         for address in table {
-            let path =
-                address.template.replace(BASE, "/v1").replace(ID, "x%2e").replace(VERSION, "7").replace(TRUST, "7").replace(DELIVERY, "7");
+            let path = address
+                .template
+                .replace(BASE, "/v1")
+                .replace(ID, "x%2e")
+                .replace(VERSION, "7")
+                .replace(TRUST, "7")
+                .replace(DELIVERY, "7");
             let id = if address.template.contains(ID) { "x%2e" } else { "" };
             assert_eq!(find(&path), Some((address.template, id)), "{path}");
             for other in [
@@ -242,7 +247,13 @@ mod tests {
             assert_eq!(find_activation(path), None, "{path}");
         }
         for route in routes().filter(|route| !matches!(route.operation, "live" | "ready")) {
-            let path = route.template.replace(BASE, "/v1").replace(ID, "x").replace(VERSION, "7").replace(TRUST, "7").replace(DELIVERY, "7");
+            let path = route
+                .template
+                .replace(BASE, "/v1")
+                .replace(ID, "x")
+                .replace(VERSION, "7")
+                .replace(TRUST, "7")
+                .replace(DELIVERY, "7");
             assert_eq!(find_activation(&path), None, "the activation listener has nothing of the public one: {path}");
         }
     }

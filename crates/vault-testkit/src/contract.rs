@@ -110,8 +110,8 @@ use vault_core::id::OrganizationId;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
     AccountStore, ActivationStore, ChangeCredential, ChangeIntegration, CreateIntegration, CreateOrganization,
-    CredentialStore, DeleteCredential, EventStore, Expired, FreezeNamespace, InspectionStore, IntegrationStore, OperatorStore,
-    RotationStore, SaveCredential,
+    CredentialStore, DeleteCredential, EventStore, Expired, FreezeNamespace, InspectionStore, IntegrationStore,
+    OperatorStore, RotationStore, SaveCredential,
 };
 use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;

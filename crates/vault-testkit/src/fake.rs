@@ -2,7 +2,9 @@
 
 use crate::clock::{ManualClock, RecordingEvents, SeededEntropy, SequentialIds};
 use crate::contract::Store;
-use crate::crypto::{FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainReceivers, PlainSealer};
+use crate::crypto::{
+    FakeAuditSealer, FakeDigester, FakeHasher, FakePasscodes, FakeTokens, PlainReceivers, PlainSealer,
+};
 use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::id::InstanceId;

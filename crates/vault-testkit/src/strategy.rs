@@ -120,7 +120,8 @@ pub fn event_kinds() -> impl Strategy<Value = EventKinds> {
     any::<bool>().prop_flat_map(|organization| {
         let all: Vec<_> = EventKinds::all(organization).iter().map(|kind| kind.as_str().to_owned()).collect();
         let names = proptest::sample::subsequence(all.clone(), 1..=all.len());
-        names.prop_map(move |names| EventKinds::parse(&names, organization, "").unwrap_or(EventKinds::all(organization)))
+        names
+            .prop_map(move |names| EventKinds::parse(&names, organization, "").unwrap_or(EventKinds::all(organization)))
     })
 }
 

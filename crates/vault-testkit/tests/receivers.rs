@@ -75,7 +75,8 @@ impl World {
     async fn new() -> Self {
         let (vault, post) = (FakeVault::new(), Arc::new(Post::default()));
         let acme = vault.operator().ensure_organization("acme").await.unwrap().id;
-        let admin = Principal::embedder(acme, vault_core::id::AccountId::from_bytes([1; 16]), vault_core::role::Role::Admin);
+        let admin =
+            Principal::embedder(acme, vault_core::id::AccountId::from_bytes([1; 16]), vault_core::role::Role::Admin);
         let notifier = vault.notifier(post.clone());
         Self { vault, post, notifier, acme, admin }
     }
@@ -251,7 +252,8 @@ async fn one_that_is_gone_is_disabled_until_it_is_enabled() {
     receivers.change(&world.admin, id, edit).await.unwrap();
     world.freeze("exports", true).await;
     world.round().await;
-    let told: Vec<_> = world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
+    let told: Vec<_> =
+        world.post.at(ADDRESSES[0]).into_iter().map(|(_, body)| body["data"]["namespace"].clone()).collect();
     assert_eq!(told, ["exports"], "while it was disabled, it was told nothing");
 }
 

@@ -65,7 +65,8 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         Asked::Add { address, event } => {
             let (channel, address) = read(settings, address)?;
             let request = AddReceiverRequest { channel, address, events: event };
-            let added = receivers.add(&OPERATOR, request).await.map_err(wrong_flags).doing(|| "add the receiver".into());
+            let added =
+                receivers.add(&OPERATOR, request).await.map_err(wrong_flags).doing(|| "add the receiver".into());
             let added = added?;
             let mut shown = shown(&added.receiver);
             let mut text = format!("Added receiver {} ({}).\n", shown.id, shown.address);

@@ -34,7 +34,9 @@ impl FromStr for SmtpUrl {
         };
         let url = Url::parse(text).map_err(|_| wrong())?;
         if url.password().is_some() {
-            return Err("must not hold the password: put it into a file and name it with --smtp-password-file".to_owned());
+            return Err(
+                "must not hold the password: put it into a file and name it with --smtp-password-file".to_owned()
+            );
         }
         let is_implicit = match url.scheme() {
             "smtps" => true,
@@ -80,7 +82,8 @@ mod tests {
         ] {
             assert_eq!(read(text), Some((shown.to_owned(), user.map(str::to_owned), is_implicit)), "{text}");
         }
-        for text in ["mail.example", "https://mail.example", "smtp://", "smtp://mail.example/x", "smtp://u:p@mail.example"]
+        for text in
+            ["mail.example", "https://mail.example", "smtp://", "smtp://mail.example/x", "smtp://u:p@mail.example"]
         {
             assert_eq!(read(text), None, "{text}");
         }

@@ -1,7 +1,8 @@
 //! Reading stored rows one by one, to inspect them. One damaged row hides no other.
 
 use super::{
-    AuditLog, EventRepository, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions, TakenCredential,
+    AuditLog, EventRepository, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions,
+    TakenCredential,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
 use crate::digest::Digest;

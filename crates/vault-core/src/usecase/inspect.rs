@@ -10,8 +10,8 @@ use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::{
     CredentialContext, Event, InformationOpener, InspectionStore, InstancePart, InstancePlace, InstanceRewrapper,
-    InstanceRow, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError, StoredPlace,
-    WholeCredential,
+    InstanceRow, KeyedDigester, Opener, ReceiverOpener, RecordedStates, SealError, SealedInformation, StoreError,
+    StoredPlace, WholeCredential,
 };
 use crate::receiver::StoredReceiver;
 use std::collections::BTreeSet;

@@ -100,7 +100,7 @@ impl Notifier {
     /// The store failed; the call may be made again.
     pub async fn read_events(&self, holder: Uuid) -> Result<Option<ReadEvents>, Error> {
         let mut reading = self.reading.lock().await;
-        if !reading.as_ref().is_some_and(|reading| self.environment.now() < reading.renew_at) {
+        if reading.as_ref().is_none_or(|reading| self.environment.now() >= reading.renew_at) {
             *reading = self.take(holder, reading.take()).await?;
         }
         let Some(held) = reading.as_mut() else { return Ok(None) };
@@ -186,11 +186,7 @@ impl Notifier {
 
     /// The next entries of the audit that fit their codes; of none that listens, none is read. The checkpoint that was read
     /// last, and whether there are more.
-    async fn read_audit(
-        &self,
-        after: i64,
-        listening: &Listening,
-    ) -> Result<(Vec<AuditEntry>, i64, bool), Error> {
+    async fn read_audit(&self, after: i64, listening: &Listening) -> Result<(Vec<AuditEntry>, i64, bool), Error> {
         if listening.is_empty() {
             let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
             return Ok((Vec::new(), newest.max(after), false));
@@ -215,12 +211,7 @@ impl Notifier {
     }
 
     /// What expiries, notices and issuers tell of the time after `after` until `until`, by that time.
-    async fn scan(
-        &self,
-        listening: &Listening,
-        after: Timestamp,
-        until: Timestamp,
-    ) -> Result<Vec<Occurrence>, Error> {
+    async fn scan(&self, listening: &Listening, after: Timestamp, until: Timestamp) -> Result<Vec<Occurrence>, Error> {
         let mut found = Vec::new();
         let digester = &*self.digester;
         for (owner, receivers) in listening {

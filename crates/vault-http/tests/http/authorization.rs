@@ -20,6 +20,8 @@ fn sound_body(line: &str) -> String {
         "POST /v1/organization-vault/x/match" => json!({"data": {}}),
         "POST /v1/organization-vault/x/check" => json!({}),
         "POST /v1/organization-vault/x/promote" => json!({"version": 1}),
+        "POST /v1/receivers" => json!({"kind": "webhook", "url": "https://hooks.example"}),
+        "PATCH /v1/receivers/x" => json!({"state": "active"}),
         "PATCH /v1/accounts/x" => json!({"role": "viewer"}),
         "POST /v1/account/password" => json!({"password": "a", "passcode": "b", "new_password": "c"}),
         "POST /v1/account/passcode/confirm" => json!({"passcode": "b"}),
@@ -33,11 +35,15 @@ fn protected() -> Vec<String> {
     let free = ["live", "ready", "openapi", "docs", "console", "console-file"];
     let routes = routes().filter(|route| !route.is_open && !free.contains(&route.operation));
     let lines: Vec<_> = routes.map(|route| format!("{} {}", route.method, route.template)).collect();
-    assert_eq!(lines.len(), 39, "{lines:?}");
+    assert_eq!(lines.len(), 47, "{lines:?}");
     lines
         .iter()
         .map(|line| {
-            line.replace("{base}", "/v1").replace("{id}", "x").replace("{version}", "7").replace("{trust}", "7")
+            line.replace("{base}", "/v1")
+                .replace("{id}", "x")
+                .replace("{version}", "7")
+                .replace("{trust}", "7")
+                .replace("{delivery}", "7")
         })
         .collect()
 }

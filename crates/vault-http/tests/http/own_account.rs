@@ -80,7 +80,7 @@ fn the_own_account_says_what_the_server_is_set_up_for() {
     let token = log_in(&world);
     assert_eq!(
         account(&world, &token)["server"],
-        json!({"checks": true, "verify": false, "activation_url": "unix:/run/orgvault/activation.sock"})
+        json!({"checks": true, "verify": false, "mail": false, "activation_url": "unix:/run/orgvault/activation.sock"})
     );
 }
 

@@ -108,7 +108,9 @@ fn described(operation: &Operation, route: &Route, generator: &mut SchemaGenerat
     if let Some(role) = role {
         described["description"] = json!(role);
     }
-    let in_path = ["id", "version", "trust"].into_iter().filter(|name| route.template.contains(&format!("{{{name}}}")));
+    let in_path = ["id", "version", "trust", "delivery"]
+        .into_iter()
+        .filter(|name| route.template.contains(&format!("{{{name}}}")));
     let parameters: Vec<Value> =
         in_path.map(|name| parameter("path", name)).chain(parameters.iter().map(|name| place(name))).collect();
     if !parameters.is_empty() {

@@ -389,6 +389,7 @@ pub(crate) fn parameter(name: &str) -> (Value, &'static str) {
         ),
         "id" => (json!({"type": "string", "format": "uuid"}), "The id."),
         "version" => (json!({"type": "integer", "minimum": 1}), "The number of the version."),
+        "delivery" => (json!({"type": "string", "format": "uuid"}), "The event, by its id."),
         "trust" => (json!({"type": "string", "format": "uuid"}), "The trust, by its id."),
         other => panic!("{other} is no parameter"),
     }

@@ -5,6 +5,7 @@ use super::ContractStore;
 use super::tools::{blob, race};
 use super::world::{Wanted, World};
 use crate::crypto::FakeDigester;
+use std::slice::from_ref;
 use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::account::AccountState;
@@ -12,8 +13,8 @@ use vault_core::audit::AuditAction;
 use vault_core::digest::Digest;
 use vault_core::id::{EventId, ReceiverId};
 use vault_core::port::{
-    AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner, ResendEvent,
-    StoreError,
+    AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner,
+    ResendEvent, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::receiver::{
@@ -49,7 +50,7 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
     expected.sort_by_key(|row| row.receiver.id);
     assert_eq!(list(&world, &admin, Some(world.organization), None).await, expected);
     let first = &expected[0];
-    assert_eq!(list(&world, &admin, Some(world.organization), Some(first.receiver.id)).await, [first.clone()]);
+    assert_eq!(list(&world, &admin, Some(world.organization), Some(first.receiver.id)).await, *from_ref(first));
     assert_eq!(list(&other, &stranger, Some(world.organization), None).await, []);
     let removal = other.command(&stranger, AuditAction::ReceiverRemoved, change(first, None));
     assert_refused(other.store.change_receiver(removal).await, &Refusal::NotFound);
@@ -64,7 +65,7 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
     let stale = world.command(&admin, AuditAction::ReceiverChanged, act(7));
     assert_refused(world.store.change_receiver(stale).await, &Refusal::Contended);
     world.store.change_receiver(world.command(&admin, AuditAction::ReceiverChanged, act(1))).await.unwrap();
-    assert_eq!(list(&world, &admin, Some(world.organization), Some(first.receiver.id)).await, [next.clone()]);
+    assert_eq!(list(&world, &admin, Some(world.organization), Some(first.receiver.id)).await, *from_ref(&next));
     world
         .store
         .change_receiver(world.command(
@@ -75,7 +76,8 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
         .await
         .unwrap();
     assert_eq!(list(&world, &admin, Some(world.organization), None).await.len(), 3);
-    let again = world.command(&admin, AuditAction::ReceiverRemoved, ChangeReceiver { version: 2, ..change(first, None) });
+    let again =
+        world.command(&admin, AuditAction::ReceiverRemoved, ChangeReceiver { version: 2, ..change(first, None) });
     assert_refused(world.store.change_receiver(again).await, &Refusal::NotFound);
 }
 
@@ -127,8 +129,7 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     let attempt = |delivery: &EventDelivery, outcome| {
         judge_attempt(Channel::Webhook, &ReceiverStatus::NEW, delivery, outcome, world.now())
     };
-    let (done, refused) =
-        (attempt(&deliveries[0], Ok(())), attempt(&deliveries[1], Err(DeliveryFailure::Unreachable)));
+    let (done, refused) = (attempt(&deliveries[0], Ok(())), attempt(&deliveries[1], Err(DeliveryFailure::Unreachable)));
     world.store.note_attempts(vec![done.clone(), refused.clone()]).await.unwrap();
     let waiting = world.store.waiting_deliveries(owner, id, 10).await.unwrap();
     assert_eq!(waiting, [refused.delivery.clone(), deliveries[2].clone()]);
@@ -137,7 +138,8 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert!(!is_due(&world, &stored).await, "nothing is attempted before {:?}", noted.status.not_before);
 
     // A test is sent at any time.
-    let occurrence = Occurrence::test(EventId::from_uuid(world.ids.ordered(world.now())), &stored.receiver, world.now());
+    let occurrence =
+        Occurrence::test(EventId::from_uuid(world.ids.ordered(world.now())), &stored.receiver, world.now());
     let test = occurrence.to_delivery(&stored.receiver, 4, world.now(), &FakeDigester::default());
     world.store.add_delivery(world.command(&admin, AuditAction::ReceiverTested, test.clone())).await.unwrap();
     assert!(is_due(&world, &stored).await);
@@ -150,7 +152,7 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert_eq!(resend(EventId::from_bytes([7; 16])).await.unwrap(), None);
     let again = resend(done.delivery.id).await.unwrap().unwrap();
     assert_eq!((again.state, again.since, again.next_at), (DeliveryState::Waiting, world.now(), world.now()));
-    assert_eq!(world.store.waiting_deliveries(owner, id, 1).await.unwrap(), [again.clone()]);
+    assert_eq!(world.store.waiting_deliveries(owner, id, 1).await.unwrap(), *from_ref(&again));
     world.store.note_attempts(vec![attempt(&again, Ok(()))]).await.unwrap();
 
     let left = |before: i64| world.store.remove_deliveries(world.now().plus_seconds(before));
@@ -176,7 +178,7 @@ pub async fn a_receiver_that_is_gone_is_disabled(suite: &dyn ContractStore) {
     };
     let (next, audit) = disabled(5);
     world.store.disable_receiver(next, audit).await.unwrap();
-    assert_eq!(list(&world, &admin, owner, Some(id)).await, [stored.clone()]);
+    assert_eq!(list(&world, &admin, owner, Some(id)).await, *from_ref(&stored));
     let (next, audit) = disabled(2);
     world.store.disable_receiver(next.clone(), audit).await.unwrap();
     assert_eq!(list(&world, &admin, owner, Some(id)).await, [next]);
@@ -200,9 +202,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     let from = take(one, now, 30).await.unwrap().unwrap();
     assert_eq!(take(two, now, 30).await.unwrap(), None);
     assert_eq!(take(one, now, 30).await.unwrap(), Some(from));
-    let note = |holder, from, to| {
-        world.store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() })
-    };
+    let note = |holder, from, to| world.store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() });
     let to = position(from.checkpoint + 1, now.plus_seconds(1));
     assert!(!note(two, from, to).await.unwrap());
     assert!(note(one, from, to).await.unwrap());

@@ -47,6 +47,11 @@ impl Receivers {
         Self { guard, ..self }
     }
 
+    /// Whether mail is sent to receivers.
+    pub fn sends_mail(&self) -> bool {
+        self.guard.as_ref().is_some_and(|guard| guard.sends_mail())
+    }
+
     /// The receivers of the principal's organization; an operator's are those of the instance.
     ///
     /// # Errors

@@ -8,8 +8,9 @@ use super::{erasure, keys};
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
-    enrolment_codes, enrolment_drafts, event_deliveries, frozen_namespaces, hourly_counts, integration_tokens, integrations, invitations,
-    invited_addresses, organization_keys, organizations, pending_seeds, receivers, recovery_codes, sessions,
+    enrolment_codes, enrolment_drafts, event_deliveries, frozen_namespaces, hourly_counts, integration_tokens,
+    integrations, invitations, invited_addresses, organization_keys, organizations, pending_seeds, receivers,
+    recovery_codes, sessions,
 };
 use crate::stored::{Read, ToIdText as _};
 use crate::update::update;

@@ -120,7 +120,8 @@ pub(super) async fn insert(connection: &mut Connection, delivery: &EventDelivery
 
 /// Notes how far a delivery is, if it is there.
 pub(super) async fn set_progress(connection: &mut Connection, delivery: &EventDelivery) -> Result<(), Failure> {
-    let row = of_receiver!(delivery.organization, delivery.receiver).filter(event_deliveries::id.eq(delivery.id.text()));
+    let row =
+        of_receiver!(delivery.organization, delivery.receiver).filter(event_deliveries::id.eq(delivery.id.text()));
     update(row)
         .set((
             event_deliveries::state.eq(delivery.state.as_str()),

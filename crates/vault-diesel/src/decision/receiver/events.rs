@@ -120,8 +120,7 @@ async fn take(connection: &mut Connection, lease: &EventLease) -> Decided<Option
     if taken == 0 {
         return Ok(Verdict::Refused(None));
     }
-    let columns =
-        (event_position::checkpoint, event_position::scanned, event_position::newest, event_position::code);
+    let columns = (event_position::checkpoint, event_position::scanned, event_position::newest, event_position::code);
     let row: Option<(i64, i64, i64, Read<Digest>)> = event_position::table
         .filter(event_position::singleton.eq(SINGLETON))
         .select(columns)

@@ -29,6 +29,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
         server: ServerAbilities {
             checks: api.parts.vault.takes_checks(),
             verify: api.parts.vault.verifies(),
+            mail: api.parts.receivers.sends_mail(),
             activation_url: api.activation_url.clone(),
         },
     };

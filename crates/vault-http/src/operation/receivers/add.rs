@@ -48,7 +48,6 @@ fn parse(body: &[u8]) -> Result<AddReceiverRequest, ProblemResponse> {
         let missing = || FieldError::new(wanted, FieldCode::Required, format!("is required for {}", channel.as_str()));
         flaws.check(wanted, || given.ok_or_else(missing))
     });
-    let request =
-        channel.zip(address).map(|(channel, address)| AddReceiverRequest { channel, address, events });
+    let request = channel.zip(address).map(|(channel, address)| AddReceiverRequest { channel, address, events });
     flaws.finish(request)
 }

@@ -1,0 +1,213 @@
+// Receivers: who is told what happens, by webhook or mail.
+
+import { Problem, call } from './api.js';
+import { h } from './dom.js';
+import { checkbox, field, form } from './forms.js';
+import { list } from './list.js';
+import { Page, badge, confirm, openDialog, secretBox, table, time } from './parts.js';
+import * as session from './session.js';
+
+/** @typedef {import('./api.js').Receiver} Receiver */
+/** @typedef {import('./api.js').Delivery} Delivery */
+
+/** The events of an organization in words, by what they are about. @type {[string, [string, string][]][]} */
+const EVENTS = [
+  ['Credentials', [['credential.expiring', 'expires in 30, 7 and 1 days'], ['credential.expired', 'has expired'], ['credential.failing', 'is not accepted any more'], ['credential.healthy-again', 'is accepted again'], ['credential.replaced', 'was replaced'], ['credential.deleted', 'was deleted']]],
+  ['Jobs', [['integration.token-expiring', 'an integration expires in 30, 7 and 1 days'], ['integration.refused-after-freeze', 'a job was refused because its namespace is frozen'], ['namespace.frozen', 'a namespace was frozen'], ['namespace.thawed', 'a namespace was thawed']]],
+  ['People', [['account.locked', 'an account was locked after failed attempts'], ['account.re-enrolled', 'password and passcode were taken from an account'], ['account.re-enrolment-confirmed', 'its owner has enrolled again'], ['account.recovery-code-used', 'somebody used a recovery code'], ['account.admin-added', 'somebody has become an admin']]],
+];
+
+/** Why a receiver was not told, and what to do. @type {Record<string, string>} */
+const FAILURES = {
+  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', unreachable: 'It does not answer within 10 seconds.',
+  'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It answered that it wants no more (status 410).', refused: 'It answers with an error.',
+  'no-mail-server': 'This server sends no mail.', 'no-member': 'The address belongs to no active colleague.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
+};
+
+/** @param {string | undefined} error */
+const why = (error) => error ? FAILURES[error] ?? error : '';
+
+/**
+ * Boxes for the events, those of `told` checked.
+ * @param {string[] | null} told
+ */
+function eventBoxes(told) {
+  const boxes = EVENTS.flatMap(([, events]) => events).map(([name, text]) => ({ name, box: checkbox(text, { checked: !told || told.includes(name) }) }));
+  const groups = EVENTS.map(([heading, events]) => h('fieldset', null, h('legend', null, heading), boxes.filter(({ name }) => events.some(([one]) => one === name)).map(({ box }) => box.row)));
+  const read = () => boxes.filter(({ box }) => box.control.checked).map(({ name }) => name);
+  return { groups, read, all: boxes.length };
+}
+
+/**
+ * A signing secret, shown once.
+ * @param {string} secret
+ * @param {string} text
+ * @param {() => void} closed
+ */
+function showSecret(secret, text, closed) {
+  const dialog = openDialog('Signing secret', (close) => [h('div', { class: 'page-body' },
+    h('p', null, text), secretBox(secret, 'the signing secret'),
+    h('p', { class: 'hint' }, 'It is not shown again. Any library of Standard Webhooks verifies messages with it.'),
+    h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
+  dialog.addEventListener('close', closed);
+}
+
+class Receivers extends Page {
+  label() {
+    return 'Receivers';
+  }
+
+  async content() {
+    this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#add() }, 'Add a receiver'));
+    const { body: rows } = /** @type {{body: Receiver[]}} */ (await call('GET', '/receivers'));
+    return [
+      h('p', { class: 'hint' }, 'Receivers are told what happens: before a key expires, when one stops working, when somebody is locked out. Each is told by a signed request to a URL, or by mail.'),
+      list({
+        caption: 'Receivers', noun: 'receiver', file: 'receivers', rows,
+        empty: 'No receivers yet. Add one, so that somebody learns of it before a key expires.',
+        columns: [
+          { heading: 'Address', cell: ({ kind, url, to }) => [h('span', { class: 'long', translate: 'no' }, url ?? to), h('span', { class: 'hint block' }, kind === 'webhook' ? 'webhook' : 'mail')], value: ({ url, to }) => url ?? to },
+          { heading: 'State', cell: ({ state, last_error: error }) => [badge(state, state === 'active' ? 'good' : 'bad'), error ? h('span', { class: 'hint block' }, why(error)) : null], value: ({ state }) => state },
+          { heading: 'Events', cell: ({ events }) => events.length === eventBoxes(null).all ? 'all' : h('span', { title: events.join('\n') }, `${events.length} of ${eventBoxes(null).all}`), value: ({ events }) => events.join(' ') },
+          { heading: 'Last told', cell: ({ last_delivered_at: at }) => time(at), value: ({ last_delivered_at: at }) => at },
+          { heading: '(Actions)', cell: (receiver) => this.#buttons(receiver) },
+        ],
+      })];
+  }
+
+  /**
+   * Does something that may be refused, and says so.
+   * @param {() => Promise<void>} act
+   */
+  async #attempt(act) {
+    try {
+      await act();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      this.say(error.detail, 'bad');
+    }
+  }
+
+  #add() {
+    const mail = session.server().mail;
+    const kind = field({ label: 'How', pointer: '/kind', options: mail ? [['webhook', 'By webhook'], ['email', 'By mail']] : [['webhook', 'By webhook']], value: 'webhook' });
+    const url = field({ label: 'URL', pointer: '/url', required: true, mono: true, placeholder: 'https://hooks.example.com/orgvault', maxlength: 2048, hint: 'https. Only its host is shown later.' });
+    const to = field({ label: 'E-mail address', pointer: '/to', required: true, type: 'email', hint: 'Of a colleague who has an account. At most one mail an hour.' });
+    const { groups, read, all } = eventBoxes(null);
+    const turn = () => {
+      const isMail = kind.control.value === 'email';
+      url.row.hidden = isMail;
+      to.row.hidden = !isMail;
+    };
+    kind.control.addEventListener('change', turn);
+    turn();
+    openDialog('Add a receiver', (close) => [form({
+      fields: () => kind.control.value === 'email' ? [kind, to] : [kind, url],
+      content: [kind.row, !mail && h('p', { class: 'hint' }, 'This server sends no mail. An operator turns that on with --smtp-url.'), url.row, to.row, h('h3', null, 'Told when'), ...groups],
+      submit: 'Add', busy: 'Adding…',
+      send: async () => {
+        const events = read();
+        const isMail = kind.control.value === 'email';
+        const { body } = await call('POST', '/receivers', { body: { kind: kind.read(), url: isMail ? undefined : url.read(), to: isMail ? to.read() : undefined, events: events.length === all ? undefined : events } });
+        close();
+        const done = () => void this.done('Added a receiver. Send it a test.');
+        if (body.secret) showSecret(body.secret, 'Give it to the program behind the URL.', done);
+        else done();
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]).classList.add('wide');
+  }
+
+  /** @param {Receiver} receiver */
+  #buttons(receiver) {
+    const { id, kind, url, to, state } = receiver;
+    const name = url ?? to ?? id;
+    const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
+      h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick }, text);
+    const turn = (/** @type {string} */ next) => async () => {
+      await call('PATCH', `/receivers/${id}`, { body: { state: next } });
+      await this.done(next === 'active' ? `Enabled ${name}.` : `Disabled ${name}: it is told nothing.`);
+    };
+    return h('div', { class: 'buttons' },
+      state !== 'disabled' && button('Test', () => void this.#attempt(async () => {
+        await call('POST', `/receivers/${id}/test`);
+        this.#deliveries(receiver);
+      })),
+      button('Deliveries', () => this.#deliveries(receiver)),
+      button('Events', () => this.#edit(receiver)),
+      kind === 'webhook' && button('New secret', () => confirm({ heading: `A new signing secret for ${name}?`, text: ['For 24 hours messages are signed with the old one too.'], submit: 'Make a new secret', busy: 'One moment…', danger: false, act: async () => {
+        const { body } = await call('POST', `/receivers/${id}/rotate-secret`);
+        showSecret(body.secret, 'Give it to the program behind the URL within 24 hours.', () => void this.done(`${name} has a new signing secret.`));
+      } })),
+      state === 'disabled'
+        ? button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['It is told what happens from now on.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') }))
+        : button('Disable', () => confirm({ heading: `Disable ${name}?`, text: ['It is told nothing until it is enabled again.'], submit: 'Disable', busy: 'Disabling…', act: turn('disabled') })),
+      button('Remove', () => confirm({ heading: `Remove ${name}?`, text: ['It is told nothing more, and what waits for it is dropped.'], submit: 'Remove', busy: 'Removing…', act: async () => {
+        await call('DELETE', `/receivers/${id}`);
+        await this.done(`Removed receiver ${name}.`);
+      } }), true));
+  }
+
+  /** @param {Receiver} receiver */
+  #edit({ id, events, url, to }) {
+    const { groups, read } = eventBoxes(events);
+    const none = h('p', { class: 'note bad', role: 'alert', hidden: true }, 'Choose at least one event, or disable the receiver.');
+    openDialog(`What ${url ?? to} is told`, (close) => [form({
+      fields: () => [], content: [...groups, none], submit: 'Save', busy: 'Saving…',
+      send: async () => {
+        const wanted = read();
+        none.hidden = wanted.length > 0;
+        if (!wanted.length) return false;
+        await call('PATCH', `/receivers/${id}`, { body: { events: wanted } });
+        close();
+        await this.done(`Saved ${url ?? to}.`);
+        return true;
+      },
+      buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
+    })]).classList.add('wide');
+  }
+
+  /**
+   * What was and is to be delivered: looked at again every second while something waits.
+   * @param {Receiver} receiver
+   */
+  #deliveries({ id, url, to }) {
+    const box = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Loading…'));
+    const dialog = openDialog(`Delivered to ${url ?? to}`, (close) => [h('div', { class: 'page-body' }, box,
+      h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
+    dialog.classList.add('wide');
+    dialog.addEventListener('close', () => void this.refresh());
+    let shown = '';
+    const show = async () => {
+      const { body: rows } = /** @type {{body: Delivery[]}} */ (await call('GET', `/receivers/${id}/deliveries?limit=50`));
+      const text = JSON.stringify(rows);
+      if (text !== shown) box.replaceChildren(this.#told(id, rows, show));
+      shown = text;
+      if (dialog.open && rows.some(({ state }) => state === 'waiting')) setTimeout(() => { if (dialog.open) void this.#attempt(show); }, 1000);
+    };
+    void this.#attempt(show);
+  }
+
+  /**
+   * @param {string} id
+   * @param {Delivery[]} rows
+   * @param {() => Promise<void>} show
+   */
+  #told(id, rows, show) {
+    const again = (/** @type {Delivery} */ { id: event, type }) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Send ${type} again`, onclick: () => void this.#attempt(async () => {
+      await call('POST', `/receivers/${id}/deliveries/${event}/resend`);
+      await show();
+    }) }, 'Send again');
+    /** @type {[string, (row: Delivery) => any][]} */
+    const columns = [
+      ['Event', ({ type }) => h('code', null, type)],
+      ['When', ({ timestamp }) => time(timestamp)],
+      ['State', ({ state, last_error: error, next_attempt_at: next }) => [badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
+        error ? h('span', { class: 'hint block' }, why(error), state === 'waiting' && next ? [' Next attempt ', time(next), '.'] : '') : null]],
+      ['(Actions)', (row) => row.state === 'waiting' ? null : again(row)],
+    ];
+    return table('Deliveries', columns, rows, 'Nothing yet. What happens from now on comes here.');
+  }
+}
+
+customElements.define('ov-receivers', Receivers);

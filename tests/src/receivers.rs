@@ -1,0 +1,87 @@
+//! Receivers as others run them: a server of webhooks and a mail server, in `tests/receiver.py`.
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver as Incoming, channel};
+use std::time::{Duration, Instant};
+use vault_testkit::stores::find_tool;
+
+/// How long a test waits for what is to come.
+pub const SOON: Duration = Duration::from_secs(60);
+
+/// The receivers of `receiver.py`.
+pub struct Receivers {
+    child: Child,
+    incoming: Incoming<Value>,
+    /// Where webhooks are posted to.
+    pub web: String,
+    smtp: String,
+}
+
+impl Receivers {
+    /// Starts them.
+    pub fn start() -> Self {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/receiver.py");
+        let mut command = Command::new(find_tool("aws").with_file_name("python3"));
+        command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (sender, incoming) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                if sender.send(serde_json::from_str(&line).unwrap()).is_err() {
+                    break;
+                }
+            }
+        });
+        let places: Value = incoming.recv_timeout(SOON).expect("run tests/run, which installs what receiver.py needs");
+        let place = |name: &str| places[name].as_str().unwrap().to_owned();
+        let (web, smtp) = (place("web"), place("smtp"));
+        Self { child, incoming, web, smtp }
+    }
+
+    /// A URL of the server of webhooks.
+    pub fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.web)
+    }
+
+    /// Gives a command and waits until it was taken. Messages before that are dropped.
+    pub fn command(&mut self, command: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
+        self.wait(|message| message["done"] == *command);
+    }
+
+    /// The next message that is meant.
+    #[track_caller]
+    pub fn wait(&self, is_meant: impl Fn(&Value) -> bool) -> Value {
+        let until = Instant::now() + SOON;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let message = self.incoming.recv_timeout(left).expect("a message comes");
+            if is_meant(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// The next message to a path, of a type.
+    #[track_caller]
+    pub fn next(&self, path: &str, kind: &str) -> Value {
+        self.wait(|message| message["path"] == path && message["body"]["type"] == kind)
+    }
+
+    /// The flags of a server that may tell these receivers.
+    pub fn flags(&self) -> [&str; 6] {
+        let mail = ["--smtp-url", &self.smtp, "--smtp-from", "OrgVault <vault@example.com>"];
+        ["--allow-egress", "127.0.0.0/8", mail[0], mail[1], mail[2], mail[3]]
+    }
+}
+
+impl Drop for Receivers {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

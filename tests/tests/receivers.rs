@@ -1,0 +1,366 @@
+//! Receivers: what happens is told to a server of webhooks that verifies with the library of Standard Webhooks, and to a mail
+//! server.
+
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use vault_testkit::stores::find_tool;
+use vault_tests::integration::Door;
+use vault_tests::receivers::{Receivers, SOON};
+use vault_tests::samples::small;
+use vault_tests::sql::Sql;
+use vault_tests::{Database, Integration, Session, Vault, on_both_databases};
+
+on_both_databases! {
+    webhooks_are_told_and_verified,
+    a_receiver_that_fails_is_told_later,
+    mail_goes_to_colleagues_as_a_digest,
+    a_killed_server_tells_everything,
+    the_instance_has_receivers_of_its_own,
+}
+
+fn open(database: Database) -> (Receivers, Vault, Session) {
+    let receivers = Receivers::start();
+    let (vault, _door) = Door::open_with(database, &receivers.flags());
+    let admin = vault.admin_session();
+    (receivers, vault, admin)
+}
+
+fn add(admin: &Session, body: &Value) -> Value {
+    admin.call("POST", "/v1/receivers").json(body).send().expect(201).json()
+}
+
+fn freeze(admin: &Session, namespace: &str, frozen: bool) {
+    let path = if frozen { "/v1/namespaces/freeze" } else { "/v1/namespaces/thaw" };
+    let status = if frozen { 200 } else { 204 };
+    admin.call("POST", path).json(&json!({"namespace": namespace})).send().expect(status);
+}
+
+fn deliveries(admin: &Session, id: &str) -> Vec<Value> {
+    let answer = admin.call("GET", &format!("/v1/receivers/{id}/deliveries")).send().expect(200).json();
+    answer.as_array().unwrap().clone()
+}
+
+/// Waits until what was delivered is as it is to be.
+#[track_caller]
+fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+    let until = Instant::now() + SOON;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn webhooks_are_told_and_verified(database: Database) {
+    let (mut receivers, vault, admin) = open(database);
+    let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks?token=hidden")}));
+    let (id, secret) = (added["id"].as_str().unwrap(), added["secret"].as_str().unwrap());
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    assert_eq!(added["url"], format!("{}/…", receivers.web));
+    assert_eq!((&added["state"], &added["kind"]), (&json!("active"), &json!("webhook")));
+    let path = "/hooks?token=hidden";
+    receivers.command(&format!("secret {path} {secret}"));
+    admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
+    let test = receivers.next(path, "receiver.test");
+    assert_eq!(test["verified"], true);
+
+    let credential = admin.save(&small("imports/nightly", 1));
+    admin.replace(&credential, &small("imports/nightly", 2), false).expect(201);
+    let replaced = receivers.next(path, "credential.replaced");
+    assert_eq!(replaced["verified"], true);
+    let data = &replaced["body"]["data"];
+    assert_eq!((&data["id"], &data["namespace"]), (&json!(credential), &json!("imports/nightly")));
+    assert!(data["organization"].is_string() && replaced["body"]["timestamp"].is_string());
+    assert_eq!(data.as_object().unwrap().len(), 3, "{data}");
+
+    // The other library agrees, and refuses another body.
+    let node = |body: &str| {
+        let script = "const {Webhook}=await import(process.argv[1]); \
+            new Webhook(process.argv[2]).verify(process.argv[3],JSON.parse(process.argv[4]));";
+        let headers: BTreeMap<String, Value> = serde_json::from_value(replaced["headers"].clone()).unwrap();
+        let headers: BTreeMap<_, _> = headers.into_iter().map(|(name, value)| (name.to_lowercase(), value)).collect();
+        let library =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/node_modules/standardwebhooks/dist/index.js");
+        let mut command = Command::new(find_tool("node"));
+        command.args(["--input-type=module", "-e", script]).arg(library).args([secret, body]);
+        command.arg(serde_json::to_string(&headers).unwrap()).stderr(Stdio::null());
+        command.status().unwrap().success()
+    };
+    let raw = replaced["raw"].as_str().unwrap();
+    assert!(node(raw));
+    assert!(!node(&raw.replace("nightly", "daily")));
+
+    // With another secret, messages are signed by both.
+    let rotated = admin.call("POST", &format!("/v1/receivers/{id}/rotate-secret")).send().expect(200).json();
+    let next = rotated["secret"].as_str().unwrap();
+    assert_ne!(next, secret);
+    freeze(&admin, "imports/nightly", true);
+    let frozen = receivers.next(path, "namespace.frozen");
+    assert_eq!((&frozen["verified"], &frozen["signatures"]), (&json!(true), &json!(2)));
+    receivers.command(&format!("secret {path} {next}"));
+    freeze(&admin, "imports/nightly", false);
+    assert_eq!(receivers.next(path, "namespace.thawed")["verified"], true);
+    admin.delete(&credential).expect(204);
+    assert_eq!(receivers.next(path, "credential.deleted")["body"]["data"]["id"], credential);
+
+    let listed = admin.call("GET", "/v1/receivers").send().expect(200).json();
+    assert!(listed[0]["last_delivered_at"].is_string() && listed[0].get("secret").is_none(), "{listed}");
+    for secret in [secret, next, "hidden"] {
+        assert!(!listed.to_string().contains(secret) && !vault.log().contains(secret));
+    }
+    let told = eventually("the end of all deliveries", || {
+        let told = deliveries(&admin, id);
+        told.iter().all(|one| one["state"] == "delivered").then_some(told)
+    });
+    let kinds: Vec<_> = told.iter().rev().map(|one| one["type"].as_str().unwrap()).collect();
+    let expected =
+        ["receiver.test", "credential.replaced", "namespace.frozen", "namespace.thawed", "credential.deleted"];
+    assert_eq!(kinds, expected);
+    // Sent again, it has the same id.
+    let event = told[0]["id"].as_str().unwrap();
+    admin.call("POST", &format!("/v1/receivers/{id}/deliveries/{event}/resend")).send().expect(202);
+    assert_eq!(receivers.next(path, "credential.deleted")["id"], format!("msg_{event}"));
+    admin.call("DELETE", &format!("/v1/receivers/{id}")).send().expect(204);
+    assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
+}
+
+fn a_receiver_that_fails_is_told_later(database: Database) {
+    let (mut receivers, vault, admin) = open(database);
+    let make = |path: &str| {
+        let events = ["namespace.frozen", "namespace.thawed"];
+        let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url(path), "events": events}));
+        added["id"].as_str().unwrap().to_owned()
+    };
+    let ids = ["/works", "/errors", "/moved", "/gone", "/hangs"].map(make);
+    for command in ["answer /errors 500", "answer /moved 302", "answer /gone 410", "hang /hangs 30"] {
+        receivers.command(command);
+    }
+    freeze(&admin, "imports", true);
+    // One that hangs slows nobody else.
+    receivers.next("/works", "namespace.frozen");
+    let state = |id: &str| {
+        let listed = admin.call("GET", "/v1/receivers").send().expect(200).json();
+        let found = listed.as_array().unwrap().iter().find(|one| one["id"] == *id).cloned().unwrap();
+        (found["state"].as_str().unwrap().to_owned(), found["last_error"].as_str().map(str::to_owned))
+    };
+    for (id, error, expected) in
+        [(&ids[1], "refused", "active"), (&ids[2], "redirected", "active"), (&ids[3], "gone", "disabled")]
+    {
+        eventually(error, || (state(id) == (expected.to_owned(), Some(error.to_owned()))).then_some(()));
+    }
+    receivers.command("answer /errors 200");
+    // The next attempt is made within a minute; this one at once.
+    let event = deliveries(&admin, &ids[1])[0]["id"].as_str().unwrap().to_owned();
+    admin.call("POST", &format!("/v1/receivers/{}/deliveries/{event}/resend", ids[1])).send().expect(202);
+    let told = receivers.next("/errors", "namespace.frozen");
+    assert_eq!(told["status"], 200);
+    eventually("the second attempt", || {
+        let told = deliveries(&admin, &ids[1]);
+        (told[0]["state"] == "delivered" && told[0]["attempts"].as_i64() >= Some(2)).then_some(())
+    });
+    eventually("the end of what hangs", || (state(&ids[4]).1.as_deref() == Some("unreachable")).then_some(()));
+
+    // What is told is where: addresses inside, other schemes, no members.
+    let wrong = |body: Value| {
+        let problem = admin.call("POST", "/v1/receivers").json(&body).send().expect(422).json();
+        problem["errors"][0]["pointer"].as_str().unwrap().to_owned()
+    };
+    for url in ["https://10.0.0.1/x", "https://169.254.169.254/latest", "http://hooks.example/x", "https://u@a.example"]
+    {
+        assert_eq!(wrong(json!({"kind": "webhook", "url": url})), "/url", "{url}");
+    }
+    assert_eq!(wrong(json!({"kind": "email", "to": "stranger@example.com"})), "/to");
+    assert_eq!(wrong(json!({"kind": "webhook", "url": "https://a.example", "events": ["nothing"]})), "/events/0");
+    assert_eq!(wrong(json!({"kind": "webhook", "url": "https://a.example", "events": ["backup.failed"]})), "/events/0");
+    // Viewers and editors have none of it.
+    for role in ["editor", "viewer"] {
+        let session = vault.account("Acme", role).log_in(&vault.client());
+        session.call("GET", "/v1/receivers").send().expect(403);
+        session.call("POST", &format!("/v1/receivers/{}/test", ids[0])).send().expect(403);
+    }
+}
+
+fn mail_goes_to_colleagues_as_a_digest(database: Database) {
+    let (receivers, vault, admin) = open(database);
+    let colleague = vault.account("Acme", "viewer");
+    let added = add(&admin, &json!({"kind": "email", "to": colleague.email}));
+    assert_eq!(added["to"], colleague.email);
+    assert!(added.get("secret").is_none(), "{added}");
+    let id = added["id"].as_str().unwrap();
+    freeze(&admin, "imports/nightly", true);
+    let mail = receivers.wait(|message| message["mail"] == json!([colleague.email]));
+    assert_eq!(mail["from"], "OrgVault <vault@example.com>");
+    assert_eq!(mail["auto"], "auto-generated");
+    let text = mail["text"].as_str().unwrap();
+    for said in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
+        assert!(text.contains(said), "{text}");
+    }
+    // The rest of the hour waits; a test does not.
+    freeze(&admin, "imports/nightly", false);
+    eventually("what waits", || (deliveries(&admin, id)[0]["type"] == "namespace.thawed").then_some(()));
+    admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
+    let test = receivers.wait(|message| message["mail"].is_array());
+    assert_eq!(test["subject"], "[OrgVault] This is a test.");
+    let thawed = deliveries(&admin, id).into_iter().find(|one| one["type"] == "namespace.thawed").unwrap();
+    assert_eq!((&thawed["state"], &thawed["attempts"]), (&json!("waiting"), &json!(0)));
+
+    // Who is no colleague any more is told nothing.
+    let account = admin.accounts()[&colleague.email]["id"].as_str().unwrap().to_owned();
+    admin.change_account(&account, &json!({"state": "disabled"})).expect(200);
+    admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
+    eventually("its end", || {
+        let listed = admin.call("GET", "/v1/receivers").send().expect(200).json();
+        (listed[0]["state"] == "disabled" && listed[0]["last_error"] == "no-member").then_some(())
+    });
+}
+
+fn a_killed_server_tells_everything(database: Database) {
+    let (receivers, mut vault, admin) = open(database);
+    add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
+    let names: Vec<String> = (0..12).map(|number| format!("batch/{number}")).collect();
+    let session = admin;
+    for (number, name) in names.iter().enumerate() {
+        freeze(&session.on(&vault.client()), name, true);
+        if number % 4 == 3 {
+            vault.kill_and_restart();
+        }
+    }
+    let mut left: Vec<&String> = names.iter().collect();
+    while !left.is_empty() {
+        let told = receivers.next("/hooks", "namespace.frozen");
+        left.retain(|name| told["body"]["data"]["namespace"] != ***name);
+    }
+}
+
+fn the_instance_has_receivers_of_its_own(database: Database) {
+    let (receivers, mut vault, admin) = open(database);
+    let added = vault.json(&["receiver", "add", "--url", &receivers.url("/ops")]);
+    let id = added["id"].as_str().unwrap();
+    assert!(added["secret"].as_str().unwrap().starts_with("whsec_"));
+    vault.run(&["receiver", "test", id]).done();
+    receivers.next("/ops", "receiver.test");
+    // An organization sees none of it, nor is the instance told of the organization.
+    assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
+    freeze(&admin, "imports", true);
+    let told = eventually("what was delivered", || {
+        let told = vault.json(&["receiver", "deliveries", id]);
+        (told[0]["state"] == "delivered").then_some(told)
+    });
+    assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+    let changed = vault.json(&["receiver", "change", id, "--event", "backup.failed,inspection.found"]);
+    assert_eq!(changed["events"], json!(["backup.failed", "inspection.found"]));
+    assert_eq!(vault.run(&["receiver", "change", id, "--event", "credential.expired"]).status, Some(1));
+    let listed = vault.json(&["receiver", "list"]);
+    assert_eq!(
+        (&listed[0]["state"], &listed[0]["address"]),
+        (&json!("active"), &json!(format!("{}/…", receivers.web)))
+    );
+    let rotated = vault.json(&["receiver", "rotate-secret", id]);
+    assert_ne!(rotated["secret"], added["secret"]);
+    if database == Database::Sqlite {
+        // A backup that cannot be made is told once.
+        let directory = vault.scratch("backups");
+        fs::create_dir(&directory).unwrap();
+        vault.stop();
+        let to = directory.to_str().unwrap().to_owned();
+        vault.serve_with(&["--backup-every", "1s", "--backup-to", &to]);
+        fs::remove_dir_all(&directory).unwrap();
+        receivers.next("/ops", "backup.failed");
+    }
+    vault.run(&["receiver", "remove", id]).done();
+    assert_eq!(vault.run(&["receiver", "test", id]).status, Some(1));
+}
+
+/// A receiver whose row was changed is told nothing, and an event that was written into the tables is not sent.
+#[test]
+fn what_was_changed_with_sql_is_not_sent() {
+    let (receivers, vault, admin) = open(Database::Postgres);
+    let added = ["/one", "/two"].map(|path| add(&admin, &json!({"kind": "webhook", "url": receivers.url(path)})));
+    let [one, two] = added.each_ref().map(|added| added["id"].as_str().unwrap());
+    let sql = Sql::of(&vault);
+    freeze(&admin, "imports", true);
+    receivers.next("/two", "namespace.frozen");
+    eventually("the first event", || {
+        deliveries(&admin, one).iter().all(|one| one["state"] == "delivered").then_some(())
+    });
+    // A forged event, and a receiver that is to get what another one gets.
+    sql.run(&format!(
+        "INSERT INTO event_deliveries SELECT organization_id, receiver_id, '00000000-0000-4000-8000-000000000001', position + 1, \
+         kind, subject, replace(body, 'imports', 'forged'), at, code, 'waiting', since, 0, NULL, next_at, NULL \
+         FROM event_deliveries WHERE receiver_id = '{two}'"
+    ));
+    eventually("the refusal of the forged event", || {
+        let told = deliveries(&admin, two);
+        let forged = told.iter().find(|one| one["id"] == "00000000-0000-4000-8000-000000000001")?.clone();
+        (forged["last_error"] == "damaged").then_some(())
+    });
+    sql.run(&format!(
+        "UPDATE receivers SET address = (SELECT address FROM receivers WHERE id = '{two}') WHERE id = '{one}'"
+    ));
+    freeze(&admin, "exports", true);
+    let told = receivers.wait(|message| message["body"]["data"]["namespace"] == "exports");
+    assert_eq!(told["path"], "/two");
+    let run = vault.run(&["doctor", "--deep", "--json"]);
+    assert_ne!(run.status, Some(0));
+    assert!(run.stdout.contains(one) && run.stdout.contains("receivers"), "{}", run.stdout);
+    // A position that was set ahead does not silence what comes.
+    sql.run("UPDATE event_position SET checkpoint = 1000000, scanned = scanned + 1000000000");
+    eventually("the report of it", || vault.log().contains("event_position").then_some(()));
+    freeze(&admin, "links", true);
+    receivers.wait(|message| message["body"]["data"]["namespace"] == "links");
+}
+
+/// What expires is told by the clock of the vault: an integration that ends in a day is told of.
+#[test]
+fn what_expires_is_told() {
+    let (receivers, vault, admin) = open(Database::Sqlite);
+    add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
+    let soon = time::OffsetDateTime::now_utc() + time::Duration::seconds(24 * 3600 + 8);
+    let text = soon.format(&time::format_description::well_known::Rfc3339).unwrap();
+    let body = json!({"name": "nightly", "namespaces": ["imports"], "expires_at": text});
+    let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
+    let mut save = small("imports", 1);
+    save["expires_at"] = json!(text);
+    let credential = admin.save(&save);
+    let mut told = BTreeMap::new();
+    while told.len() < 2 {
+        let message = receivers.wait(|message| message["body"]["data"]["days"] == 1);
+        let data = message["body"]["data"].clone();
+        told.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
+    }
+    let integration = made["integration_id"].as_str().unwrap().to_owned();
+    let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
+    assert_eq!(told, BTreeMap::from(expected));
+    let _ = vault;
+}
+
+/// A job that asks for a frozen namespace is told of once, and an account that is guessed at.
+#[test]
+fn what_is_refused_is_told() {
+    let receivers = Receivers::start();
+    let (vault, door) = Door::open_with(Database::Sqlite, &receivers.flags());
+    let admin = vault.admin_session();
+    add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
+    admin.save(&small("imports", 1));
+    let integration = Integration::make(&vault, "nightly", &["imports"]);
+    freeze(&admin, "imports", true);
+    for _ in 0..3 {
+        integration.activate(&door.client(), "imports").expect(403);
+    }
+    let told = receivers.next("/hooks", "integration.refused-after-freeze");
+    assert_eq!(told["body"]["data"]["namespace"], "imports");
+    let colleague = vault.account("Acme", "admin");
+    assert_eq!(receivers.next("/hooks", "account.admin-added")["body"]["data"]["id"], colleague.id);
+    let code = colleague.recovery_code();
+    vault.client().log_in(&colleague.login(&code)).expect(200);
+    let used = receivers.next("/hooks", "account.recovery-code-used");
+    assert_eq!(used["body"]["data"]["id"], colleague.id);
+    admin.re_enrol(&colleague.id).expect(201);
+    receivers.next("/hooks", "account.re-enrolled");
+}
