@@ -116,6 +116,45 @@ impl Desk {
     }
 }
 
+/// A webhook is told by its host; its URL is read when it is new, and its secret kept.
+#[test]
+fn receivers_are_described() {
+    let desk = Desk::open(Database::Sqlite);
+    let document = |events: &str, disabled: &str| {
+        format!(
+            "set: etl\nreceivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {{file: receivers/hooks.example}}\n    events: {events}\n{disabled}"
+        )
+    };
+    desk.write("etl.yaml", &document("[credential.failing, credential.expiring]", "    disabled: true\n"));
+    assert!(
+        desk.run(&["plan", "-f", "etl.yaml"])
+            .refused()
+            .stderr
+            .contains("etl.yaml:4: url: cannot read receivers/hooks.example")
+    );
+    fs::create_dir(desk.path("receivers")).unwrap();
+    desk.write("receivers/hooks.example", "https://other.example/7sGh");
+    assert!(desk.run(&["plan", "-f", "etl.yaml"]).refused().stderr.contains("url: is of https://other.example/…"));
+    desk.write("receivers/hooks.example", "https://hooks.example/7sGh");
+    assert_eq!(desk.plan(&[]), ["+ receiver https://hooks.example/…: credential.failing, credential.expiring"]);
+    let refused = desk.apply(&[]);
+    assert!(refused.status == Some(2) && refused.stderr.contains("--secrets-out"), "{refused:?}");
+    let file = desk.path("made");
+    desk.apply(&["--secrets-out", file.to_str().unwrap()]).done();
+    assert!(fs::read_to_string(file).unwrap().contains("\"secret\":\"whsec_"));
+    assert!(desk.plan(&[]).is_empty());
+    let exported = desk.run(&["export", "--set", "etl"]).done().stdout;
+    let expected = "receivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {file: \"receivers/hooks.example\"}\n    \
+                    events: [\"credential.expiring\",\"credential.failing\"]\n    disabled: true\n";
+    assert!(exported.contains(expected), "{exported}");
+    // The URL is not needed any more.
+    fs::remove_file(desk.path("receivers/hooks.example")).unwrap();
+    desk.write("etl.yaml", &document("[]", ""));
+    assert_eq!(desk.plan(&[]), ["~ receiver https://hooks.example/…: is told all events, becomes active"]);
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+}
+
 fn document() -> String {
     DOCUMENT.replace("&DATA", DATA)
 }

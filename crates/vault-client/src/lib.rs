@@ -29,6 +29,7 @@ mod error;
 mod identity;
 mod integration;
 mod list;
+mod receiver;
 mod session;
 mod trust;
 mod unix;
@@ -43,11 +44,12 @@ pub use list::{AuditFilter, Credentials, ListFilter, Page};
 pub use session::{RequestOptions, Session};
 pub use trust::ClientIdentity;
 pub use vault_api::{
-    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AuditItem, AuditedCredential, BegunActivation,
-    ChangeAccountRequest, ChangePasswordRequest, CheckItem, CheckRequest, CheckedCredential, CheckedNamespace,
-    ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialItem, CredentialUse, DescribeRequest, EnrolRequest,
-    EnrolResponse, FieldProblem, HealthItem, IntegrationItem, InviteRequest, InvitedAccount, IssuedIntegration,
-    IssuerItem, LoginRequest, OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment,
-    RenewRequest, ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp,
-    TrustItem, TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
+    AccountItem, AccountNotice, ActivateRequest, ActivationItem, AddReceiverRequest, AuditItem, AuditedCredential,
+    BegunActivation, ChangeAccountRequest, ChangePasswordRequest, ChangeReceiverRequest, CheckItem, CheckRequest,
+    CheckedCredential, CheckedNamespace, ConfirmEnrolmentRequest, CreateIntegrationRequest, CredentialItem,
+    CredentialUse, DeliveryItem, DescribeRequest, EnrolRequest, EnrolResponse, FieldProblem, HealthItem,
+    IntegrationItem, InviteRequest, InvitedAccount, IssuedIntegration, IssuedReceiver, IssuerItem, LoginRequest,
+    OwnAccount, Problem, ProblemCode, PromoteRequest, ProofRequest, ReEnrolment, ReceiverItem, RenewRequest,
+    ReplaceRequest, ReplacedCredential, SaveRequest, SavedCredential, ServerAbilities, SessionItem, Totp, TrustItem,
+    TrustRequest, VendedCredential, VersionItem, WireJson, WireSecret,
 };

@@ -21,8 +21,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vault_client::{
-    ChangeAccountRequest, ClientError, CreateIntegrationRequest, IntegrationChange, InviteRequest, IssuedIntegration,
-    ListFilter, ReplaceRequest, RequestOptions, SaveRequest, Session, TrustRequest, WireJson,
+    AddReceiverRequest, ChangeAccountRequest, ChangeReceiverRequest, ClientError, CreateIntegrationRequest,
+    IntegrationChange, InviteRequest, IssuedIntegration, ListFilter, ReplaceRequest, RequestOptions, SaveRequest,
+    Session, TrustRequest, WireJson,
 };
 
 /// The exit status of a plan that would change something.
@@ -61,7 +62,7 @@ pub(crate) struct ApplyArgs {
     /// Delete so many objects at most, with --prune
     #[arg(long, value_name = "N", default_value_t = 10)]
     max_deletes: usize,
-    /// New file (mode 0600) for what is made once: tokens of integrations and enrolment codes. Without it, documents that ask for them
+    /// New file (mode 0600) for what is made once: tokens of integrations, signing secrets of webhooks and enrolment codes. Without it, documents that ask for them
     /// are refused
     #[arg(long, value_name = "FILE")]
     secrets_out: Option<PathBuf>,
@@ -109,7 +110,7 @@ pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure>
 /// Carries `orgvault apply` out.
 pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
-    let Planned { manifest, changes, data } = Planned::read(&session, &args.documents)?;
+    let Planned { manifest, changes, data, urls } = Planned::read(&session, &args.documents)?;
     let is_deletion = |change: &&Change| matches!(change, Change::Delete { .. } | Change::DeleteIntegration { .. });
     let deletes = changes.iter().filter(is_deletion).count();
     if deletes > args.max_deletes {
@@ -119,6 +120,7 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
     let makes_secrets = changes.iter().find(|change| match change {
         Change::Invite { .. } => true,
         Change::CreateIntegration(integration) => integration.token,
+        Change::AddReceiver(receiver) => receiver.url.is_some(),
         _ => false,
     });
     if let (Some(change), None) = (makes_secrets, &args.secrets_out) {
@@ -130,7 +132,7 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
     }
     // Before anything is made whose secret it has to hold.
     let secrets = args.secrets_out.as_deref().map(Secrets::create).transpose()?;
-    let mut apply = Apply { session: &session, set: &manifest.set, data, secrets };
+    let mut apply = Apply { session: &session, set: &manifest.set, data, urls, secrets };
     let mut done = Vec::new();
     for change in &changes {
         if let Err(error) = apply.make(change) {
@@ -172,6 +174,8 @@ struct Planned {
     changes: Vec<Change>,
     /// By namespace and name.
     data: BTreeMap<(String, String), Zeroizing<String>>,
+    /// URLs of new webhooks, as they are shown and whole.
+    urls: BTreeMap<String, Zeroizing<String>>,
 }
 
 impl Planned {
@@ -202,7 +206,15 @@ impl Planned {
                 Err(found) => flaws.extend(found),
             }
         }
-        if flaws.is_empty() { Ok(Self { manifest, changes, data }) } else { Err(told(&flaws)) }
+        let mut urls = BTreeMap::new();
+        for change in &changes {
+            let Change::AddReceiver(receiver) = change else { continue };
+            match references::url(receiver) {
+                Ok(url) => urls.extend(url.map(|url| (receiver.address.clone(), url))),
+                Err(flaw) => flaws.push(flaw),
+            }
+        }
+        if flaws.is_empty() { Ok(Self { manifest, changes, data, urls }) } else { Err(told(&flaws)) }
     }
 }
 
@@ -254,6 +266,7 @@ fn read_present(session: &Session, people: bool) -> Result<(Present, Vec<String>
         people: if people { session.accounts().map_err(refused("list accounts"))? } else { Vec::new() },
         integrations: session.integrations().map_err(refused("list integrations"))?,
         issuers: session.issuers().map_err(refused("list issuers"))?,
+        receivers: session.receivers().map_err(refused("list receivers"))?,
         credentials: Vec::new(),
     };
     let mut nameless = Vec::new();
@@ -290,6 +303,7 @@ struct Apply<'a> {
     session: &'a Session,
     set: &'a str,
     data: BTreeMap<(String, String), Zeroizing<String>>,
+    urls: BTreeMap<String, Zeroizing<String>>,
     secrets: Option<Secrets>,
 }
 
@@ -327,6 +341,25 @@ impl Apply<'_> {
             }
             Change::Trust { id, trust, .. } => self.session.trust(id, &wire(trust)).map_err(refused),
             Change::Distrust { id, trust, .. } => self.session.distrust(id, &trust.id).map_err(refused),
+            Change::AddReceiver(receiver) => {
+                let url = self.urls.get(&receiver.address).map(|url| url.to_string());
+                let to = url.is_none().then(|| receiver.address.clone());
+                let kind = if url.is_some() { "webhook" } else { "email" }.to_owned();
+                let events = (!receiver.events.is_empty()).then(|| receiver.events.clone());
+                let request = AddReceiverRequest { kind, url, to, events };
+                let added = self.session.add_receiver(&request).map_err(refused)?;
+                if let Some(secret) = added.secret {
+                    self.keep(&json!({"receiver": receiver.address, "secret": secret}))?;
+                }
+                if receiver.disabled {
+                    let change = ChangeReceiverRequest { state: Some("disabled".to_owned()), events: None };
+                    self.session.change_receiver(&added.receiver.id, &change).map_err(refused)?;
+                }
+                Ok(())
+            }
+            Change::UpdateReceiver { id, change, .. } => {
+                self.session.change_receiver(id, change).map(drop).map_err(refused)
+            }
             Change::Save(credential) => self.save(credential).map_err(refused),
             Change::Replace { id, from, credential } => self.replace(id, *from, credential, refused),
             Change::Describe { id, request, .. } => {

@@ -16,6 +16,7 @@ pub(crate) struct Manifest {
     pub(crate) set: String,
     pub(crate) people: Vec<Person>,
     pub(crate) integrations: Vec<Integration>,
+    pub(crate) receivers: Vec<Receiver>,
     pub(crate) credentials: Vec<Credential>,
 }
 
@@ -39,6 +40,18 @@ pub(crate) struct Integration {
     /// Whether a token is made with it.
     pub(crate) token: bool,
     pub(crate) trusts: Vec<Trust>,
+}
+
+/// A receiver of events, by its address as it is shown: of a webhook, only its host is.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Receiver {
+    pub(crate) at: At,
+    pub(crate) address: String,
+    /// Where the URL of a webhook is; none of mail.
+    pub(crate) url: Option<(usize, Datum)>,
+    /// None: all.
+    pub(crate) events: Vec<String>,
+    pub(crate) disabled: bool,
 }
 
 /// A workload that is trusted.
@@ -101,9 +114,13 @@ fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
     let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.name.clone()));
     let credentials =
         manifest.credentials.iter().map(|one| (&one.at, "credentials", format!("{} {}", one.namespace, one.name)));
+    let receivers = manifest.receivers.iter().map(|one| (&one.at, "receivers", one.address.clone()));
     let mut seen = BTreeSet::new();
-    let again =
-        people.chain(integrations).chain(credentials).filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
+    let again = people
+        .chain(integrations)
+        .chain(receivers)
+        .chain(credentials)
+        .filter(|(_, kind, name)| !seen.insert((*kind, name.clone())));
     again
         .map(|(at, kind, name)| Flaw {
             at: at.clone(),
@@ -128,7 +145,8 @@ impl Reader<'_> {
     }
 
     fn document(&mut self, node: &Node, manifest: &mut Manifest) {
-        let Some(mut members) = self.members(node, "", &["set", "people", "integrations", "credentials"]) else {
+        let Some(mut members) = self.members(node, "", &["set", "people", "integrations", "receivers", "credentials"])
+        else {
             return;
         };
         let line = node.line;
@@ -150,6 +168,10 @@ impl Reader<'_> {
             let integration = self.integration(node);
             manifest.integrations.extend(integration);
         }
+        for node in self.list(&mut members, "receivers") {
+            let receiver = self.receiver(node);
+            manifest.receivers.extend(receiver);
+        }
         for node in self.list(&mut members, "credentials") {
             let credential = self.credential(node);
             manifest.credentials.extend(credential);
@@ -167,13 +189,7 @@ impl Reader<'_> {
         let known = ["name", "namespaces", "expires_at", "disabled", "token", "trusts"];
         let mut members = self.members(node, "integrations", &known)?;
         let name = self.text(&mut members, node.line, "name");
-        let mut namespaces = Vec::new();
-        for node in self.list(&mut members, "namespaces") {
-            match &node.value {
-                Value::Text(text) => namespaces.push(text.clone()),
-                _ => self.flaw(node.line, "namespaces", "must be texts"),
-            }
-        }
+        let namespaces = self.texts(&mut members, "namespaces");
         if namespaces.is_empty() {
             self.flaw(node.line, "namespaces", "is required");
         }
@@ -187,6 +203,42 @@ impl Reader<'_> {
             token: self.flag(&mut members, "token", false),
             trusts,
         })
+    }
+
+    fn receiver(&mut self, node: &Node) -> Option<Receiver> {
+        let mut members = self.members(node, "receivers", &["webhook", "email", "url", "events", "disabled"])?;
+        let (webhook, email) = (self.optional_text(&mut members, "webhook"), self.optional_text(&mut members, "email"));
+        let url = members.remove("url").map(|node| (node.line, self.reference(node, "url")));
+        let (address, url) = match (webhook, email, url) {
+            (Some(webhook), None, Some((line, url))) => (webhook, Some((line, url?))),
+            (Some(_), None, None) => {
+                self.flaw(node.line, "url", "is required: `file: PATH` or `env: NAME` of the webhook's URL");
+                return None;
+            }
+            (None, Some(email), None) => (email.to_lowercase(), None),
+            _ => {
+                self.flaw(node.line, "receivers", "must have webhook and url, or email");
+                return None;
+            }
+        };
+        let events = self.texts(&mut members, "events");
+        let disabled = self.flag(&mut members, "disabled", false);
+        Some(Receiver { at: self.at(node.line), address, url, events, disabled })
+    }
+
+    /// Where something is that must not stand in a document.
+    fn reference(&mut self, node: &Node, name: &str) -> Option<Datum> {
+        if let Value::Map(reference) = &node.value
+            && let [(place, Node { value: Value::Text(text), .. })] = &reference[..]
+        {
+            match &**place {
+                "file" => return Some(Datum::File(text.clone())),
+                "env" => return Some(Datum::Variable(text.clone())),
+                _ => {}
+            }
+        }
+        self.flaw(node.line, name, "must be `file: PATH` or `env: NAME`");
+        None
     }
 
     fn trust(&mut self, node: &Node) -> Option<Trust> {
@@ -314,6 +366,17 @@ impl Reader<'_> {
             None => self.flaw(line, name, "is required"),
         }
         None
+    }
+
+    fn texts(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str) -> Vec<String> {
+        let mut texts = Vec::new();
+        for node in self.list(members, name) {
+            match &node.value {
+                Value::Text(text) => texts.push(text.clone()),
+                _ => self.flaw(node.line, name, "must be texts"),
+            }
+        }
+        texts
     }
 
     fn optional_text(&mut self, members: &mut BTreeMap<&str, &Node>, name: &str) -> Option<String> {

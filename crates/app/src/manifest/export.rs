@@ -1,11 +1,12 @@
 //! What there is, as a document: the same for the same organization, byte for byte.
 
-use super::plan::{Present, label};
+use super::plan::{Present, address, label};
 use super::{DATA_VERSION, NAME, OWN_LABELS};
 use serde_json::Value;
 use std::fmt::Write as _;
-use vault_client::{CredentialItem, IntegrationItem};
+use vault_client::{CredentialItem, IntegrationItem, ReceiverItem};
 use vault_core::credential::{CredentialType, FieldClass};
+use vault_core::receiver::EventKinds;
 
 /// A text in quotation marks, which JSON and YAML read alike.
 fn quoted(text: &str) -> String {
@@ -27,6 +28,11 @@ pub(crate) fn export(set: &str, present: &Present) -> String {
     let mut integrations: Vec<_> = present.integrations.iter().collect();
     integrations.sort_by(|one, other| one.name.cmp(&other.name));
     section(&mut text, "integrations", &integrations, |text, one| integration(text, one));
+    let mut receivers: Vec<_> = present.receivers.iter().collect();
+    receivers.sort_by_key(|one| address(one));
+    let named = |one: &&&ReceiverItem| receivers.iter().filter(|other| address(other) == address(one)).count() == 1;
+    let alone: Vec<_> = receivers.iter().filter(named).copied().collect();
+    section(&mut text, "receivers", &alone, |text, one| receiver(text, one));
     let mut credentials: Vec<_> = present.credentials.iter().filter(|item| !item.damaged).collect();
     credentials.sort_by(|one, other| (&one.namespace, label(one, NAME)).cmp(&(&other.namespace, label(other, NAME))));
     section(&mut text, "credentials", &credentials, |text, item| credential(text, item));
@@ -42,6 +48,26 @@ fn section<T>(text: &mut String, name: &str, all: &[T], mut write: impl FnMut(&m
 
 fn line(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name}: {value}"); // a String takes everything
+}
+
+fn receiver(text: &mut String, one: &ReceiverItem) {
+    match &one.url {
+        Some(url) => {
+            line(text, "  - webhook", &quoted(url));
+            let host = url.trim_end_matches(['…', '/']).rsplit('/').next().unwrap_or_default();
+            line(text, "    url", &format!("{{file: {}}}", quoted(&format!("receivers/{host}"))));
+        }
+        None => line(text, "  - email", &quoted(address(one))),
+    }
+    let all = EventKinds::all(true);
+    if one.events.len() < all.iter().count() {
+        let mut events = one.events.clone();
+        events.sort();
+        line(text, "    events", &Value::from(events).to_string());
+    }
+    if one.state == "disabled" {
+        line(text, "    disabled", "true");
+    }
 }
 
 fn integration(text: &mut String, one: &IntegrationItem) {

@@ -1,6 +1,6 @@
 //! Whether a server will take what documents say, by its own rules: told before anything is changed.
 
-use super::document::{Credential, Integration, Manifest, Person, Trust};
+use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
 use super::{At, Flaw, OWN_LABELS};
 use serde_json::{Value, json};
 use vault_core::activation::VendRule;
@@ -11,6 +11,7 @@ use vault_core::identity::TrustRequest;
 use vault_core::integration::{IntegrationName, ManagedBy, NamespacePatterns};
 use vault_core::json::{self, Limits};
 use vault_core::namespace::Namespace;
+use vault_core::receiver::{EventKinds, check_url};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
@@ -19,6 +20,7 @@ pub(crate) fn judge(manifest: &Manifest) -> Vec<Flaw> {
     let mut judge = Judge(Vec::new());
     manifest.people.iter().for_each(|one| judge.person(one));
     manifest.integrations.iter().for_each(|one| judge.integration(one));
+    manifest.receivers.iter().for_each(|one| judge.receiver(one));
     manifest.credentials.iter().for_each(|one| judge.credential(one));
     judge.0.sort();
     judge.0
@@ -61,6 +63,20 @@ impl Judge {
             let value = json!({"issuer": issuer, "claims": claims, "max_lifetime": max_lifetime});
             self.fields(at, TrustRequest::parse(&value, "trusts").err().into_iter().flatten());
         }
+    }
+
+    fn receiver(&mut self, Receiver { at, address, url, events, .. }: &Receiver) {
+        match url {
+            Some(_) if address.ends_with("/…") || check_url(address, "").is_ok_and(|url| url.masked() == address) => {
+            }
+            Some(_) => self.flaw(at, "webhook", "must be the URL as it is shown: https://hooks.example.com/…"),
+            None => {
+                if let Err(flaw) = EmailAddress::parse(address) {
+                    self.flaw(at, "email", flaw.to_string());
+                }
+            }
+        }
+        self.fields(at, EventKinds::parse(events, true, "events").err().into_iter().flatten());
     }
 
     fn credential(&mut self, credential: &Credential) {

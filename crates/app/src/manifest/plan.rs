@@ -1,14 +1,16 @@
 //! What a set of documents would change: a pure function of the documents and of what there is.
 
-use super::document::{Credential, Integration, Manifest, Trust};
+use super::document::{Credential, Integration, Manifest, Receiver, Trust};
 use super::{DATA_VERSION, Flaw, MANAGED_BY, NAME};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use vault_client::{
-    AccountItem, CredentialItem, DescribeRequest, IntegrationChange, IntegrationItem, IssuerItem, TrustItem,
+    AccountItem, ChangeReceiverRequest, CredentialItem, DescribeRequest, IntegrationChange, IntegrationItem,
+    IssuerItem, ReceiverItem, TrustItem,
 };
 use vault_core::credential::FieldClass;
+use vault_core::receiver::EventKinds;
 
 /// What there is in the organization.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,7 @@ pub(crate) struct Present {
     pub(crate) people: Vec<AccountItem>,
     pub(crate) integrations: Vec<IntegrationItem>,
     pub(crate) issuers: Vec<IssuerItem>,
+    pub(crate) receivers: Vec<ReceiverItem>,
     /// Credentials with a label `name`.
     pub(crate) credentials: Vec<CredentialItem>,
 }
@@ -29,6 +32,8 @@ pub(crate) enum Change {
     UpdateIntegration { id: String, name: String, change: IntegrationChange },
     Trust { id: String, name: String, trust: Trust },
     Distrust { id: String, name: String, trust: TrustItem },
+    AddReceiver(Receiver),
+    UpdateReceiver { id: String, address: String, change: ChangeReceiverRequest },
     Save(Box<Credential>),
     Replace { id: String, from: i64, credential: Box<Credential> },
     Describe { id: String, place: String, changes: Vec<String>, request: DescribeRequest },
@@ -73,6 +78,18 @@ impl fmt::Display for Change {
             Self::Distrust { name, trust, .. } => {
                 write!(f, "~ integration {name}: no longer trusts {} of {}", claims(&trust.claims), trust.issuer)
             }
+            Self::AddReceiver(Receiver { address, events, .. }) => {
+                let events = if events.is_empty() { "all events".to_owned() } else { events.join(", ") };
+                write!(f, "+ receiver {address}: {events}")
+            }
+            Self::UpdateReceiver { address, change, .. } => {
+                let events = change.events.as_ref().map(|events| match events.is_empty() {
+                    true => "is told all events".to_owned(),
+                    false => format!("is told {}", events.join(", ")),
+                });
+                let state = change.state.as_ref().map(|state| format!("becomes {state}"));
+                write!(f, "~ receiver {address}: {}", events.into_iter().chain(state).collect::<Vec<_>>().join(", "))
+            }
             Self::Save(credential) => {
                 write!(f, "+ credential {} {}: {}", credential.namespace, credential.name, credential.kind.as_str())
             }
@@ -114,6 +131,12 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     }
     for credential in &manifest.credentials {
         match change_credential(&manifest.set, credential, present) {
+            Ok(found) => changes.extend(found),
+            Err(flaw) => flaws.push(flaw),
+        }
+    }
+    for receiver in &manifest.receivers {
+        match change_receiver(receiver, present) {
             Ok(found) => changes.extend(found),
             Err(flaw) => flaws.push(flaw),
         }
@@ -193,6 +216,34 @@ fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) 
     let new = new.map(|trust| Change::Trust { id: id.clone(), name: name.clone(), trust: trust.clone() });
     let gone = gone.map(|trust| Change::Distrust { id: id.clone(), name: name.clone(), trust: trust.clone() });
     changed.into_iter().chain(new).chain(gone).collect()
+}
+
+/// The address of a receiver as it is shown.
+pub(crate) fn address(item: &ReceiverItem) -> &str {
+    item.url.as_deref().or(item.to.as_deref()).unwrap_or_default()
+}
+
+fn change_receiver(wanted: &Receiver, present: &Present) -> Result<Option<Change>, Flaw> {
+    let found: Vec<_> = present.receivers.iter().filter(|item| address(item) == wanted.address).collect();
+    let item = match found[..] {
+        [] => return Ok(Some(Change::AddReceiver(wanted.clone()))),
+        [item] => item,
+        _ => {
+            let reason =
+                format!("there are several receivers at {}: documents tell them by their hosts", wanted.address);
+            return Err(Flaw { at: wanted.at.clone(), field: "webhook".to_owned(), reason });
+        }
+    };
+    let all: Vec<String> = EventKinds::all(true).iter().map(|kind| kind.to_string()).collect();
+    let events = if wanted.events.is_empty() { &all } else { &wanted.events };
+    let is_disabled = item.state == "disabled";
+    let state = if wanted.disabled { "disabled" } else { "active" };
+    let change = ChangeReceiverRequest {
+        state: (wanted.disabled != is_disabled).then(|| state.to_owned()),
+        events: (sorted(events) != sorted(&item.events)).then(|| wanted.events.clone()),
+    };
+    let (id, address) = (item.id.clone(), wanted.address.clone());
+    Ok((change != ChangeReceiverRequest::default()).then_some(Change::UpdateReceiver { id, address, change }))
 }
 
 fn sorted(texts: &[String]) -> Vec<&String> {

@@ -1,6 +1,6 @@
 //! The data of a credential, with what its document only refers to.
 
-use super::document::{Credential, Datum};
+use super::document::{Credential, Datum, Receiver};
 use super::{At, Flaw};
 use secrecy::zeroize::Zeroizing;
 use serde_json::{Map, Value};
@@ -8,6 +8,7 @@ use std::env;
 use std::path::{Component, Path};
 use vault_core::Error;
 use vault_core::credential::{CredentialData, DataPolicy};
+use vault_core::receiver::check_url;
 
 /// The largest file that is read, in bytes.
 const MAX_FILE: u64 = 64 * 1024;
@@ -17,14 +18,7 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
     let (mut data, mut flaws) = (Map::new(), Vec::new());
     for (name, (line, datum)) in &credential.data {
         let at = At { line: *line, ..credential.at.clone() };
-        let value = match datum {
-            Datum::Plain(value) => Ok(value.clone()),
-            Datum::Variable(variable) => env::var(variable)
-                .map(Value::from)
-                .map_err(|_| format!("the environment variable {variable} is not set, or is no text")),
-            Datum::File(file) => read(&credential.at.file, file).map(Value::from),
-        };
-        match value {
+        match value(&at, datum) {
             Ok(value) => drop(data.insert(name.clone(), value)),
             Err(reason) => flaws.push(Flaw { at, field: name.clone(), reason }),
         }
@@ -52,6 +46,30 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
             })
             .collect()),
         Err(error) => Err(flaw("data", error.to_string())),
+    }
+}
+
+/// The URL of a webhook, or what is wrong with it.
+pub(crate) fn url(receiver: &Receiver) -> Result<Option<Zeroizing<String>>, Flaw> {
+    let Some((line, datum)) = &receiver.url else { return Ok(None) };
+    let at = At { line: *line, ..receiver.at.clone() };
+    let flaw = |reason: String| Flaw { at: at.clone(), field: "url".to_owned(), reason };
+    let Value::String(text) = value(&at, datum).map_err(flaw)? else { return Ok(None) };
+    let text = Zeroizing::new(text);
+    let url = check_url(&text, "url").map_err(|error| flaw(error.detail.into_owned()))?;
+    if url.masked() != receiver.address {
+        return Err(flaw(format!("is of {}, and webhook is {}", url.masked(), receiver.address)));
+    }
+    Ok(Some(text))
+}
+
+fn value(at: &At, datum: &Datum) -> Result<Value, String> {
+    match datum {
+        Datum::Plain(value) => Ok(value.clone()),
+        Datum::Variable(variable) => env::var(variable)
+            .map(Value::from)
+            .map_err(|_| format!("the environment variable {variable} is not set, or is no text")),
+        Datum::File(file) => read(&at.file, file).map(Value::from),
     }
 }
 

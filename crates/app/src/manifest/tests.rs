@@ -4,7 +4,8 @@ use super::plan::{Change, Present, plan};
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
-use vault_client::{AccountItem, CredentialItem, IssuerItem};
+use vault_client::{AccountItem, CredentialItem, IssuerItem, ReceiverItem};
+use vault_core::receiver::EventKinds;
 
 const DOCUMENT: &str = r#"
 set: etl
@@ -63,7 +64,7 @@ fn every_flaw_is_told_with_file_line_and_field() {
     assert_eq!(
         said,
         [
-            "etl.yaml:2: unknown: is unknown here; expected set, people, integrations, credentials",
+            "etl.yaml:2: unknown: is unknown here; expected set, people, integrations, receivers, credentials",
             "etl.yaml:4: role: is required",
             "etl.yaml:6: namespaces: is required",
             "etl.yaml:11: name: is a label that this command sets itself",
@@ -112,6 +113,19 @@ fn what_a_server_would_refuse_is_told_with_its_place() {
         assert!(said(from, to).contains(reason), "{to}: {}", said(from, to));
     }
     assert!(refused("set: a b\n")[0].contains("etl.yaml:1: set: must be 1 to 63"));
+    for (receiver, reason) in [
+        ("{webhook: \"https://a.example/…\"}", "url: is required: `file: PATH`"),
+        ("{webhook: \"https://a.example/…\", url: https://a.example/x}", "url: must be `file: PATH` or `env: NAME`"),
+        ("{email: a@b.example, url: {env: HOOK}}", "receivers: must have webhook and url, or email"),
+        ("{email: a@b.example, event: []}", "event: is unknown here"),
+    ] {
+        let said = refused(&format!("set: a\nreceivers:\n  - {receiver}\n"));
+        assert!(said[0].contains(reason), "{said:?}");
+    }
+    let text = "set: a\nreceivers:\n  - {email: nobody}\n  - {webhook: \"https://a.example/x\", url: {env: HOOK}, events: [backup.failed]}\n";
+    let said: Vec<_> = judge(&parse(text).expect("a document")).iter().map(ToString::to_string).collect();
+    assert!(said[0].contains("etl.yaml:3: email: ") && said[1].contains("events/0"), "{said:?}");
+    assert!(said[2].contains("webhook: must be the URL as it is shown"), "{said:?}");
 }
 
 fn issuer() -> IssuerItem {
@@ -162,6 +176,12 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                 let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
                 one.trusts.retain(|other| other != trust);
             }
+            Change::AddReceiver(wanted) => after.receivers.push(receiver(wanted)),
+            Change::UpdateReceiver { id, change, .. } => {
+                let one = after.receivers.iter_mut().find(|one| one.id == *id).expect("it is there");
+                one.state = change.state.clone().unwrap_or_else(|| one.state.clone());
+                one.events = change.events.clone().map_or_else(|| one.events.clone(), all_if_none);
+            }
             Change::Save(wanted) => after.credentials.push(saved(set, wanted)),
             Change::Replace { id, credential, .. } => {
                 let one = after.credentials.iter_mut().find(|one| one.id == *id).expect("it is there");
@@ -189,6 +209,21 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
 fn person(email: &str, role: &str, state: &str) -> AccountItem {
     serde_json::from_value(json!({"id": email, "email": email, "role": role, "state": state, "created_at": ""}))
         .expect("an account")
+}
+
+fn all_if_none(events: Vec<String>) -> Vec<String> {
+    let all = || EventKinds::all(true).iter().map(|kind| kind.to_string()).collect();
+    if events.is_empty() { all() } else { events }
+}
+
+fn receiver(wanted: &document::Receiver) -> ReceiverItem {
+    let (kind, member) = if wanted.url.is_some() { ("webhook", "url") } else { ("email", "to") };
+    let state = if wanted.disabled { "disabled" } else { "active" };
+    serde_json::from_value(json!({
+        "id": wanted.address, "kind": kind, member: wanted.address, "events": all_if_none(wanted.events.clone()),
+        "state": state, "created_at": "",
+    }))
+    .expect("a receiver")
 }
 
 fn trust(trust: &document::Trust) -> serde_json::Value {
@@ -284,10 +319,26 @@ fn manifests() -> impl Strategy<Value = document::Manifest> {
             })
             .collect()
     });
-    (people, integrations, credentials).prop_map(|(people, integrations, credentials)| document::Manifest {
+    let events = proptest::collection::btree_set("(credential.expiring|namespace.frozen|account.locked)", 0..3);
+    let receivers = proptest::collection::btree_map("[a-z]{1,4}", (any::<bool>(), events, any::<bool>()), 0..4);
+    let receivers = receivers.prop_map(move |all| {
+        let receiver =
+            |(host, (mail, events, disabled)): (String, (bool, std::collections::BTreeSet<String>, bool))| {
+                let reference = || (1, Datum::File(format!("receivers/{host}.example")));
+                let address = if mail { format!("{host}@b.example") } else { format!("https://{host}.example/…") };
+                let events = events.into_iter().collect();
+                document::Receiver { at: at(), address, url: (!mail).then(reference), events, disabled }
+            };
+        let mut receivers: Vec<_> = all.into_iter().map(receiver).collect();
+        receivers.sort_by(|one, other| one.address.cmp(&other.address));
+        receivers
+    });
+    let parts = (people, integrations, receivers, credentials);
+    parts.prop_map(|(people, integrations, receivers, credentials)| document::Manifest {
         set: "etl".to_owned(),
         people,
         integrations,
+        receivers,
         credentials,
     })
 }
@@ -299,6 +350,10 @@ fn bare(mut manifest: document::Manifest) -> document::Manifest {
         one.at = At::default();
         one.trusts.iter_mut().for_each(|trust| trust.at = At::default());
         one.trusts.sort_by_key(|trust| format!("{trust:?}"));
+    });
+    manifest.receivers.iter_mut().for_each(|one| {
+        one.at = At::default();
+        one.url.iter_mut().for_each(|(line, _)| *line = 0);
     });
     manifest.credentials.iter_mut().for_each(|one| {
         one.at = At::default();
