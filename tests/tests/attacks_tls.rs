@@ -211,7 +211,7 @@ fn flawed_files_are_refused_at_start() {
 /// The certificate that the page tells how to make is accepted by curl and by the client alike.
 #[test]
 fn the_certificate_of_the_page_is_accepted() {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/OPERATIONS.md")).unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/tls.md")).unwrap();
     let (_, recipe) = page.split_once("For a test, create a self-signed certificate:\n\n```sh\n").unwrap();
     let (recipe, _) = recipe.split_once("\ncurl ").unwrap();
     let vault = Vault::init(Database::Sqlite);

@@ -24,9 +24,9 @@ fn docs(name: &str) -> PathBuf {
 
 #[test]
 fn the_page_shows_the_unit() {
-    let page = fs::read_to_string(docs("OPERATIONS.md")).unwrap();
+    let page = fs::read_to_string(docs("operate/service.md")).unwrap();
     let unit = fs::read_to_string(docs("orgvault.service")).unwrap();
-    assert!(page.contains(&format!("```ini\n{unit}```\n")), "OPERATIONS.md shows another unit than orgvault.service");
+    assert!(page.contains(&format!("```ini\n{unit}```\n")), "the page shows another unit than orgvault.service");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
     assert_eq!(composition["networks"]["inside"]["internal"], true);
 
     // Secrets are files, and never variables.
-    let page = fs::read_to_string(docs("OPERATIONS.md")).unwrap();
+    let page = fs::read_to_string(docs("operate/containers.md")).unwrap();
     let secrets = composition["secrets"].as_object().unwrap();
     for (name, secret) in secrets {
         let file = secret["file"].as_str().unwrap();
@@ -177,8 +177,8 @@ fn metrics(text: &str) -> BTreeSet<&str> {
 /// Alerts and dashboard ask for metrics that the page describes, and show all of them but those that only make others up.
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
-    let page = fs::read_to_string(docs("OPERATIONS.md")).unwrap();
-    let section = page.split("## Metrics and alerts").nth(1).unwrap().split("\n## ").next().unwrap();
+    let page = fs::read_to_string(docs("operate/monitoring.md")).unwrap();
+    let section = page.split("\n## ").next().unwrap();
     let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `orgvault_")).collect();
     let described = rows.iter().flat_map(|row| metrics(row.split(" | ").next().unwrap())).collect::<BTreeSet<_>>();
     let alerts = fs::read_to_string(docs("monitoring/alerts.yml")).unwrap();
@@ -243,7 +243,7 @@ fn a_missing_right_is_named_with_its_table_and_its_page() {
         sql.run(&format!("REVOKE ALL ON {table} FROM {SERVICE}"));
         let said = vault.run(command).refused().stderr;
         assert!(said.contains(&format!("permission denied for table {table}")), "{said}");
-        assert!(said.contains("postgresql-grants.sql") && said.contains("OPERATIONS"), "{said}");
+        assert!(said.contains("postgresql-grants.sql") && said.contains("docs/operate/postgresql.md"), "{said}");
         grant(vault.url());
         vault.run(command).done();
     }

@@ -222,7 +222,7 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Show what documents would change in the organization. Exit status 3 if something
     ///
-    /// Documents describe people, integrations and credentials (docs/OPERATIONS.md). What they do not name is left as it is. All
+    /// Documents describe people, integrations and credentials (docs/operate/documents.md). What they do not name is left as it is. All
     /// documents are checked first; flaws are told with file, line and field.
     Plan(PlanArgs),
     /// Change the organization so that it is as documents describe it

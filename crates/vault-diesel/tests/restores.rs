@@ -66,17 +66,17 @@ async fn a_copy_is_one_file_under_its_own_key_and_is_checked() {
 
 #[test]
 fn a_settled_restore_ends_what_was_in_memory() {
-    run(async { Arc::new(MemoryStore::new()) }, "OPERATIONS.md", async |store: &_| {
+    run(async { Arc::new(MemoryStore::new()) }, "operate/restore.md", async |store: &_| {
         restore::a_settled_restore_ends_what_was(store).await
     });
 }
 
 #[test]
 fn a_settled_restore_ends_what_was_on_sqlite() {
-    run(sqlite(), "OPERATIONS.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
+    run(sqlite(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }
 
 #[test]
 fn a_settled_restore_ends_what_was_on_postgres() {
-    run(postgres(), "OPERATIONS.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
+    run(postgres(), "operate/restore.md", async |store: &_| restore::a_settled_restore_ends_what_was(store).await);
 }

@@ -19,7 +19,7 @@
 //! # Ok::<(), vault_pkcs11::InvalidUri>(())
 //! ```
 //!
-//! `vault-embed` opens a vault with such a key through `vault_crypto::ServiceRootKey`. `docs/OPERATIONS.md` of the repository says
+//! `vault-embed` opens a vault with such a key through `vault_crypto::ServiceRootKey`. `docs/operate/root-key.md` of the repository says
 //! how to make one.
 
 mod failure;

@@ -416,7 +416,7 @@ macro_rules! store_contract {
                 metadata_that_was_moved_is_not_put_back
                 a_rotation_beside_changes_loses_nothing
             }
-            maintenance in "OPERATIONS.md" {
+            maintenance in "ARCHITECTURE.md" {
                 what_has_expired_is_deleted_in_slices
                 the_store_answers
                 credentials_are_counted_in_slices
@@ -573,7 +573,7 @@ macro_rules! operator_contract {
                 a_state_is_set
                 parallel_deletions_delete_once
             }
-            audit in "OPERATIONS.md" {
+            audit in "operate/audit.md" {
                 entries_are_read_as_they_were_written
                 entries_are_listed_in_ranges
                 a_checkpoint_holds_its_entries

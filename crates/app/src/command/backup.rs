@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, BackupTarget, OpenVault};
 
 /// What an operator reads about backups of PostgreSQL.
-pub(crate) const POSTGRES_PAGE: &str = "OPERATIONS, \"Backup of PostgreSQL\"";
+pub(crate) const POSTGRES_PAGE: &str = "docs/operate/backup.md, \"Backup of PostgreSQL\"";
 
 #[derive(Serialize)]
 struct Made {

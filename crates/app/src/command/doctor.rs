@@ -153,7 +153,7 @@ fn root_key(settings: &Settings) -> Check {
         );
     };
     let remedy = "A stolen or copied disk exposes both. Store the root key elsewhere, for example as a systemd \
-                  credential, and set --root-key-file (docs/OPERATIONS.md, \"The root key\").";
+                  credential, and set --root-key-file (docs/operate/root-key.md).";
     let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
     if path.parent() == database.parent() {
         let found = format!("{} is in the directory of the database", path.display());
@@ -181,7 +181,7 @@ fn database_disk(settings: &Settings) -> Check {
     };
     let text = format!("{}: {found}", directory.display());
     let remedy = "The database file is encrypted in any case, and so are its backups. If the hardware or the provider \
-                  encrypts the disk, check it there. Otherwise put the directory on LUKS (docs/OPERATIONS.md, \"Encrypt the disk\").";
+                  encrypts the disk, check it there. Otherwise put the directory on LUKS (docs/operate/disk.md).";
     match found {
         DiskEncryption::Encrypted { .. } => Check::passed("disk", text),
         DiskEncryption::NotSeen { .. } => Check::other("disk", Outcome::Warning, text, remedy),

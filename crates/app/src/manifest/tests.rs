@@ -461,7 +461,7 @@ fn what_cannot_be_planned_says_why() {
 
 #[test]
 fn the_document_of_the_page_is_one() {
-    let page = include_str!("../../../../docs/OPERATIONS.md");
+    let page = include_str!("../../../../docs/operate/documents.md");
     let example = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("an example");
     let manifest = parse(example).expect("a document");
     assert_eq!((manifest.people.len(), manifest.integrations.len(), manifest.credentials.len()), (1, 1, 1));

@@ -1,7 +1,7 @@
 //! Every setting, declared once: the flag, its help and its default.
 //!
 //! The environment variable and the key of the TOML file follow from the flag's name: `--max-ttl`, `ORGVAULT_MAX_TTL`,
-//! `max-ttl`. The table in `docs/OPERATIONS.md` is made from these declarations, and a test compares them.
+//! `max-ttl`. The table in `docs/operate/settings.md` is made from these declarations, and a test compares them.
 
 use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;

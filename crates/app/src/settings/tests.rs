@@ -105,7 +105,7 @@ fn previous_versions_are_kept_as_long_as_is_set() {
     assert_eq!(limits(&["--keep-versions", "2", "--keep-previous", "0"]), Ok(set));
 }
 
-/// One row for each setting, as `docs/OPERATIONS.md` has it.
+/// One row for each setting, as `docs/operate/settings.md` has it.
 fn documented(setting: &Arg) -> String {
     let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
     let (help, stated) = match help.strip_suffix(']').and_then(|help| help.rsplit_once(" [default: ")) {
@@ -127,11 +127,11 @@ fn documented(setting: &Arg) -> String {
 
 #[test]
 fn the_settings_are_documented_as_they_are_declared() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/OPERATIONS.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/settings.md");
     let page = std::fs::read_to_string(page).expect("the page");
     let settings: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
     let expected: Vec<String> = settings.iter().map(documented).collect();
     let found: Vec<&str> =
         page.lines().filter(|line| line.starts_with("| `--") && line.contains("` | `ORGVAULT_")).collect();
-    assert_eq!(found, expected, "put these rows into docs/OPERATIONS.md:\n{}\n", expected.join("\n"));
+    assert_eq!(found, expected, "put these rows into docs/operate/settings.md:\n{}\n", expected.join("\n"));
 }

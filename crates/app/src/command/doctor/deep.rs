@@ -59,7 +59,7 @@ pub(super) async fn audit(
         Ok(anchor) => anchor.map(|anchor| anchor.checkpoint),
         Err(error) => {
             let found = format!("the anchor cannot be used: {error}");
-            let remedy = "See docs/OPERATIONS.md, \"The anchor\".";
+            let remedy = "See docs/operate/restore.md, \"The anchor\".";
             return Ok(Check::other("audit", Outcome::Failed, found, remedy));
         }
     };
