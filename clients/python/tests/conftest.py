@@ -61,7 +61,8 @@ def vault(tmp_path_factory, moto):
     port, listener = free_port(), directory / "a.sock"
     with open(directory / "out", "w") as out, open(directory / "err", "w") as err:
         process = subprocess.Popen(
-            [PROGRAM, "quickstart", "--json", "--listen", f"127.0.0.1:{port}", "--activation-listen", f"unix:{listener}"],
+            [PROGRAM, "quickstart", "--json", "--listen", f"127.0.0.1:{port}", "--admin-listen", f"127.0.0.1:{free_port()}",
+             "--activation-listen", f"unix:{listener}"],
             env={**os.environ, "ORGVAULT_DATA_DIR": str(directory / "data")},
             stdout=out,
             stderr=err,
