@@ -62,6 +62,20 @@ fn links_lead_somewhere() {
     }
 }
 
+/// The book's contents name every page once.
+#[test]
+fn every_page_is_in_the_contents() {
+    let docs = root().join("docs");
+    let contents = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let mut listed: Vec<_> = links(&contents).into_iter().map(|link| docs.join(link)).collect();
+    listed.push(docs.join("SUMMARY.md"));
+    listed.sort();
+    let mut there = Vec::new();
+    pages(&docs, &mut there);
+    there.sort();
+    assert_eq!(listed, there);
+}
+
 /// A path of this repository that a page names in code is there.
 #[test]
 fn named_files_are_there() {

@@ -52,6 +52,7 @@ mod memory;
 mod metrics;
 mod migrate_to;
 mod openapi;
+mod pages;
 mod policy;
 mod printed_lines;
 mod qr;
