@@ -113,6 +113,8 @@ ids! {
     seed_id: SeedId;
     integration_id: IntegrationId;
     activation_id: ActivationId;
+    receiver_id: ReceiverId;
+    event_id: EventId;
 }
 
 /// Events of which a receiver of an organization, or of the instance, is told some.
