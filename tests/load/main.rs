@@ -134,7 +134,7 @@ fn measure_all(
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
     let ground = Ground { options, vault, server: &server, references, cluster };
-    let subjects: [(Subject, &str, Measurement); 13] = [
+    let subjects: [(Subject, &str, Measurement); 14] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),
         (Subject::Deletes, "deletes", measure::deletes),
@@ -143,6 +143,7 @@ fn measure_all(
         (Subject::Tenants, "many organizations", measure::tenants),
         (Subject::Fairness, "a flood of lists", measure::fairness),
         (Subject::Rotation, "a key rotation", measure::rotation),
+        (Subject::Receivers, "receivers", measure::receivers),
         (Subject::Commands, "commands", measure::commands),
         (Subject::Console, "the console", measure::console),
         (Subject::Logins, "logins", measure::logins),

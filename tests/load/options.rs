@@ -64,6 +64,8 @@ pub(crate) enum Subject {
     Fairness,
     /// Replacing the key of an organization
     Rotation,
+    /// Replacements of which a receiver is told
+    Receivers,
     /// Logging in
     Logins,
     /// Whether the response time of a refused login reveals the reason

@@ -48,6 +48,11 @@ pub(crate) fn list_at(address: SocketAddr, token: &str, target: &str) -> Vec<u8>
     request(address, &format!("GET {target}"), Some(token), None)
 }
 
+/// A new receiver.
+pub(crate) fn add_receiver(address: SocketAddr, token: &str, body: &str) -> Vec<u8> {
+    request(address, "POST /v1/receivers", Some(token), Some(body))
+}
+
 /// A request of which some bytes change each time.
 pub(crate) struct Template {
     bytes: Vec<u8>,

@@ -21,12 +21,19 @@ const FILLING: Duration = Duration::from_secs(300);
 const OVERLAP: u64 = 10;
 
 /// Replaces the data of one credential after another.
-struct Replacements {
+pub(super) struct Replacements {
     template: Template,
     ids: Vec<Id>,
     next: usize,
     /// How many are still to be made; `None`: no end.
     left: Option<usize>,
+}
+
+impl Replacements {
+    /// Has it end after so many.
+    pub(super) fn left(&mut self, count: usize) {
+        self.left = Some(count);
+    }
 }
 
 impl Workload for Replacements {
@@ -70,14 +77,8 @@ pub(crate) fn life(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
 /// between rounds of a loop that replaces the same rows, and of one that saves them.
 fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     let organization = Organization::create(ground.vault, ground.server, "Replacements")?;
-    let (address, token) = (ground.server.address, &organization.token);
-    let template = Template::save_labelled(address, token, LABELS);
-    let ids = fill_with(ground, &organization, template, REPLACED, FILLING, true)?.ids;
-    let mut workload = Replacements { template: Template::replace(address, token), ids, next: 0, left: None };
-    workload.left = Some(workload.ids.len() * VERSIONS);
-    run(&ground.to_the_end(64), &mut workload)?;
-    ground.analyse();
-    workload.left = None;
+    let address = ground.server.address;
+    let mut workload = replacements_of(ground, &organization, REPLACED)?;
     let saving = Organization::create(ground.vault, ground.server, "BesideReplacements")?;
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
@@ -103,6 +104,19 @@ fn replacements(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         report.rate(Rate { what: "replace, 5 versions".to_owned(), connections, sample, references, target });
     }
     Ok(())
+}
+
+/// Replacements without an end of so many credentials, which have five versions each.
+pub(super) fn replacements_of(ground: &Ground<'_>, organization: &Organization, count: u64) -> Result<Replacements> {
+    let (address, token) = (ground.server.address, &organization.token);
+    let template = Template::save_labelled(address, token, LABELS);
+    let ids = fill_with(ground, organization, template, count, FILLING, true)?.ids;
+    let mut workload = Replacements { template: Template::replace(address, token), ids, next: 0, left: None };
+    workload.left = Some(workload.ids.len() * VERSIONS);
+    run(&ground.to_the_end(64), &mut workload)?;
+    ground.analyse();
+    workload.left = None;
+    Ok(workload)
 }
 
 /// Lists of 100 by a label that all have, by namespace, and by two common labels that few have both of.

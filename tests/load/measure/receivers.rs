@@ -1,0 +1,140 @@
+//! What it costs to have a receiver told of every replacement, and how fast it is told.
+
+use super::Ground;
+use super::life::replacements_of;
+use crate::Result;
+use crate::account::Organization;
+use crate::client::{Sample, exchange, run};
+use crate::report::{Bound, Rate, Report, Target};
+use crate::request;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many credentials are replaced in turn.
+const SUBJECTS: u64 = 1_000;
+/// How many events there are.
+const EVENTS: usize = 100_000;
+/// How long the receiver may take to be told.
+const LIMIT: Duration = Duration::from_secs(540);
+/// How many clients replace.
+const CONNECTIONS: usize = 64;
+
+/// What the receiver has been told.
+#[derive(Default)]
+struct Told {
+    ids: HashSet<String>,
+    /// The last event of each credential. Ids of events rise with the time.
+    last: HashMap<String, String>,
+    out_of_order: usize,
+    repeated: usize,
+}
+
+impl Told {
+    fn note(&mut self, id: String, subject: String) {
+        if !self.ids.insert(id.clone()) {
+            self.repeated += 1;
+            return;
+        }
+        if self.last.get(&subject).is_some_and(|last| *last > id) {
+            self.out_of_order += 1;
+        }
+        self.last.insert(subject, id);
+    }
+}
+
+/// Replacements without a receiver, then with one; then the rest of what it is to be told.
+pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    let organization = Organization::create(ground.vault, ground.server, "Receivers")?;
+    let mut replacements = replacements_of(ground, &organization, SUBJECTS)?;
+    replacements.left(EVENTS / 2);
+    let alone = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
+    let (address, told) = listen()?;
+    let body = format!(r#"{{"kind":"webhook","url":"http://{address}/","events":["credential.replaced"]}}"#);
+    let server = ground.server.address;
+    let (status, _, answer) = exchange(server, &request::add_receiver(server, &organization.token, &body))?;
+    if status != 201 {
+        return Err(format!("no receiver: {status} {}", String::from_utf8_lossy(&answer)).into());
+    }
+    // Only what happens from the next second on is told.
+    thread::sleep(Duration::from_secs(3));
+    let started = Instant::now();
+    replacements.left(EVENTS);
+    let beside = run(&ground.to_the_end(CONNECTIONS), &mut replacements)?;
+    let (made, soon) = (started.elapsed(), count(&told));
+    while count(&told) < EVENTS && started.elapsed() < LIMIT {
+        thread::sleep(Duration::from_millis(50));
+    }
+    let took = started.elapsed();
+    row(report, "replace, no receiver", alone, None);
+    let rate = beside.rate();
+    row(report, "replace, each told", beside, Some(Bound::new("replacements", rate)));
+    let told = told.lock().map_err(|_| "the receiver failed")?;
+    let all = Target::new("100,000", told.ids.len() == EVENTS);
+    report.quantity("events told", told.ids.len() as f64, "", Some(all));
+    report.quantity("of them while replacements went on", soon as f64, "", None);
+    report.quantity("replacements took", made.as_secs_f64(), "s", None);
+    report.quantity("until all were told", took.as_secs_f64(), "s", None);
+    report.quantity("events told a second", told.ids.len() as f64 / took.as_secs_f64(), "/s", None);
+    let ordered = Target::new("0", told.out_of_order == 0);
+    report.quantity("events out of order", told.out_of_order as f64, "", Some(ordered));
+    report.quantity("events told twice", told.repeated as f64, "", None);
+    Ok(())
+}
+
+fn row(report: &mut Report, what: &str, sample: Sample, bound: Option<Bound>) {
+    let references = bound.into_iter().collect();
+    report.rate(Rate { what: what.to_owned(), connections: CONNECTIONS, sample, references, target: None });
+}
+
+fn count(told: &Mutex<Told>) -> usize {
+    told.lock().map_or(0, |told| told.ids.len())
+}
+
+/// A receiver that takes everything.
+fn listen() -> Result<(SocketAddr, Arc<Mutex<Told>>)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let (address, told) = (listener.local_addr()?, Arc::new(Mutex::new(Told::default())));
+    let noted = Arc::clone(&told);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let told = Arc::clone(&noted);
+            thread::spawn(move || take(stream, &told));
+        }
+    });
+    Ok((address, told))
+}
+
+/// Takes messages until the connection ends.
+fn take(stream: TcpStream, told: &Mutex<Told>) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let mut reader = BufReader::new(stream);
+    loop {
+        let (mut length, mut id) = (0, String::new());
+        loop {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                if line.trim_end().is_empty() {
+                    break;
+                }
+                continue;
+            };
+            match name.to_ascii_lowercase().as_str() {
+                "content-length" => length = value.trim().parse().ok()?,
+                "webhook-id" => value.trim().clone_into(&mut id),
+                _ => {}
+            }
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).ok()?;
+        let body: serde_json::Value = serde_json::from_slice(&body).ok()?;
+        told.lock().ok()?.note(id, body["data"]["id"].as_str()?.to_owned());
+        reader.get_mut().write_all(b"HTTP/1.1 204 No Content\r\n\r\n").ok()?;
+    }
+}
