@@ -23,7 +23,8 @@ const NO_RECOVERY_CODE: &str = "00000000000000000000";
 pub(crate) struct Account {
     /// Its address.
     pub(crate) email: String,
-    password: String,
+    /// Its password.
+    pub(crate) password: String,
     authenticator: Authenticator,
     last_step: i64,
     recovery_codes: Vec<String>,
@@ -38,9 +39,14 @@ pub(crate) enum Code {
 }
 
 impl Account {
-    /// Makes an account.
+    /// Makes an editor's account.
     pub(crate) fn create(vault: &Vault, organization: &str, email: &str) -> Result<Self> {
-        let arguments = ["account", "create", "--org", organization, "--email", email, "--role", "editor"];
+        Self::create_as(vault, organization, email, "editor")
+    }
+
+    /// Makes an account of this role.
+    pub(crate) fn create_as(vault: &Vault, organization: &str, email: &str, role: &str) -> Result<Self> {
+        let arguments = ["account", "create", "--org", organization, "--email", email, "--role", role];
         Self::read(&vault.run(&arguments)?).ok_or_else(|| "`account create` printed something else".into())
     }
 
@@ -112,7 +118,12 @@ impl Account {
 
     /// The body of a login with the right password and the code of this moment, which is not taken.
     pub(crate) fn right_login(&self) -> String {
-        login(&self.email, &self.password, &self.authenticator.code(current_step()))
+        login(&self.email, &self.password, &self.right_passcode())
+    }
+
+    /// The code of this moment, which is not taken.
+    pub(crate) fn right_passcode(&self) -> String {
+        self.authenticator.code(current_step())
     }
 
     /// The body of a login with the right password and a code that is wrong.

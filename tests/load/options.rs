@@ -74,7 +74,7 @@ pub(crate) enum Subject {
     Storm,
     /// Commands while a server is busy
     Commands,
-    /// The console's first page, in Chromium
+    /// The console in Chromium: its first page, and its pages over many rows
     Console,
     /// Starting
     Cold,

@@ -1,6 +1,9 @@
-//! The console's first page, in a browser.
+//! The console in a browser: its first page, and its pages over many rows.
 
 use super::Ground;
+use super::life::replacements_of;
+use crate::account::{Account, Organization};
+use crate::client::run;
 use crate::report::{Report, Target};
 use crate::{Result, note};
 use serde_json::json;
@@ -15,8 +18,62 @@ const READY: &str = "new MutationObserver((_, observer) => {
 const BYTES: &str = "return performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))
     .reduce((sum, entry) => sum + entry.encodedBodySize, 0) / 1000;";
 
-/// Measures how large the first page is, with all that it loads, and how long it takes until somebody can type.
+/// How many credentials the pages list.
+const CREDENTIALS: u64 = 1_000;
+/// How many of their replacements the audit has, beside five of each and their saves.
+const REPLACEMENTS: usize = 4_000;
+/// Notes how long the browser was busy at a stretch, if for 50 ms at least.
+const STALLS: &str = "window.longest = 0;
+new PerformanceObserver((list) => {
+    for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+}).observe({type: 'longtask', buffered: true});";
+/// How long it takes from the choice of a page until it shows this many rows.
+const SHOW: &str = "if (!window.began) { window.began = performance.now(); location.hash = arguments[0]; }
+    const rows = document.querySelectorAll('main tbody tr').length;
+    if (location.hash !== arguments[0] || rows < arguments[1]) return null;
+    return performance.now() - window.began;";
+
+/// Measures the first page, and those over many rows.
 pub(crate) fn console(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    first_page(ground, report)?;
+    long_pages(ground, report)
+}
+
+/// Opens the pages of 1,000 credentials and of an audit of 10,000 entries.
+fn long_pages(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
+    note("the console's pages over many rows");
+    let organization = Organization::create(ground.vault, ground.server, "Console")?;
+    let mut replacements = replacements_of(ground, &organization, CREDENTIALS)?;
+    replacements.left(REPLACEMENTS);
+    run(&ground.to_the_end(16), &mut replacements)?;
+    let admin = Account::create_as(ground.vault, &organization.name, "admin@console.example.com", "admin")?;
+    let browser = Browser::open(1280, 800);
+    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": STALLS}));
+    browser.go(&format!("http://{}/", ground.server.address));
+    browser.fill("E-mail", &admin.email);
+    browser.fill("Password", &admin.password);
+    browser.fill("Passcode", &admin.right_passcode());
+    browser.press("Sign in");
+    browser.see("Sign out");
+    for (name, place) in [("1,000 credentials", "#/credentials"), ("10,000 entries of the audit", "#/audit")] {
+        browser.script("window.began = 0; window.longest = 0", &[]);
+        let time = browser.until(name, SHOW, &[json!(place), json!(50)]).as_f64().ok_or("no time")?;
+        report.quantity(format!("console, page of {name}, until it is shown"), time, "ms", None);
+        browser.script("document.querySelector('main').scrollIntoView(false)", &[]);
+        let longest = browser.script("return window.longest", &[]).as_f64().ok_or("no time")?;
+        let smooth = Target::new("≤ 100 ms", longest <= 100.0);
+        report.quantity(
+            format!("console, page of {name}, longest task (0: none of 50 ms)"),
+            longest,
+            "ms",
+            Some(smooth),
+        );
+    }
+    Ok(())
+}
+
+/// Measures how large the first page is, with all that it loads, and how long it takes until somebody can type.
+fn first_page(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
     note("the console's first page");
     let browser = Browser::open(1280, 800);
     browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": READY}));
