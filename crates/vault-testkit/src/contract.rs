@@ -400,7 +400,7 @@ macro_rules! store_contract {
                 a_receiver_that_is_gone_is_disabled
                 one_process_reads_events
             }
-            health in "ACTIVATION.md" {
+            health in "jobs/storage.md" {
                 a_list_is_filtered_by_health
                 counts_of_comparisons_are_deleted
                 a_requested_check_is_made_once
@@ -580,7 +580,7 @@ macro_rules! operator_contract {
                 a_checkpoint_that_does_not_fit_changes_nothing
                 parallel_checkpoints_make_one_chain
             }
-            issuer in "ACTIVATION.md" {
+            issuer in "jobs/identity.md" {
                 parallel_additions_of_one_issuer_make_one
                 keys_are_noted_at_the_row_that_was_read
             }
@@ -684,7 +684,7 @@ macro_rules! credential_contract {
 macro_rules! integration_contract {
     (@each $make:expr; $sessions:ident) => {
         $crate::contract_cases! { $make;
-            integration in "ACTIVATION.md" {
+            integration in "jobs/run.md" {
                 an_integration_is_found_as_it_was_made
                 an_integrations_name_is_its_organizations_own
                 parallel_integrations_of_one_name_make_one
@@ -696,14 +696,14 @@ macro_rules! integration_contract {
                 an_integration_does_not_outlast_its_organization
                 an_embedder_administers_its_own_organization
             }
-            freeze in "ACTIVATION.md" {
+            freeze in "jobs/run.md" {
                 a_namespace_is_frozen_until_it_is_thawed
                 parallel_freezes_of_one_namespace_make_one
                 namespaces_are_listed_with_what_they_have
             }
         }
         $crate::$sessions! { $make;
-            admin in "ACTIVATION.md" {
+            admin in "jobs/run.md" {
                 an_admins_session_reaches_its_own_integrations
                 an_ended_session_administers_no_integration
                 a_session_freezes_its_own_organizations_namespaces
@@ -724,7 +724,7 @@ macro_rules! integration_contract {
 macro_rules! activation_contract {
     ($make:expr) => {
         $crate::contract_cases! { $make;
-            activation in "ACTIVATION.md" {
+            activation in "jobs/run.md" {
                 a_token_finds_its_integration
                 a_rotated_integration_is_found_by_both_tokens
                 credentials_are_taken_as_they_were_saved
@@ -739,7 +739,7 @@ macro_rules! activation_contract {
                 an_aborted_activation_is_gone
                 the_use_of_a_token_is_noted_to_the_minute
             }
-            hand_out in "ACTIVATION.md" {
+            hand_out in "jobs/run.md" {
                 what_is_handed_out_is_recorded
                 what_was_revoked_meanwhile_is_not_handed_out
                 a_hand_out_and_a_deletion_are_decided_one_after_the_other
@@ -748,7 +748,7 @@ macro_rules! activation_contract {
                 a_refused_renewal_leaves_the_activation
                 a_renewal_and_an_end_are_decided_one_after_the_other
             }
-            check in "ACTIVATION.md" {
+            check in "jobs/run.md" {
                 checks_come_in_rounds
                 a_check_is_of_the_version_that_it_was_made_of
                 the_latest_activation_is_noted

@@ -184,7 +184,7 @@ fn printed_lines(settings: &Settings, base_url: &str, console_url: &str, account
     let post = "-H 'Content-Type: application/json' --data-binary @-";
     let activation = match settings.server.activation_listen() {
         Some(_) => "",
-        None => "#                             after a start with --activation-listen: see docs/ACTIVATION.md\n",
+        None => "#                             after a start with --activation-listen: see docs/jobs/run.md\n",
     };
     let or_show = r#"|| { printf '%s\n' "$answer"; false; }"#;
     format!(
