@@ -85,9 +85,9 @@ async fn the_documentation_lists_every_table() {
     let mut statement =
         connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").unwrap();
     let tables: BTreeSet<String> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-    let page = include_str!("../../../docs/ARCHITECTURE.md");
-    let (_, section) = page.split_once("\n### Tables\n").unwrap();
-    let (section, _) = section.split_once("\n### ").unwrap();
+    let page = include_str!("../../../docs/why/databases.md");
+    let (_, section) = page.split_once("\n## Tables\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let listed: BTreeSet<String> =
         rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect();

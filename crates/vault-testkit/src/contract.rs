@@ -369,7 +369,7 @@ macro_rules! store_contract {
         $crate::integration_contract!($make);
         $crate::activation_contract!($make);
         $crate::contract_cases! { $make;
-            whole in "EMBEDDING.md" {
+            whole in "embed/own-store.md" {
                 disabling_ends_sessions_for_good
                 deletion_leaves_nothing_but_the_audit
                 deletion_frees_name_and_addresses
@@ -386,7 +386,7 @@ macro_rules! store_contract {
                 the_end_of_a_session_takes_effect_at_once
                 credentials_outlast_the_account_that_saved_them
             }
-            inspection in "EMBEDDING.md" {
+            inspection in "embed/own-store.md" {
                 every_credential_has_a_place
                 a_credential_is_read_whole
                 every_row_under_the_instance_key_has_a_place
@@ -416,14 +416,14 @@ macro_rules! store_contract {
                 metadata_that_was_moved_is_not_put_back
                 a_rotation_beside_changes_loses_nothing
             }
-            maintenance in "ARCHITECTURE.md" {
+            maintenance in "why/databases.md" {
                 what_has_expired_is_deleted_in_slices
                 the_store_answers
                 credentials_are_counted_in_slices
                 the_most_used_active_key_is_found
                 a_re_enrolment_that_was_swept_revives_nothing
             }
-            model in "ARCHITECTURE.md" {
+            model in "why/databases.md" {
                 random_commands_come_to_what_they_come_to_in_memory
             }
         }
@@ -564,7 +564,7 @@ macro_rules! account_contract {
 macro_rules! operator_contract {
     ($make:expr) => {
         $crate::contract_cases! { $make;
-            organization in "EMBEDDING.md" {
+            organization in "embed/own-store.md" {
                 a_name_is_taken_once_whatever_its_case
                 parallel_creations_of_one_name_make_one
                 an_organization_is_found_by_id_and_name
@@ -595,13 +595,13 @@ macro_rules! operator_contract {
 macro_rules! credential_contract {
     (@each $make:expr; $sessions:ident) => {
         $crate::contract_cases! { $make;
-            tenant in "EMBEDDING.md" {
+            tenant in "embed/own-store.md" {
                 an_embedder_acts_while_its_organization_is_in_use
                 a_closed_organization_is_denied_everything
                 a_deleted_organization_leaves_its_audit_alone
                 nothing_is_used_or_checked_without_an_activation_side
             }
-            credential in "EMBEDDING.md" {
+            credential in "embed/own-store.md" {
                 a_credential_is_shown_as_it_was_saved
                 a_list_begins_with_the_newest
                 a_list_is_filtered
@@ -615,7 +615,7 @@ macro_rules! credential_contract {
                 repeats_at_once_take_no_room
                 deletes_at_once_are_judged_each_for_itself
             }
-            version in "EMBEDDING.md" {
+            version in "embed/own-store.md" {
                 a_replaced_version_is_kept_beside_the_new_one
                 a_version_is_staged_promoted_and_taken_back
                 a_version_that_is_not_kept_is_gone_at_once
@@ -625,14 +625,14 @@ macro_rules! credential_contract {
                 versions_change_for_their_own_organization_alone
                 deletion_takes_all_versions
             }
-            life in "EMBEDDING.md" {
+            life in "embed/own-store.md" {
                 what_is_said_of_a_credential_is_replaced
                 metadata_needs_an_active_key
                 a_list_is_filtered_by_labels
                 a_list_is_filtered_by_expiry
                 comparisons_are_counted
             }
-            idempotency in "EMBEDDING.md" {
+            idempotency in "embed/own-store.md" {
                 a_request_has_one_effect
                 a_request_has_one_effect_in_parallel
                 parallel_requests_under_one_key_have_one_effect
@@ -642,7 +642,7 @@ macro_rules! credential_contract {
                 a_replay_outlasts_what_it_made
                 a_refused_request_leaves_its_key_free
             }
-            key in "EMBEDDING.md" {
+            key in "embed/own-store.md" {
                 an_instance_is_made_once
                 the_root_key_is_replaced_once
                 an_organizations_keys_are_read
@@ -650,19 +650,19 @@ macro_rules! credential_contract {
                 uses_are_taken_of_the_active_key_only
                 a_key_is_replaced_once
             }
-            log in "EMBEDDING.md" {
+            log in "embed/own-store.md" {
                 entries_are_appended
                 entries_need_no_organization
                 entries_are_appended_all_or_none
                 entries_belong_to_one_organization
                 a_change_without_its_entry_does_not_happen
             }
-            machine in "EMBEDDING.md" {
+            machine in "embed/own-store.md" {
                 clients_at_once_see_one_order
             }
         }
         $crate::$sessions! { $make;
-            member in "EMBEDDING.md" {
+            member in "embed/own-store.md" {
                 a_key_outlasts_its_session
                 a_session_acts_until_it_ends
             }
@@ -825,7 +825,7 @@ mod tests {
     /// The table of ports names cases that there are.
     #[test]
     fn every_case_that_a_page_names_is_there() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/embed/own-store.md");
         let page = std::fs::read_to_string(page).unwrap();
         let rows = page.lines().filter(|line| line.starts_with("| "));
         let named = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).filter_map(|code| code.split_once("::"));
@@ -844,13 +844,17 @@ mod tests {
     fn every_port_is_on_the_page() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let read = |file: &str| std::fs::read_to_string(root.join(file)).unwrap();
-        let (page, listing) = (read("docs/EMBEDDING.md"), read("tests/public-api.txt"));
+        let (page, listing) =
+            (read("docs/EMBEDDING.md") + &read("docs/embed/own-store.md"), read("tests/public-api.txt"));
         let ports = listing.lines().filter_map(|line| line.strip_prefix("pub trait vault_core::port::"));
         let names = |text: &str| text.split(|c: char| !c.is_alphanumeric()).map(str::to_owned).collect::<Vec<_>>();
         let ports: Vec<_> = ports.map(|port| names(port)[0].clone()).collect();
         let said = names(&page);
         let missing: Vec<_> = ports.iter().filter(|port| !said.contains(port)).collect();
-        assert!(ports.len() > 30 && missing.is_empty(), "docs/EMBEDDING.md does not name {missing:?}");
+        assert!(
+            ports.len() > 30 && missing.is_empty(),
+            "neither docs/EMBEDDING.md nor docs/embed/own-store.md names {missing:?}"
+        );
     }
 
     #[test]

@@ -508,7 +508,7 @@ fn fakes_of_one_seed() -> vault_testkit::crypto::FakePasscodes {
 }
 
 fn passes(case: impl AsyncFnOnce(&()) + 'static) -> bool {
-    catch_unwind(AssertUnwindSafe(|| run(async {}, "EMBEDDING.md", case))).is_ok()
+    catch_unwind(AssertUnwindSafe(|| run(async {}, "embed/own-store.md", case))).is_ok()
 }
 
 /// Each line: what the adapter does wrong, and the case that shows it. A right one passes the case.

@@ -45,7 +45,7 @@ type Wrong = Faulty<MemoryStore>;
 fn passes(memory: MemoryStore, wrong: impl FnOnce(Wrong) -> Wrong, case: impl AsyncFnOnce(&Subjected)) -> bool {
     let memory = Arc::new(memory);
     let subject = Subjected { ports: Arc::new(wrong(Faulty::new(Arc::clone(&memory)))), memory };
-    catch_unwind(AssertUnwindSafe(|| run(async { subject }, "EMBEDDING.md", case))).is_ok()
+    catch_unwind(AssertUnwindSafe(|| run(async { subject }, "embed/own-store.md", case))).is_ok()
 }
 
 /// Each line: what the store does wrong, how, and the case that shows it. A sound store passes the case.

@@ -119,7 +119,7 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
 
 /// The file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an
 /// operator repairs it. What was acknowledged in that moment and lost is counted, not judged: ext4 may say that a file is synced
-/// although it has dropped the journal's transaction (docs/RELIABILITY.md).
+/// although it has dropped the journal's transaction (docs/why/campaigns.md).
 pub(super) fn read_only(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("read-only", ground.database, "only root can mount a file system");

@@ -103,7 +103,7 @@ pub trait PasscodeSubject {
 macro_rules! sealing_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
-            sealing in "EMBEDDING.md" {
+            sealing in "embed/own-store.md" {
                 what_is_sealed_opens
                 a_credential_is_sealed_under_the_key_that_is_named
                 a_credential_opens_in_its_place_only
@@ -141,14 +141,14 @@ macro_rules! sealing_contract {
 macro_rules! digest_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
-            digest in "EMBEDDING.md" {
+            digest in "embed/own-store.md" {
                 equal_parts_have_equal_digests
                 digests_of_different_purposes_never_agree
                 parts_do_not_run_together
                 a_code_is_of_what_was_signed
                 digests_of_different_deployments_never_agree
             }
-            entry_code in "EMBEDDING.md" {
+            entry_code in "embed/own-store.md" {
                 a_change_of_any_field_shows
                 a_change_of_any_column_shows
                 a_change_of_a_checkpoint_shows
@@ -174,7 +174,7 @@ macro_rules! digest_contract {
 macro_rules! token_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
-            token in "EMBEDDING.md" {
+            token in "embed/own-store.md" {
                 what_is_issued_is_verified
                 every_flipped_bit_is_refused
                 other_lengths_are_refused
@@ -204,7 +204,7 @@ macro_rules! token_contract {
 macro_rules! password_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
-            password in "EMBEDDING.md" {
+            password in "embed/own-store.md" {
                 the_right_password_and_no_other
                 no_password_is_cut_short
                 without_a_stored_password_every_password_is_wrong
@@ -234,7 +234,7 @@ macro_rules! password_contract {
 macro_rules! passcode_contract {
     (@each $make:expr; $cryptography:ident) => {
         $crate::deployment_cases! { $make;
-            passcode in "EMBEDDING.md" {
+            passcode in "embed/own-store.md" {
                 this_step_and_the_one_before
                 a_recovery_code_is_no_time_based_code
                 every_seed_has_codes_of_its_own

@@ -1,0 +1,91 @@
+//! From a store that keeps the contract to a vault that runs: keys are made once and opened again, and the ports become a
+//! `Vault`.
+
+use redb_store::RedbStore;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use vault_core::audit::{Actor, AuditAction, Subject};
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
+use vault_core::id::{AccountId, InstanceId, OrganizationId};
+use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository, NoOrigins};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::usecase::{AuditTally, Environment, NewCredential, Vault};
+use vault_crypto::{Keyring, OsEntropy, RootKeyFile};
+use vault_embed::{LoggedEvents, SystemClock, SystemIds};
+
+/// A vault that is open.
+struct Running {
+    vault: Vault,
+    tally: Arc<AuditTally>,
+    /// Who acts: a user of this service.
+    who: Principal,
+}
+
+/// Opens the vault in a directory, or makes it, for one organization.
+async fn open(directory: &Path, organization: OrganizationId) -> Result<Running, Box<dyn Error>> {
+    let store = Arc::new(RedbStore::open(&directory.join("vault.redb"))?);
+    let (entropy, ids) = (Arc::new(OsEntropy), Arc::new(SystemIds::default()));
+    let (root_path, now) = (directory.join("root.key"), SystemClock.now());
+    let environment = |keyring: &Keyring| Environment {
+        clock: Arc::new(SystemClock),
+        ids: ids.clone(),
+        events: Arc::new(LoggedEvents),
+        audit: Arc::new(keyring.audit_sealer()),
+        origins: Arc::new(NoOrigins),
+    };
+
+    // The keys: made at the first start, opened at every later one. What the store keeps is useless without the root key.
+    let keyring = match store.instance().await? {
+        Some(instance) => {
+            let root = RootKeyFile::load(&root_path, entropy.clone())?;
+            let (retiring, keys) = (store.retiring_instance_keys().await?, store.instance_keys().await?);
+            Keyring::open(&root, entropy, &instance, &retiring, &keys).await?
+        }
+        None => {
+            let root = RootKeyFile::generate(&root_path, entropy.clone())?;
+            let made = Keyring::create(&root, entropy, InstanceId::from_uuid(ids.random()), now).await?;
+            let created = (Actor::Operator, AuditAction::InstanceCreated, Subject::Instance);
+            let audit = environment(&made.keyring).record(now, None, created.0, created.1, created.2);
+            store.create_instance(CreateInstance { instance: made.instance, keys: made.keys, audit }).await?;
+            made.keyring
+        }
+    };
+
+    // The ports become a vault. What opens data (`crypto.opener`) is not among them.
+    let (environment, crypto) = (environment(&keyring), keyring.credentials(store.clone()));
+    if store.organization_keys(organization).await?.is_none() {
+        let keys = crypto.sealer.new_organization_keys(organization, now)?;
+        let created = AuditAction::OrganizationCreated;
+        let audit =
+            environment.record(now, Some(organization), Actor::Operator, created, Subject::Organization(organization));
+        store.add_organization(organization, keys, audit).await?;
+    }
+    let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
+    let digester = Arc::new(keyring.digester());
+    let vault = Vault::new(environment, tally.clone(), store, crypto.sealer, crypto.list_opener, digester);
+    let who = Principal::embedder(organization, AccountId::from_bytes(*b"user number 0001"), Role::Editor);
+    Ok(Running { vault, tally, who })
+}
+
+#[tokio::test]
+async fn a_vault_runs_on_the_store_and_outlives_its_process() -> Result<(), Box<dyn Error>> {
+    let (directory, organization) = (tempfile::tempdir()?, OrganizationId::from_bytes(*b"organization 001"));
+    let link = "https://files.example/nightly.bin?signature=not-to-be-seen";
+    let running = open(directory.path(), organization).await?;
+    let body = format!(r#"{{"url": "{link}"}}"#);
+    let data = CredentialData::from_json(CredentialType::DirectLink, body.as_bytes(), DataPolicy::default())?;
+    let id = running.vault.save(&running.who, NewCredential::new("imports/nightly".parse()?, data)).await?;
+    drop(running);
+
+    let running = open(directory.path(), organization).await?;
+    let page = running.vault.list(&running.who, Default::default(), Default::default()).await?;
+    assert_eq!(page.items.iter().map(|item| item.id).collect::<Vec<_>>(), [id]);
+    // Lists are counted in memory: write the counts before the process ends.
+    running.tally.flush(true).await?;
+    drop(running);
+    let stored = std::fs::read(directory.path().join("vault.redb"))?;
+    assert!(!stored.windows(14).any(|bytes| bytes == b"not-to-be-seen"), "a secret lies in the file");
+    Ok(())
+}
