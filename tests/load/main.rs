@@ -81,6 +81,9 @@ fn run(options: &Options) -> Result<()> {
         let cluster = Cluster::start(postgres::Options { settings, ..postgres::Options::default() });
         reports.push(measure(options, target, &directory.path().join("postgres"), Some(&cluster))?);
     }
+    if let Some(path) = &options.plot {
+        report::draw(&reports, path)?;
+    }
     let mut out = stdout().lock();
     if options.shared.json {
         let reports: Vec<_> = reports.iter().map(Report::json).collect();
@@ -134,7 +137,7 @@ fn measure_all(
     let idle = server.memory()?.resident as f64 / 1e6;
     report.quantity("memory before the first login", idle, "MB", Some(Target::new("≤ 32 MB", idle <= 32.0)));
     let ground = Ground { options, vault, server: &server, references, cluster };
-    let subjects: [(Subject, &str, Measurement); 14] = [
+    let subjects: [(Subject, &str, Measurement); 15] = [
         (Subject::Saves, "saves", measure::saves),
         (Subject::Lists, "lists", measure::lists),
         (Subject::Deletes, "deletes", measure::deletes),
@@ -142,6 +145,7 @@ fn measure_all(
         (Subject::Activations, "activations", measure::activations),
         (Subject::Tenants, "many organizations", measure::tenants),
         (Subject::Fairness, "a flood of lists", measure::fairness),
+        (Subject::Growth, "growth", measure::growth),
         (Subject::Rotation, "a key rotation", measure::rotation),
         (Subject::Receivers, "receivers", measure::receivers),
         (Subject::Commands, "commands", measure::commands),

@@ -2,6 +2,7 @@
 
 use clap::builder::RangedU64ValueParser;
 use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
 use std::time::Duration;
 use vault_tests::options::SharedOptions;
 
@@ -18,7 +19,7 @@ pub(crate) struct Options {
     /// Rounds of each rate; its bounds and the rates that it is compared with are measured between them
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=20))]
     pub(crate) rounds: u64,
-    /// Sizes of the organizations to list
+    /// Sizes of the organizations to list (lists); up to the largest (growth)
     #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: Vec<u64>,
     /// Credentials of the organization whose key is rotated (rotation)
@@ -41,6 +42,9 @@ pub(crate) struct Options {
         default_value = "saves,lists,deletes,logins,timing,storm,commands,cold"
     )]
     pub(crate) only: Vec<Subject>,
+    /// Draw the curves of growth into this SVG file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) plot: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) shared: SharedOptions,
 }
@@ -62,6 +66,8 @@ pub(crate) enum Subject {
     Tenants,
     /// A reader of one organization, beside another organization's flood of lists
     Fairness,
+    /// Saves and lists by connections, credentials and organizations
+    Growth,
     /// Replacing the key of an organization
     Rotation,
     /// Replacements of which a receiver is told

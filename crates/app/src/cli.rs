@@ -889,6 +889,41 @@ mod tests {
         }
     }
 
+    /// One row for each command, as `docs/operate/commands.md` has it.
+    fn documented(command: &mut clap::Command, rows: &mut Vec<String>) {
+        if command.has_subcommands() {
+            for name in command.get_subcommands().map(|one| one.get_name().to_owned()).collect::<Vec<_>>() {
+                let one =
+                    command.find_subcommand_mut(&name).filter(|one| one.get_name() != "help" && !one.is_hide_set());
+                one.into_iter().for_each(|one| documented(one, rows));
+            }
+            return;
+        }
+        let usage = command.render_usage().to_string();
+        let usage = usage.trim_start_matches("Usage: ").replace('|', "\\|");
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let about = about.lines().next().unwrap_or_default().replace('|', "\\|");
+        rows.push(format!("| `{usage}` | {about} |"));
+    }
+
+    /// `ORGVAULT_UPDATE=1` writes the page anew.
+    #[test]
+    fn the_commands_are_documented_as_they_are_declared() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/commands.md");
+        let page = std::fs::read_to_string(&path).expect("the page");
+        let (start, table) = page.split_once("|---|---|\n").expect("a table");
+        let mut rows = Vec::new();
+        let mut all = command();
+        all.build();
+        documented(&mut all, &mut rows);
+        let expected = rows.join("\n") + "\n";
+        if std::env::var_os("ORGVAULT_UPDATE").is_some() {
+            std::fs::write(&path, format!("{start}|---|---|\n{expected}")).expect("the page is written");
+        } else {
+            assert_eq!(table, expected, "run `ORGVAULT_UPDATE=1 cargo test -p app the_commands_are_documented`");
+        }
+    }
+
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();

@@ -7,6 +7,7 @@ use crate::account::Organization;
 use crate::client::{Answer, Next, Plan, Sample, Verdict, Workload, run};
 use crate::report::{Bound, Rate, Report, Target};
 use crate::request::Template;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Instant;
 
@@ -16,9 +17,14 @@ const ORGANIZATIONS: usize = 64;
 const EACH: usize = 32;
 
 /// The connections take turns at the organizations.
-struct Spread(Vec<Saves>);
+pub(super) struct Spread(Vec<Saves>);
 
 impl Spread {
+    /// Saves of all of them without an end.
+    pub(super) fn endless(address: SocketAddr, organizations: &[Organization]) -> Self {
+        Self(organizations.iter().map(|one| Saves::endless(address, &one.token)).collect())
+    }
+
     fn of(&mut self, slot: usize) -> &mut Saves {
         let place = slot % self.0.len();
         &mut self.0[place]
@@ -60,7 +66,7 @@ fn spread(ground: &Ground<'_>, one: &Organization, report: &mut Report) -> Resul
     let organizations = (1..=ORGANIZATIONS)
         .map(|number| Organization::create(ground.vault, ground.server, &format!("Of{ORGANIZATIONS}-{number}")))
         .collect::<Result<Vec<_>>>()?;
-    let mut many = Spread(organizations.iter().map(|one| Saves::endless(address, &one.token)).collect());
+    let mut many = Spread::endless(address, &organizations);
     for connections in ground.options.connections.iter().copied() {
         let plan = ground.round(connections);
         let (mut sample, mut alone) = (Sample::empty()?, Sample::empty()?);

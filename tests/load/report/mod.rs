@@ -1,8 +1,10 @@
 //! Figures beside their references and targets, for people and for programs.
 
 mod comparison;
+mod plot;
 
 pub(crate) use comparison::Comparison;
+pub(crate) use plot::{Axis, Point, draw};
 
 use crate::client::Sample;
 use crate::note;
@@ -83,12 +85,14 @@ pub(crate) struct Report {
     pub(crate) comparisons: Vec<Comparison>,
     /// Everything else.
     pub(crate) quantities: Vec<Quantity>,
+    /// Curves.
+    pub(crate) points: Vec<Point>,
 }
 
 impl Report {
     /// Nothing yet.
     pub(crate) const fn new(database: &'static str) -> Self {
-        Self { database, rates: Vec::new(), comparisons: Vec::new(), quantities: Vec::new() }
+        Self { database, rates: Vec::new(), comparisons: Vec::new(), quantities: Vec::new(), points: Vec::new() }
     }
 
     /// Adds a rate, and says what it is: a run takes minutes, and may be broken off.
@@ -98,6 +102,11 @@ impl Report {
             (grouped(sample.rate()), decimal(sample.quantile(0.5)), decimal(sample.quantile(0.99)));
         note(&format!("{what} at {connections} connections: {per_second}/s, p50 {p50} ms, p99 {p99} ms"));
         self.rates.push(rate);
+    }
+
+    /// Adds a point to a curve.
+    pub(crate) fn point(&mut self, what: &'static str, axis: Axis, at: f64, rate: f64) {
+        self.points.push(Point { what, axis, at, rate });
     }
 
     /// Adds two samples, and says how they compare.
