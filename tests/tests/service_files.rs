@@ -174,6 +174,33 @@ fn metrics(text: &str) -> BTreeSet<&str> {
     names.map(|name| added.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)).collect()
 }
 
+/// The page has a row for each alert, in the words of the rules. `ORGVAULT_UPDATE=1` writes them anew.
+#[test]
+fn every_alert_is_described() {
+    let (path, alerts) = (docs("operate/monitoring.md"), fs::read_to_string(docs("monitoring/alerts.yml")).unwrap());
+    let page = fs::read_to_string(&path).unwrap();
+    let head = "| Alert | Severity | Means | What to do |\n|---|---|---|---|\n";
+    let (start, rest) = page.split_once(head).unwrap();
+    let end = rest.lines().take_while(|line| line.starts_with("| ")).map(|line| line.len() + 1).sum();
+    let (table, rest) = rest.split_at(end);
+    let mut expected = String::new();
+    for rule in alerts.split("- alert: ").skip(1) {
+        let field = |name: &str| {
+            let line = rule.lines().find_map(|line| line.trim().strip_prefix(name));
+            let words = line.unwrap_or_else(|| panic!("{name} {rule}")).trim().trim_matches('"');
+            words.replace("{{ $value }}", "*n*").replace("{{ $labels.", "*").replace(" }}", "*").replace('|', "\\|")
+        };
+        let severity = field("labels: {severity:").trim_end_matches('}').to_owned();
+        let name = rule.lines().next().unwrap();
+        expected += &format!("| `{name}` | {severity} | {} | {} |\n", field("summary:"), field("description:"));
+    }
+    if std::env::var_os("ORGVAULT_UPDATE").is_some() {
+        fs::write(&path, format!("{start}{head}{expected}{rest}")).unwrap();
+    } else {
+        assert_eq!(table, expected, "run this test with ORGVAULT_UPDATE=1");
+    }
+}
+
 /// Alerts and dashboard ask for metrics that the page describes, and show all of them but those that only make others up.
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
