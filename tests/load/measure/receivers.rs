@@ -3,7 +3,7 @@
 use super::Ground;
 use super::life::replacements_of;
 use crate::Result;
-use crate::account::Organization;
+use crate::account::{Account, Organization};
 use crate::client::{Sample, exchange, run};
 use crate::report::{Bound, Rate, Report, Target};
 use crate::request;
@@ -55,7 +55,9 @@ pub(crate) fn receivers(ground: &Ground<'_>, report: &mut Report) -> Result<()> 
     let (address, told) = listen()?;
     let body = format!(r#"{{"kind":"webhook","url":"http://{address}/","events":["credential.replaced"]}}"#);
     let server = ground.server.address;
-    let (status, _, answer) = exchange(server, &request::add_receiver(server, &organization.token, &body))?;
+    let mut admin = Account::create_as(ground.vault, &organization.name, "admin@receivers.example.com", "admin")?;
+    let token = admin.log_in(ground.server)?;
+    let (status, _, answer) = exchange(server, &request::add_receiver(server, &token, &body))?;
     if status != 201 {
         return Err(format!("no receiver: {status} {}", String::from_utf8_lossy(&answer)).into());
     }
