@@ -924,6 +924,80 @@ mod tests {
         }
     }
 
+    /// The commands in `text`, a page: those of its blocks and those in code within a line. Those that leave something out (`…`)
+    /// are not whole.
+    fn commands_of(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let joined = text.replace("\\\n", " ").replace("\\|", "|");
+        let mut block = false;
+        for line in joined.lines() {
+            let line = line.trim_start();
+            if line.starts_with("```") {
+                block = !block;
+            } else if block {
+                let line = line.trim_start_matches("- run: ").trim_start_matches("$ ").trim_start_matches("sudo ");
+                let parts = line
+                    .split(['|', ';', '>', '#'])
+                    .flat_map(|part| part.split("&&"))
+                    .map(|part| part.split("<<").next());
+                found.extend(parts.flatten().map(|part| part.trim().to_owned()));
+            } else {
+                let code = line.split('`').skip(1).step_by(2).filter_map(|code| code.split('|').next());
+                found.extend(code.map(|code| code.trim().to_owned()));
+            }
+        }
+        found.retain(|command| ["orgvault ", "orgvault-admin "].iter().any(|name| command.starts_with(name)));
+        found.retain(|command| !command.contains(['…', '$']) && !command.contains("COMMAND"));
+        found
+    }
+
+    /// The command lines in the pages are ones that the program takes: a flag that was renamed shows here.
+    #[test]
+    fn the_commands_of_the_pages_are_taken() {
+        let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let directories = ["", "operate", "jobs", "embed", "why"].map(|name| docs.join(name));
+        let files = directories.iter().flat_map(|directory| std::fs::read_dir(directory).expect("pages"));
+        let pages = files.filter_map(Result::ok).map(|file| file.path());
+        let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+        let (mut count, mut wrong) = (0, Vec::new());
+        for path in pages.filter(|path| !path.ends_with("operate/commands.md")) {
+            let text = std::fs::read_to_string(&path).expect("a page");
+            for line in commands_of(&text) {
+                let Some(mut words) = shlex::split(&line) else { continue };
+                for word in &mut words {
+                    match word.as_str() {
+                        "ID" => "0193a5c0-0000-7000-8000-000000000001".clone_into(word),
+                        "N" => "2".clone_into(word),
+                        _ => {}
+                    }
+                }
+                // The variable that jobs have, or the flag.
+                if words.len() > 2
+                    && ["activate", "exec"].contains(&words[1].as_str())
+                    && !line.contains("--activation-url")
+                {
+                    words
+                        .splice(2..2, ["--activation-url".to_owned(), "unix:/run/orgvault/activation.sock".to_owned()]);
+                }
+                // A name in prose, such as of a group of commands, is no line to type.
+                let named = words.iter().skip(1).all(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
+                count += 1;
+                use clap::error::ErrorKind;
+                match command().try_get_matches_from(words.iter().map(String::as_str)) {
+                    Ok(_) => {}
+                    Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
+                    Err(error)
+                        if named
+                            && error.kind() != ErrorKind::InvalidSubcommand
+                            && error.kind() != ErrorKind::UnknownArgument => {}
+                    Err(error) => wrong.push(format!("{}: {line}\n{error}", path.display())),
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(count > 100, "{count}");
+    }
+
     #[test]
     fn the_command_line_is_sound() {
         command().debug_assert();

@@ -180,6 +180,10 @@ impl Engine {
             return Ok(());
         }
         let connection = &mut self.connections[slot];
+        // A connection that waited and was closed meanwhile waits twice.
+        if connection.asked.is_some() {
+            return Ok(());
+        }
         connection.request.clear();
         match workload.next(slot, &mut connection.request, now) {
             Next::End => Ok(()),

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Numbers of connections.
 const CONNECTIONS: [usize; 6] = [1, 4, 16, 64, 256, 1_024];
 /// Numbers of organizations that save at once.
-const ORGANIZATIONS: [usize; 4] = [1, 8, 64, 512];
+const ORGANIZATIONS: [usize; 4] = [1, 8, 64, 256];
 /// The number of connections where another number grows.
 const USUAL: usize = 64;
 /// How long an organization is filled at most; where that does not do, it stays smaller.
@@ -70,7 +70,7 @@ fn measure(
     let sample = run(&ground.round(connections), workload)?;
     let count = sample.count();
     report.point(what, axis, at, sample.rate());
-    let what = format!("{what}, {} {}", crate::report::grouped(at), axis.name());
+    let what = format!("{what}, {at:.0} {}", axis.name());
     report.rate(Rate { what, connections, sample, references: Vec::new(), target: None });
     Ok(count)
 }
