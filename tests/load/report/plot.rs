@@ -57,7 +57,10 @@ pub(crate) fn draw(reports: &[Report], path: &Path) -> Result<()> {
             .x_label_area_size(34)
             .y_label_area_size(64)
             .build_cartesian_2d((least..most * 1.01).log_scale(), 0.0..fastest * 1.1)?;
-        chart.configure_mesh().light_line_style(TRANSPARENT).x_desc(axis.name()).draw()?;
+        let whole = |number: &f64| format!("{number:.0}");
+        let mut mesh = chart.configure_mesh();
+        mesh.light_line_style(TRANSPARENT).x_desc(axis.name()).x_label_formatter(&whole).y_label_formatter(&whole);
+        mesh.draw()?;
         for (place, (report, what)) in
             reports.iter().flat_map(|report| [(report, "save"), (report, "list")]).enumerate()
         {
@@ -74,7 +77,10 @@ pub(crate) fn draw(reports: &[Report], path: &Path) -> Result<()> {
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
             chart.draw_series(curve.iter().map(|point| Circle::new((point.at, point.rate), 3, colour.filled())))?;
         }
-        chart.configure_series_labels().background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
+        let place =
+            if axis == Axis::Organizations { SeriesLabelPosition::UpperRight } else { SeriesLabelPosition::LowerRight };
+        let mut legend = chart.configure_series_labels();
+        legend.position(place).background_style(WHITE.mix(0.8)).border_style(BLACK.mix(0.3)).draw()?;
     }
     root.present()?;
     Ok(())
