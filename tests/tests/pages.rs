@@ -29,7 +29,7 @@ struct Step {
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut block = None;
-    for line in page.lines() {
+    for line in page.lines().map(str::trim_start) {
         match (block, line) {
             (None, "```console") => block = Some(false),
             (None, "```console server") => block = Some(true),
@@ -49,8 +49,8 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Types the commands of a page of `docs/`, in a new directory.
-fn follow(page: &str, commands: usize) {
+/// Types the commands of pages of `docs/`, one after the other, in a new directory.
+fn follow(pages: &[&str], commands: usize) {
     if !Command::new("unshare").args(APART).arg("true").status().is_ok_and(|status| status.success()) {
         eprintln!("SKIPPED: this machine allows no network of one's own");
         return;
@@ -71,9 +71,9 @@ fn follow(page: &str, commands: usize) {
         terminal.type_line(prepare);
         terminal.wait_for("<0>");
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
-    let steps = steps(&fs::read_to_string(page).unwrap());
-    assert_eq!(steps.len(), commands, "the commands of the page");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let steps = pages.iter().flat_map(|page| steps(&fs::read_to_string(docs.join(page)).unwrap())).collect::<Vec<_>>();
+    assert_eq!(steps.len(), commands, "the commands of the pages");
     for step in steps {
         if step.is_server {
             let (_, port) = PORTS.into_iter().find(|(name, _)| step.command.contains(name)).unwrap();
@@ -112,10 +112,16 @@ fn passcode(home: &Path) -> String {
 
 #[test]
 fn five_minutes_are_as_printed() {
-    follow("start.md", 4);
+    follow(&["start.md"], 4);
 }
 
 #[test]
 fn the_first_job_is_as_printed() {
-    follow("first-job.md", 17);
+    follow(&["first-job.md", "jobs/run.md"], 20);
+}
+
+/// What operators do with the vault of the first pages.
+#[test]
+fn keys_receivers_and_an_emergency_are_as_printed() {
+    follow(&["start.md", "operate/keys.md", "RECEIVERS.md", "operate/emergency.md"], 12);
 }
