@@ -120,6 +120,12 @@ fn the_first_job_is_as_printed() {
     follow(&["first-job.md", "jobs/run.md"], 20);
 }
 
+/// What an admin does with the vault of the first page.
+#[test]
+fn documents_are_applied_as_printed() {
+    follow(&["start.md", "operate/documents.md"], 10);
+}
+
 /// What operators do with the vault of the first pages.
 #[test]
 fn keys_receivers_and_an_emergency_are_as_printed() {
