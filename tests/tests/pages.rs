@@ -117,13 +117,13 @@ fn five_minutes_are_as_printed() {
 
 #[test]
 fn the_first_job_is_as_printed() {
-    follow(&["first-job.md", "jobs/run.md"], 20);
+    follow(&["first-job.md", "jobs/run.md", "jobs/formats.md"], 22);
 }
 
 /// What an admin does with the vault of the first page.
 #[test]
-fn documents_are_applied_as_printed() {
-    follow(&["start.md", "operate/documents.md"], 10);
+fn files_of_others_and_documents_are_taken_as_printed() {
+    follow(&["start.md", "operate/import.md", "operate/documents.md"], 14);
 }
 
 /// What operators do with the vault of the first pages.
