@@ -29,7 +29,7 @@ const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
 /// How many receivers are told something at once: one that hangs keeps one of them.
 const AT_ONCE: usize = 64;
 
-/// Deliveries, by outcome: attempts that were accepted, and rounds that failed.
+/// Deliveries that receivers accepted.
 pub(crate) const DELIVERED: &str = "orgvault_event_deliveries_total";
 
 /// Begins to tell receivers, if this process has the activation listener.
