@@ -875,6 +875,7 @@ pub(crate) enum NamespaceCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vault_testkit::page::hold_table;
 
     /// The flags of commands and of settings are told apart by their ids.
     #[test]
@@ -910,18 +911,12 @@ mod tests {
     #[test]
     fn the_commands_are_documented_as_they_are_declared() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/commands.md");
-        let page = std::fs::read_to_string(&path).expect("the page");
-        let (start, table) = page.split_once("|---|---|\n").expect("a table");
         let mut rows = Vec::new();
         let mut all = command();
         all.build();
         documented(&mut all, &mut rows);
-        let expected = rows.join("\n") + "\n";
-        if std::env::var_os("ORGVAULT_UPDATE").is_some() {
-            std::fs::write(&path, format!("{start}|---|---|\n{expected}")).expect("the page is written");
-        } else {
-            assert_eq!(table, expected, "run `ORGVAULT_UPDATE=1 cargo test -p app the_commands_are_documented`");
-        }
+        let rest = hold_table(&path, "| Command | What it does |\n|---|---|\n", &(rows.join("\n") + "\n"));
+        assert_eq!(rest, "");
     }
 
     /// The commands in `text`, a page: those of its blocks and those in code within a line. Those that leave something out (`…`)

@@ -31,7 +31,7 @@
 //! - [`contract`]: what every implementation of the store ports must do, as cases to run on it.
 //!
 //! The feature `servers` is for the tests of the repository itself. It adds `postgres` and `stores`, servers that live as long as a
-//! test, and `seed`, the seeds of the fuzz targets.
+//! test, `seed`, the seeds of the fuzz targets, and `page`, tables of the documentation.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,6 +46,8 @@ pub mod crypto;
 pub mod fake;
 pub mod faulty;
 pub mod memory;
+#[cfg(feature = "servers")]
+pub mod page;
 #[cfg(all(unix, feature = "servers"))]
 pub mod postgres;
 #[cfg(feature = "servers")]
