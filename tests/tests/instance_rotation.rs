@@ -122,6 +122,18 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     let (after, none) = status(&vault);
     assert_eq!((json!(after), none), (rotated["active_key"].clone(), Vec::new()));
     assert_ne!(after, before);
+    // The keys of purposes are replaced too, and stay while something needs them.
+    let pruned = Run::of(&mut vault.owner_command(&["key", "prune", "--json"])).done().json();
+    let purposes = |keys: &Value| -> Vec<String> {
+        keys.as_array().unwrap().iter().map(|key| text(&key["purpose"]).to_owned()).collect()
+    };
+    let mut replaced = [purposes(&pruned["destroyed"]), purposes(&pruned["kept"])].concat();
+    replaced.sort();
+    assert_eq!(replaced, ["audit", "receiver", "token"], "{pruned}");
+    assert_eq!(
+        pruned["kept"].as_array().unwrap().len() + 4,
+        vault.json(&["key", "status"])["purpose_keys"].as_array().unwrap().len()
+    );
 
     let mut held = held.into_iter();
     // The server was started under the old key.

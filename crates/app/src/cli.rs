@@ -571,8 +571,14 @@ pub(crate) struct AuditFilterArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Show the keys: ids, age, uses of organization keys, and rows that are left under retiring keys
+    /// Show the keys: ids, age, uses of organization keys, and what is left under retiring keys
     Status,
+    /// Destroy replaced keys of tokens, the audit log and receivers that nothing needs any more
+    ///
+    /// `key rotate --instance` replaces these keys too. The old ones stay while something needs them: an access token, until its
+    /// session has ended; an audit key, until --keep-audit has removed all that it signed; a receiver key, for a minute.
+    /// `key status` shows what is left. `key rotate --instance` does the same before it replaces keys.
+    Prune,
     /// Replace keys and seal again what they seal, while the server runs
     ///
     /// Each organization gets a new key. The data keys of its credentials are wrapped again, and their information is sealed
@@ -580,7 +586,8 @@ pub(crate) enum KeyCommand {
     /// run it again: it continues where it ended. Several may run at once.
     ///
     /// With --instance a new instance key wraps the keys of organizations, and passwords, passcode seeds and the codes of
-    /// accounts, invitations and integrations are sealed and made again. Logins, tokens and sessions stay valid.
+    /// accounts, invitations and integrations are sealed and made again. New access tokens, audit entries and receivers get new
+    /// keys, too; `key prune` destroys the ones before. Logins, tokens and sessions stay valid.
     ///
     /// With --root, only the root key in --new-root-key-file opens the vault afterwards. Running servers keep serving, and
     /// need the new root key at their next start. Backups made before need the old one.
@@ -597,7 +604,7 @@ pub(crate) struct RotateArgs {
     /// The keys of all organizations
     #[arg(long)]
     pub(crate) all: bool,
-    /// The instance key: seal passwords and passcode seeds again, and wrap the keys of organizations again
+    /// The instance key, and the keys of tokens, the audit log and receivers
     #[arg(long)]
     pub(crate) instance: bool,
     /// The root key: replace the one in --root-key-file by the one in --new-root-key-file

@@ -79,6 +79,17 @@ pub struct KeyTerm {
     pub since: Timestamp,
 }
 
+impl KeyTerm {
+    /// For how long after a key was replaced something may still be made with it, in seconds: a server reads the keys once a
+    /// second, and no decision takes as long as a minute.
+    pub const DRAINED_SECONDS: i64 = 60;
+
+    /// Whether it retires, and nothing is made with it any more at `now`.
+    pub fn is_drained(&self, now: Timestamp) -> bool {
+        self.state == KeyState::Retiring && self.since.plus_seconds(Self::DRAINED_SECONDS) <= now
+    }
+}
+
 /// A document's number and hash. It tells a document from every other of its deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyringMark {
@@ -135,28 +146,35 @@ impl KeyringDocument {
         self.terms.iter().find(|term| term.purpose == purpose && term.state == KeyState::Active)
     }
 
+    /// The terms that retire.
+    pub fn retiring(&self) -> impl Iterator<Item = &KeyTerm> {
+        self.terms.iter().filter(|term| term.state == KeyState::Retiring)
+    }
+
     /// Whether `id` is a key of this purpose, active or retiring.
     pub fn has(&self, purpose: TermPurpose, id: KeyId) -> bool {
         self.terms.iter().any(|term| term.purpose == purpose && term.id == id)
     }
 
-    /// The document after this one, whose hash is `own`, in which `id` is the active key of `purpose` and the one before
-    /// retires.
+    /// The document after this one, whose hash is `own`, in which `keys` are the active keys of their purposes and those before
+    /// them retire.
     ///
     /// # Errors
-    /// The key is in it already, or it is full.
-    pub fn with_term(&self, own: Digest, purpose: TermPurpose, id: KeyId, now: Timestamp) -> Result<Self, TermError> {
-        if self.terms.iter().any(|term| term.id == id) {
-            return Err(TermError::Known(id));
-        }
-        if self.terms.len() >= TERMS {
-            return Err(TermError::Full);
-        }
+    /// One of the keys is in it already, or it is full.
+    pub fn with_terms(&self, own: Digest, keys: &[(TermPurpose, KeyId)], now: Timestamp) -> Result<Self, TermError> {
         let mut terms = self.terms.clone();
-        for term in terms.iter_mut().filter(|term| term.purpose == purpose && term.state == KeyState::Active) {
-            (term.state, term.since) = (KeyState::Retiring, now);
+        for (purpose, id) in keys.iter().copied() {
+            if terms.iter().any(|term| term.id == id) {
+                return Err(TermError::Known(id));
+            }
+            if terms.len() >= TERMS {
+                return Err(TermError::Full);
+            }
+            for term in terms.iter_mut().filter(|term| term.purpose == purpose && term.state == KeyState::Active) {
+                (term.state, term.since) = (KeyState::Retiring, now);
+            }
+            terms.push(KeyTerm { purpose, id, state: KeyState::Active, since: now });
         }
-        terms.push(KeyTerm { purpose, id, state: KeyState::Active, since: now });
         Ok(self.next(own, terms))
     }
 

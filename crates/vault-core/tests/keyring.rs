@@ -52,7 +52,7 @@ fn history(changes: &[Change], begin: usize) -> (Vec<KeyringDocument>, Vec<KeyId
         let last = documents.last().unwrap();
         let now = Timestamp::from_millis(i64::try_from(number).unwrap());
         let next = match change {
-            Change::Replace(purpose) => last.with_term(hash(last), *purpose, key(begin + number), now).unwrap(),
+            Change::Replace(purpose) => last.with_terms(hash(last), &[(*purpose, key(begin + number))], now).unwrap(),
             Change::Drop(index) => {
                 let term = *index.get(last.terms());
                 match last.without_term(hash(last), term.id) {
@@ -97,7 +97,7 @@ proptest! {
             prop_assert_eq!(last.without_term(hash(last), id), Err(TermError::NotRetiring(id)));
         }
         let known = last.terms()[0].id;
-        let twice = last.with_term(hash(last), TermPurpose::Audit, known, Timestamp::from_millis(0));
+        let twice = last.with_terms(hash(last), &[(TermPurpose::Audit, known)], Timestamp::from_millis(0));
         prop_assert_eq!(twice, Err(TermError::Known(known)));
     }
 

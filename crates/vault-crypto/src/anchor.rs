@@ -1,11 +1,8 @@
 //! The anchor: a small file outside the database that knows the newest checkpoint of the audit, so that a database that
 //! was set back to an earlier state is recognised.
 
-use crate::derive::Label;
 use crate::durable;
 use crate::instance_keys::InstanceKeyring;
-use crate::key::SymmetricKey;
-use crate::mac::MacKey;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use std::fmt;
 use std::fs::File;
@@ -37,8 +34,6 @@ pub struct Anchor {
 #[derive(Clone)]
 pub struct Anchors {
     keys: Arc<InstanceKeyring>,
-    /// The keys of codes, which stay when the instance key is replaced: the newest, then those that still verify.
-    codes: Arc<[MacKey]>,
 }
 
 /// The anchor's file, and the key of its code.
@@ -81,8 +76,8 @@ impl AnchorError {
 }
 
 impl Anchors {
-    pub(crate) fn new<'a>(keys: Arc<InstanceKeyring>, audit: impl IntoIterator<Item = &'a SymmetricKey>) -> Self {
-        Self { keys, codes: audit.into_iter().map(|key| Label::Anchor.mac_key(key)).collect() }
+    pub(crate) const fn new(keys: Arc<InstanceKeyring>) -> Self {
+        Self { keys }
     }
 
     /// The keyring document that the database holds, as it was read last.
@@ -148,8 +143,9 @@ impl AnchorFile {
             return Err(AnchorFlaw::OtherInstance(instance));
         }
         // It names no key.
-        let fits = |key: &MacKey| Digest::from_bytes(key.code([body])) == Digest::from_bytes(*code);
-        if !self.anchors.codes.iter().any(fits) {
+        let code = Digest::from_bytes(*code);
+        let purposes = self.anchors.keys.purposes();
+        if !purposes.audit.all().any(|term| Digest::from_bytes(term.key.anchor.code([body])) == code) {
             return Err(AnchorFlaw::Changed);
         }
         let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
@@ -166,8 +162,7 @@ impl AnchorFile {
         bytes.extend_from_slice(anchor.checkpoint.hash.as_bytes());
         bytes.extend_from_slice(&anchor.keyring.number.to_be_bytes());
         bytes.extend_from_slice(anchor.keyring.hash.as_bytes());
-        let newest = self.anchors.codes.first().ok_or_else(|| io::Error::other("the vault has no audit key"))?;
-        let code = newest.code([bytes.as_slice()]);
+        let code = self.anchors.keys.purposes().audit.active().key.anchor.code([bytes.as_slice()]);
         bytes.extend_from_slice(&code);
         let directory = match self.path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -2,66 +2,68 @@
 //! anybody can compute; their codes need the key.
 
 use crate::derive::Label;
+use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
 use vault_core::port::AuditSealer;
+use vault_core::time::Timestamp;
 
 /// Before the content of a checkpoint, where it is hashed.
 const CHECKPOINT_PREFIX: &[u8] = b"orgvault/1/audit checkpoint";
 
-/// Gives audit records and checkpoints their code under the newest audit key, and checks codes under any.
+/// Gives audit records and checkpoints their code under the audit key of their time, and checks codes under any.
 pub struct HmacAuditSealer {
-    newest: Keys,
-    older: Vec<Keys>,
+    keys: Arc<InstanceKeyring>,
 }
 
 /// What an audit key is used for.
-struct Keys {
-    id: KeyId,
+pub(crate) struct AuditKeys {
     record: MacKey,
     checkpoint: MacKey,
+    /// The codes of anchors.
+    pub(crate) anchor: MacKey,
 }
 
-impl Keys {
-    fn new((id, key): (KeyId, &SymmetricKey)) -> Self {
-        Self { id, record: Label::AuditRecord.mac_key(key), checkpoint: Label::AuditCheckpoint.mac_key(key) }
+impl AuditKeys {
+    /// Derives them.
+    pub(crate) fn derive(key: &SymmetricKey) -> Self {
+        let [record, checkpoint, anchor] =
+            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor].map(|label| label.mac_key(key));
+        Self { record, checkpoint, anchor }
     }
 }
 
 impl HmacAuditSealer {
-    pub(crate) fn new<'a>(
-        newest: (KeyId, &SymmetricKey),
-        older: impl IntoIterator<Item = (KeyId, &'a SymmetricKey)>,
-    ) -> Self {
-        Self { newest: Keys::new(newest), older: older.into_iter().map(Keys::new).collect() }
+    pub(crate) const fn new(keys: Arc<InstanceKeyring>) -> Self {
+        Self { keys }
     }
 
     /// Whether the record is unchanged. Compared in constant time.
     pub fn verify(&self, sealed: &SealedAuditRecord) -> bool {
         self.is_code(sealed.key, &sealed.record.to_authenticated_bytes(), sealed.code)
     }
-
-    fn keys(&self, id: KeyId) -> Option<&Keys> {
-        std::iter::once(&self.newest).chain(&self.older).find(|keys| keys.id == id)
-    }
 }
 
 impl AuditSealer for HmacAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
-        let code = code(&self.newest.record, &record.to_authenticated_bytes());
-        SealedAuditRecord { code, key: self.newest.id, record }
+        let purposes = self.keys.purposes();
+        let term = purposes.audit.settled_at(record.at);
+        SealedAuditRecord { code: code(&term.key.record, &record.to_authenticated_bytes()), key: term.id, record }
     }
 
-    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
-        (self.newest.id, code(&self.newest.record, bytes))
+    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
+        let purposes = self.keys.purposes();
+        let term = purposes.audit.settled_at(now);
+        (term.id, code(&term.key.record, bytes))
     }
 
     fn is_code(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
-        self.keys(key).is_some_and(|keys| code(&keys.record, bytes) == claimed)
+        self.keys.purposes().audit.find(key).is_some_and(|keys| code(&keys.record, bytes) == claimed)
     }
 
     fn hash_checkpoint(&self, content: &[u8]) -> Digest {
@@ -69,13 +71,18 @@ impl AuditSealer for HmacAuditSealer {
     }
 
     fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint {
-        let code = code(&self.newest.checkpoint, &checkpoint.to_authenticated_bytes());
-        SealedCheckpoint { code, key: self.newest.id, checkpoint }
+        let purposes = self.keys.purposes();
+        let term = purposes.audit.settled_at(checkpoint.at);
+        SealedCheckpoint {
+            code: code(&term.key.checkpoint, &checkpoint.to_authenticated_bytes()),
+            key: term.id,
+            checkpoint,
+        }
     }
 
     fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool {
         let bytes = sealed.checkpoint.to_authenticated_bytes();
-        self.keys(sealed.key).is_some_and(|keys| code(&keys.checkpoint, &bytes) == sealed.code)
+        self.keys.purposes().audit.find(sealed.key).is_some_and(|keys| code(&keys.checkpoint, &bytes) == sealed.code)
     }
 }
 

@@ -16,6 +16,10 @@ use vault_core::port::{KeyedDigester, SealError};
 /// be computed again (of rows that grant, of cursors), use keys derived from the instance key, and name it.
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,
+}
+
+/// What a look-up key is used for.
+pub(crate) struct LookUpKeys {
     address: MacKey,
     attempt_bucket: MacKey,
     network: MacKey,
@@ -27,11 +31,11 @@ pub struct HmacDigester {
     look_up: SymmetricKey,
 }
 
-impl HmacDigester {
-    pub(crate) fn new(keys: Arc<InstanceKeyring>, look_up: &SymmetricKey) -> Self {
+impl LookUpKeys {
+    /// Derives them.
+    pub(crate) fn derive(look_up: &SymmetricKey) -> Self {
         let looked_up = |purpose| Label::Digest(purpose).mac_key(look_up);
         Self {
-            keys,
             address: looked_up(DigestPurpose::Address),
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
@@ -44,7 +48,7 @@ impl HmacDigester {
     }
 
     /// A digest of what is looked up.
-    fn looked_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+    fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
             DigestPurpose::Address => &self.address,
             DigestPurpose::AttemptBucket => &self.attempt_bucket,
@@ -56,6 +60,16 @@ impl HmacDigester {
             other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.look_up).code_of_parts(parts)),
         };
         Digest::from_bytes(key.code_of_parts(parts))
+    }
+}
+
+impl HmacDigester {
+    pub(crate) const fn new(keys: Arc<InstanceKeyring>) -> Self {
+        Self { keys }
+    }
+
+    fn looked_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+        self.keys.purposes().look_up.active().key.digest(purpose, parts)
     }
 }
 

@@ -1,14 +1,16 @@
-//! The instance keys of one deployment: the active one and those that retire. All adapters share them, and read them again
-//! when the active one was replaced.
+//! The keys of one deployment that lie above its organizations: instance keys, and those of each purpose below them. All
+//! adapters share them, and read them again when one was replaced.
 
 use crate::aead::{AeadKey, SealingError};
 use crate::blob::{self, OpenError};
 use crate::context::Context;
 use crate::derive::Label;
+use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault};
 use crate::key::SymmetricKey;
 use crate::keyring::KeyringError;
 use crate::mac::MacKey;
+use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::wrapper::{KeyWrapper, WrapError};
 use sha2::{Digest as _, Sha256};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -17,7 +19,8 @@ use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::keyring::{KeyTerm, KeyringDocument, KeyringMark, TermPurpose};
 use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
-use vault_core::sealed::{Blob, InstanceRecord, KeyState, RetiringInstanceKey};
+use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, RetiringInstanceKey};
+use vault_core::time::Timestamp;
 
 /// Before the document, where it is hashed.
 const DOCUMENT_PREFIX: &[u8] = b"orgvault/1/keyring";
@@ -62,6 +65,22 @@ impl InstanceKeys {
     /// The instance key's id.
     pub(crate) const fn id(&self) -> KeyId {
         self.id
+    }
+
+    /// Makes a key of `instance` for a purpose, wrapped by this one.
+    ///
+    /// # Errors
+    /// No entropy.
+    pub(crate) fn new_purpose_key(
+        &self,
+        entropy: &dyn Entropy,
+        instance: InstanceId,
+        purpose: InstanceKeyPurpose,
+        now: Timestamp,
+    ) -> Result<InstanceKeyRecord, SealingError> {
+        let (id, key) = (random_key_id(entropy)?, random_key(entropy)?);
+        let wrapped = self.wrap.wrap(entropy, &Context::purpose_key(instance, purpose, id), &key)?;
+        Ok(InstanceKeyRecord { id, purpose, wrapped, created_at: now })
     }
 
     /// Seals a document that names the keys of `instance`.
@@ -139,7 +158,7 @@ struct PutBack {
     known: i64,
 }
 
-/// The instance keys of one deployment, as they were read last.
+/// The keys of one deployment, as they were read last.
 pub(crate) struct InstanceKeyring {
     instance: InstanceId,
     held: RwLock<Arc<Held>>,
@@ -150,6 +169,7 @@ struct Held {
     document: Document,
     active: Arc<InstanceKeys>,
     others: Vec<Other>,
+    purposes: Arc<PurposeKeys>,
 }
 
 struct Other {
@@ -178,8 +198,8 @@ impl Held {
 
 impl InstanceKeyring {
     /// The keys of a deployment that has this instance key alone.
-    pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document) -> Self {
-        let held = Held { document, active: Arc::new(active), others: Vec::new() };
+    pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document, purposes: PurposeKeys) -> Self {
+        let held = Held { document, active: Arc::new(active), others: Vec::new(), purposes: Arc::new(purposes) };
         Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new() }
     }
 
@@ -188,13 +208,16 @@ impl InstanceKeyring {
         wrapper: &dyn KeyWrapper,
         record: &InstanceRecord,
         retiring: &[RetiringInstanceKey],
+        keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
         let (active, document) = open_active(wrapper, record).await?;
+        let active = Arc::new(active);
         let mut others = Vec::new();
         for row in retiring.iter().filter(|row| document.is_retiring(row.id)) {
             others.push(Other { keys: Arc::new(open_retiring(wrapper, record.id, row).await?), lingers: None });
         }
-        let held = Held { document, active: Arc::new(active), others };
+        let purposes = Arc::new(purposes(record.id, &document, keys, &active, &others, None)?);
+        let held = Held { document, active, others, purposes };
         Ok(Self { instance: record.id, held: RwLock::new(Arc::new(held)), source: OnceLock::new() })
     }
 
@@ -216,6 +239,11 @@ impl InstanceKeyring {
     /// The key that seals.
     pub(crate) fn active(&self) -> Arc<InstanceKeys> {
         Arc::clone(&self.held().active)
+    }
+
+    /// The keys of each purpose.
+    pub(crate) fn purposes(&self) -> Arc<PurposeKeys> {
+        Arc::clone(&self.held().purposes)
     }
 
     /// The document that names the keys.
@@ -262,7 +290,11 @@ impl InstanceKeyring {
     /// Reads the keys again if one of these is not known.
     pub(crate) async fn know(&self, ids: &[KeyId]) -> Result<(), SealError> {
         let held = self.held();
-        if ids.iter().all(|id| held.find(*id).is_some()) { Ok(()) } else { self.renew().await }
+        if ids.iter().all(|id| held.find(*id).is_some() || held.purposes.has(*id)) {
+            Ok(())
+        } else {
+            self.renew().await
+        }
     }
 
     /// Reads the keys again. Those that are known are not unwrapped once more.
@@ -271,6 +303,7 @@ impl InstanceKeyring {
         let _reading = source.reading.lock().await;
         let record = source.repository.instance().await?.ok_or_else(|| fault("the vault has no instance"))?;
         let retiring = source.repository.retiring_instance_keys().await?;
+        let keys = source.repository.instance_keys().await?;
         let held = self.held();
         let wrapper = &*source.wrapper;
         let (active, document) = match held.find(record.instance_key) {
@@ -296,6 +329,14 @@ impl InstanceKeyring {
             };
             others.push(Other { keys, lingers: None });
         }
+        let known = (held.document.hash == document.hash).then(|| Arc::clone(&held.purposes));
+        let purposes = match known {
+            Some(known) => known,
+            None => {
+                let opened = purposes(record.id, &document, &keys, &active, &others, Some(&held.purposes));
+                Arc::new(opened.map_err(not_renewed)?)
+            }
+        };
         let is_stored = |id| id == active.id || others.iter().any(|other: &Other| other.keys.id == id);
         let before = std::iter::once((&held.active, None)).chain(held.others.iter().map(|o| (&o.keys, o.lingers)));
         let before: Vec<_> = before.filter(|(keys, _)| !is_stored(keys.id)).collect();
@@ -305,9 +346,23 @@ impl InstanceKeyring {
                 others.push(Other { keys: Arc::clone(keys), lingers: Some(left) });
             }
         }
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Held { document, active, others });
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(Held { document, active, others, purposes });
         Ok(())
     }
+}
+
+/// The keys of all purposes, opened by the instance keys that there are.
+fn purposes(
+    instance: InstanceId,
+    document: &Document,
+    rows: &[InstanceKeyRecord],
+    active: &InstanceKeys,
+    others: &[Other],
+    known: Option<&PurposeKeys>,
+) -> Result<PurposeKeys, KeyringError> {
+    let above = |id| std::iter::once(active).chain(others.iter().map(|other| &*other.keys)).find(|keys| keys.id == id);
+    PurposeKeys::open(&Sealed { instance, document: &document.content, rows, above }, known)
 }
 
 /// A root key that cannot be asked now can be asked later; and one that was replaced is another one's after a restart.

@@ -1,19 +1,25 @@
-//! Making instance keys, and making again under the active one what another one has wrapped and sealed.
+//! Making keys of the instance, and making again under the active ones what others have wrapped and sealed.
 
 use crate::aead::AeadKey;
+use crate::blob::OpenError;
 use crate::context::Context;
 use crate::entropy::{random_key, random_key_id};
 use crate::error::{does_not_open, fault, no_entropy, not_sealed};
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::id::{AccountId, KeyId, OrganizationId};
-use vault_core::keyring::TermPurpose;
+use vault_core::id::{AccountId, KeyId, OrganizationId, ReceiverId};
+use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{Entropy, InstanceRewrapper, InstanceRow, NextInstanceKey, SealError};
-use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use vault_core::receiver::SealedTarget;
+use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// Moves what lies under one instance key to the active one. Opens no credential.
+/// The purposes whose keys are replaced together with the instance key.
+const REPLACED: [InstanceKeyPurpose; 3] =
+    [InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token, InstanceKeyPurpose::Receiver];
+
+/// Moves what lies under one key of the instance to the active one of its purpose. Opens no credential.
 pub struct InstanceKeyRewrapper {
     keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
@@ -81,6 +87,20 @@ impl InstanceKeyRewrapper {
         self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
     }
 
+    /// What is sealed of a receiver, under the active key of receivers.
+    fn seal_target_again(&self, context: &Context, sealed: &Blob) -> Result<Blob, SealError> {
+        // E-mail has no secret, and a first one none before it.
+        let Some(key) = sealed.key() else { return Ok(sealed.clone()) };
+        let purposes = self.keys.purposes();
+        let active = purposes.receiver.active();
+        if key == active.id {
+            return Ok(sealed.clone());
+        }
+        let from = purposes.receiver.find(key).ok_or_else(|| does_not_open(context, OpenError::OtherKey))?;
+        let text = from.open(context, sealed).map_err(|error| does_not_open(context, error))?;
+        active.key.seal(&*self.entropy, context, &text).map_err(not_sealed)
+    }
+
     /// A text, sealed again by the key that `of` picks.
     fn seal_again(
         &self,
@@ -103,6 +123,10 @@ impl InstanceKeyRewrapper {
 
 #[async_trait]
 impl InstanceRewrapper for InstanceKeyRewrapper {
+    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError> {
+        Ok(self.document(current)?.1.content.terms().to_vec())
+    }
+
     async fn next_instance_key(
         &self,
         current: &InstanceRecord,
@@ -115,7 +139,13 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
         let to = InstanceKeys::derive(id, &key);
         let wrapped = self.keys.wrap_under_root(&Context::instance_key(instance, id), &key, current.root_key).await?;
-        let document = document.content.with_term(document.hash, TermPurpose::Instance, id, now).map_err(fault)?;
+        let mut made = Vec::with_capacity(REPLACED.len());
+        for purpose in REPLACED {
+            made.push(to.new_purpose_key(&*self.entropy, instance, purpose, now).map_err(not_sealed)?);
+        }
+        let terms: Vec<_> =
+            made.iter().map(|key| (key.purpose.into(), key.id)).chain([(TermPurpose::Instance, id)]).collect();
+        let document = document.content.with_terms(document.hash, &terms, now).map_err(fault)?;
         let keyring = to.seal_document(&*self.entropy, instance, &document).map_err(not_sealed)?;
         let mut rewrapped = Vec::with_capacity(keys.len());
         for row in keys {
@@ -123,13 +153,14 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             let wrapped = self.rewrap(&context, &from, &to, &row.wrapped)?;
             rewrapped.push(InstanceKeyRecord { wrapped, ..row.clone() });
         }
+        rewrapped.append(&mut made);
         let instance = InstanceRecord { instance_key: id, wrapped, keyring, ..current.clone() };
         Ok(NextInstanceKey { instance, keys: rewrapped })
     }
 
     fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError> {
         let (active, document) = self.document(current)?;
-        if !document.content.has(TermPurpose::Instance, key) {
+        if !document.content.retiring().any(|term| term.id == key) {
             return Ok(current.keyring.clone());
         }
         let document = document.content.without_term(document.hash, key).map_err(fault)?;
@@ -158,8 +189,20 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             }
             InstanceRow::Draft { account, password, seed, .. } => self.secrets_open(*account, Some(password), seed),
             InstanceRow::PendingSeed { account, seed, .. } => self.secrets_open(*account, None, seed),
+            InstanceRow::Receiver(stored) => self.receiver(stored.receiver.id, &stored.target).map(drop),
             InstanceRow::Invitation(_) | InstanceRow::Integration(_) => Ok(()),
         }
+    }
+
+    fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError> {
+        let instance = self.keys.instance();
+        let previous = target.secret_number.saturating_sub(1);
+        let address = self.seal_target_again(&Context::receiver_address(instance, receiver), &target.address)?;
+        let context = Context::receiver_secret(instance, receiver, target.secret_number);
+        let secret = self.seal_target_again(&context, &target.secret)?;
+        let context = Context::receiver_secret(instance, receiver, previous);
+        let previous_secret = self.seal_target_again(&context, &target.previous_secret)?;
+        Ok(SealedTarget { address, secret, previous_secret, ..target.clone() })
     }
 
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError> {

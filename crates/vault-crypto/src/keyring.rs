@@ -3,17 +3,17 @@
 use crate::aead::SealingError;
 use crate::anchor::Anchors;
 use crate::audit::HmacAuditSealer;
-use crate::blob::{self, OpenError};
+use crate::blob::OpenError;
 use crate::context::Context;
 use crate::credential::CredentialCrypto;
 use crate::digest::HmacDigester;
 use crate::entropy::{random_key, random_key_id};
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::instance_rewrapper::InstanceKeyRewrapper;
-use crate::key::SymmetricKey;
 use crate::organization_keys::OrganizationKeyring;
 use crate::passcode::TotpVerifier;
 use crate::password::{Argon2Hasher, Argon2Parameters, HashingPool};
+use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::receiver::ReceiverCrypto;
 use crate::token::PasetoIssuer;
 use crate::wrapper::{KeyWrapper, WrapError};
@@ -28,17 +28,7 @@ use vault_core::time::Timestamp;
 /// The unwrapped keys of one deployment. Drop it once the adapters are taken from it; dropping wipes it.
 pub struct Keyring {
     keys: Arc<InstanceKeyring>,
-    look_up: PurposeKeys,
-    audit: PurposeKeys,
-    token: PurposeKeys,
-    receiver: PurposeKeys,
     entropy: Arc<dyn Entropy>,
-}
-
-/// The keys of one purpose. The newest is used; older ones still verify.
-struct PurposeKeys {
-    newest: (KeyId, SymmetricKey),
-    older: Vec<(KeyId, SymmetricKey)>,
 }
 
 /// A new deployment, for the store.
@@ -123,19 +113,12 @@ impl Keyring {
         let wrapped = wrapper.wrap(&Context::instance_key(instance, instance_key_id), &instance_key).await?;
         let made = InstanceKeys::derive(instance_key_id, &instance_key);
         let mut keys = Vec::new();
-        let mut make = |purpose| -> Result<PurposeKeys, KeyringError> {
-            let (id, key) = (random_key_id(&*entropy)?, random_key(&*entropy)?);
-            let wrapped = made.wrap.wrap(&*entropy, &Context::purpose_key(instance, purpose, id), &key)?;
-            keys.push(InstanceKeyRecord { id, purpose, wrapped, created_at: now });
-            Ok(PurposeKeys { newest: (id, key), older: Vec::new() })
-        };
-        let look_up = make(InstanceKeyPurpose::LookUp)?;
-        let audit = make(InstanceKeyPurpose::Audit)?;
-        let token = make(InstanceKeyPurpose::Token)?;
-        let receiver = make(InstanceKeyPurpose::Receiver)?;
-        let [look_up_id, audit_id, token_id, receiver_id] =
-            [&look_up, &audit, &token, &receiver].map(|keys| keys.newest.0);
-        let document = KeyringDocument::first([instance_key_id, look_up_id, audit_id, token_id, receiver_id], now);
+        for purpose in InstanceKeyPurpose::ALL {
+            keys.push(made.new_purpose_key(&*entropy, instance, purpose, now)?);
+        }
+        let mut ids = [instance_key_id; TermPurpose::ALL.len()];
+        ids.iter_mut().skip(1).zip(&keys).for_each(|(id, key)| *id = key.id); // both in the order of purposes
+        let document = KeyringDocument::first(ids, now);
         let record = InstanceRecord {
             id: instance,
             root_key: wrapper.id(),
@@ -144,14 +127,16 @@ impl Keyring {
             keyring: made.seal_document(&*entropy, instance, &document)?,
             created_at: now,
         };
-        let keys_of_instance = Arc::new(InstanceKeyring::of(instance, made, Document::new(document)));
-        let keyring = Self { keys: keys_of_instance, look_up, audit, token, receiver, entropy };
+        let above = |id| (id == made.id()).then_some(&made);
+        let purposes = PurposeKeys::open(&Sealed { instance, document: &document, rows: &keys, above }, None)?;
+        let opened = Arc::new(InstanceKeyring::of(instance, made, Document::new(document), purposes));
+        let keyring = Self { keys: opened, entropy };
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
     /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the keyring document.
     /// Rows of keys that the document does not name are left out.
-    /// Writes nothing and uses the root key once, and once for each of `retiring`. `keys` are ordered oldest first.
+    /// Writes nothing and uses the root key once, and once for each of `retiring`.
     ///
     /// # Errors
     /// Another root key, or a record that does not open. The error names ids only.
@@ -162,31 +147,8 @@ impl Keyring {
         retiring: &[RetiringInstanceKey],
         keys: &[InstanceKeyRecord],
     ) -> Result<Self, KeyringError> {
-        let instance = record.id;
-        let instance_keys = InstanceKeyring::open(wrapper, record, retiring).await?;
-        let document = instance_keys.document().content;
-        let open = |purpose: InstanceKeyPurpose| -> Result<PurposeKeys, KeyringError> {
-            let (mut newest, mut older) = (None, Vec::new());
-            let active = document.active(purpose.into()).map(|term| term.id);
-            for row in keys.iter().filter(|row| row.purpose == purpose && document.has(purpose.into(), row.id)) {
-                let above = blob::sealing_key(&row.wrapped).and_then(|id| instance_keys.find(id));
-                let key = above
-                    .ok_or(OpenError::OtherKey)
-                    .and_then(|above| above.wrap.unwrap(&Context::purpose_key(instance, purpose, row.id), &row.wrapped))
-                    .map_err(|cause| KeyringError::PurposeKey { purpose, key: row.id, cause })?;
-                if Some(row.id) == active {
-                    newest = Some((row.id, key));
-                } else {
-                    older.push((row.id, key));
-                }
-            }
-            Ok(PurposeKeys { newest: newest.ok_or(KeyringError::NoKey(purpose))?, older })
-        };
-        let look_up = open(InstanceKeyPurpose::LookUp)?;
-        let audit = open(InstanceKeyPurpose::Audit)?;
-        let token = open(InstanceKeyPurpose::Token)?;
-        let receiver = open(InstanceKeyPurpose::Receiver)?;
-        Ok(Self { keys: Arc::new(instance_keys), look_up, audit, token, receiver, entropy })
+        let opened = InstanceKeyring::open(wrapper, record, retiring, keys).await?;
+        Ok(Self { keys: Arc::new(opened), entropy })
     }
 
     /// The deployment.
@@ -208,27 +170,23 @@ impl Keyring {
 
     /// The adapter for keyed digests.
     pub fn digester(&self) -> HmacDigester {
-        HmacDigester::new(Arc::clone(&self.keys), &self.look_up.newest.1)
+        HmacDigester::new(Arc::clone(&self.keys))
     }
 
     /// The adapter that gives audit records their codes.
     pub fn audit_sealer(&self) -> HmacAuditSealer {
-        HmacAuditSealer::new(self.audit.newest(), self.audit.older())
+        HmacAuditSealer::new(Arc::clone(&self.keys))
     }
 
     /// The anchors of this deployment.
     pub fn anchors(&self) -> Anchors {
-        let keys = std::iter::once(self.audit.newest()).chain(self.audit.older()).map(|(_, key)| key);
-        Anchors::new(Arc::clone(&self.keys), keys)
+        Anchors::new(Arc::clone(&self.keys))
     }
 
     /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so
     /// that earlier tokens stop working.
-    ///
-    /// # Errors
-    /// No key id can be computed for a token key.
-    pub fn token_issuer(&self, epoch: u64) -> Result<PasetoIssuer, SealError> {
-        PasetoIssuer::new(self.instance(), epoch, self.token.newest().1, self.token.older().map(|(_, key)| key))
+    pub fn token_issuer(&self, epoch: u64) -> PasetoIssuer {
+        PasetoIssuer::new(Arc::clone(&self.keys), epoch)
     }
 
     /// The adapter that makes instance keys, and moves to them what they wrap and seal. For operators only.
@@ -257,8 +215,7 @@ impl Keyring {
 
     /// What is secret of receivers: one adapter seals it, another one opens it.
     pub fn receivers(&self) -> ReceiverCrypto {
-        let (newest, older) = (self.receiver.newest(), self.receiver.older());
-        ReceiverCrypto::new(self.instance(), newest, older, Arc::clone(&self.entropy))
+        ReceiverCrypto::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// Four adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
@@ -266,16 +223,6 @@ impl Keyring {
     pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
         let keys = OrganizationKeyring::new(Arc::clone(&self.keys), repository, Arc::clone(&self.entropy));
         CredentialCrypto::new(keys)
-    }
-}
-
-impl PurposeKeys {
-    fn newest(&self) -> (KeyId, &SymmetricKey) {
-        (self.newest.0, &self.newest.1)
-    }
-
-    fn older(&self) -> impl Iterator<Item = (KeyId, &SymmetricKey)> {
-        self.older.iter().map(|(id, key)| (*id, key))
     }
 }
 

@@ -78,6 +78,7 @@ mod passcode;
 mod password;
 #[cfg(test)]
 mod pinned;
+mod purpose_keys;
 mod receiver;
 mod root_key;
 mod secret_file;

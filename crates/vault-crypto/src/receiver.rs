@@ -1,18 +1,16 @@
 //! What is secret of receivers, and the signatures of webhooks.
 
-use crate::aead::AeadKey;
 use crate::blob::{self, OpenError};
 use crate::context::Context;
-use crate::derive::Label;
 use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
-use crate::key::SymmetricKey;
+use crate::instance_keys::InstanceKeyring;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::Sha256;
 use std::sync::Arc;
-use vault_core::id::{InstanceId, KeyId, ReceiverId};
+use vault_core::id::ReceiverId;
 use vault_core::port::{Entropy, OpenedTarget, ReceiverOpener, ReceiverSealer, SealError};
 use vault_core::receiver::{SECRET_PREFIX, SealedTarget};
 use vault_core::sealed::Blob;
@@ -24,9 +22,7 @@ const SECRET: usize = 32;
 
 /// The keys of receivers.
 struct ReceiverKeys {
-    instance: InstanceId,
-    newest: AeadKey,
-    older: Vec<AeadKey>,
+    keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -42,29 +38,22 @@ struct Sealer(Arc<ReceiverKeys>);
 struct Opener(Arc<ReceiverKeys>);
 
 impl ReceiverCrypto {
-    pub(crate) fn new<'a>(
-        instance: InstanceId,
-        newest: (KeyId, &SymmetricKey),
-        older: impl Iterator<Item = (KeyId, &'a SymmetricKey)>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Self {
-        let sealing = |(id, key): (KeyId, &SymmetricKey)| Label::Receiver.sealing_key(key, id);
-        let keys = ReceiverKeys { instance, newest: sealing(newest), older: older.map(sealing).collect(), entropy };
-        let keys = Arc::new(keys);
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
+        let keys = Arc::new(ReceiverKeys { keys, entropy });
         Self { sealer: Arc::new(Sealer(Arc::clone(&keys))), opener: Arc::new(Opener(keys)) }
     }
 }
 
 impl ReceiverKeys {
     fn open(&self, context: &Context, sealed: &Blob) -> Result<Zeroizing<Vec<u8>>, SealError> {
-        let key = blob::sealing_key(sealed)
-            .and_then(|id| std::iter::once(&self.newest).chain(&self.older).find(|key| key.id() == id));
+        let purposes = self.keys.purposes();
+        let key = blob::sealing_key(sealed).and_then(|id| purposes.receiver.find(id));
         let opened = key.ok_or(OpenError::OtherKey).and_then(|key| key.open(context, sealed));
         opened.map_err(|error| does_not_open(context, error))
     }
 
     fn secret(&self, receiver: ReceiverId, number: i64, sealed: &Blob) -> Result<SecretString, SealError> {
-        let opened = self.open(&Context::receiver_secret(self.instance, receiver, number), sealed)?;
+        let opened = self.open(&Context::receiver_secret(self.keys.instance(), receiver, number), sealed)?;
         Ok(spelt(&opened))
     }
 }
@@ -77,23 +66,31 @@ fn spelt(secret: &[u8]) -> SecretString {
 
 impl ReceiverSealer for Sealer {
     fn seal_address(&self, receiver: ReceiverId, address: &SecretString) -> Result<Blob, SealError> {
-        let context = Context::receiver_address(self.0.instance, receiver);
+        let context = Context::receiver_address(self.0.keys.instance(), receiver);
         let address = address.expose_secret().as_bytes(); // to be sealed
-        self.0.newest.seal(&*self.0.entropy, &context, address).map_err(not_sealed)
+        self.0.keys.purposes().receiver.active().key.seal(&*self.0.entropy, &context, address).map_err(not_sealed)
     }
 
     fn new_secret(&self, receiver: ReceiverId, number: i64) -> Result<(SecretString, Blob), SealError> {
         let mut secret = Zeroizing::new([0; SECRET]);
         self.0.entropy.fill(&mut *secret).map_err(no_entropy)?;
-        let context = Context::receiver_secret(self.0.instance, receiver, number);
-        let sealed = self.0.newest.seal(&*self.0.entropy, &context, &*secret).map_err(not_sealed)?;
+        let context = Context::receiver_secret(self.0.keys.instance(), receiver, number);
+        let sealed = self
+            .0
+            .keys
+            .purposes()
+            .receiver
+            .active()
+            .key
+            .seal(&*self.0.entropy, &context, &*secret)
+            .map_err(not_sealed)?;
         Ok((spelt(&*secret), sealed))
     }
 }
 
 impl ReceiverOpener for Opener {
     fn open(&self, receiver: ReceiverId, target: &SealedTarget, now: Timestamp) -> Result<OpenedTarget, SealError> {
-        let context = Context::receiver_address(self.0.instance, receiver);
+        let context = Context::receiver_address(self.0.keys.instance(), receiver);
         let address = self.0.open(&context, &target.address)?;
         let address = std::str::from_utf8(&address).map_err(|_| damaged(&context, "is no text"))?;
         let address = SecretString::from(address);
@@ -122,12 +119,11 @@ impl ReceiverOpener for Opener {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{NOW, entropy, id, key_id};
+    use crate::testing::{NOW, entropy, id, instance_keys};
     use vault_core::port::SealError;
 
     fn crypto() -> ReceiverCrypto {
-        let key = SymmetricKey::take(&mut [7; 32]);
-        ReceiverCrypto::new(InstanceId::from_uuid(id(1)), (key_id(2), &key), std::iter::empty(), entropy())
+        ReceiverCrypto::new(instance_keys(1), entropy())
     }
 
     fn target(crypto: &ReceiverCrypto, receiver: ReceiverId) -> (SecretString, SecretString, SealedTarget) {

@@ -3,6 +3,7 @@
 use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::key::SymmetricKey;
 use crate::keyring::{Keyring, NewInstance};
+use crate::purpose_keys::Given;
 use crate::root_key::RootKeyFile;
 use async_trait::async_trait;
 use sha2::{Digest as _, Sha256};
@@ -66,9 +67,19 @@ pub(crate) fn instance_keys(number: u8) -> Arc<InstanceKeyring> {
 
 /// The instance keys of `instance`, which has this one alone.
 pub(crate) fn instance_keyring(instance: InstanceId, number: u8) -> InstanceKeyring {
+    keyring_of(instance, number, &[number], &[number])
+}
+
+/// The keys of `instance`: this instance key alone, and those of the audit and of tokens, the active one first.
+pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: &[u8]) -> InstanceKeyring {
     let own = key_id(number.into());
     let document = KeyringDocument::first([own, key_id(1_001), key_id(1_002), key_id(1_003), key_id(1_004)], NOW);
-    InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document))
+    let numbered =
+        |numbers: &[u8]| numbers.iter().map(|number| (key_id((*number).into()), key(*number))).collect::<Vec<_>>();
+    let (audit, token) = (numbered(audit), numbered(token));
+    let (look_up, receiver) = ((key_id(1_001), key(2)), (key_id(1_004), key(3)));
+    let given = Given { look_up, audit: &audit, token: &token, receiver };
+    InstanceKeyring::of(instance, InstanceKeys::derive(own, &key(number)), Document::new(document), given.into())
 }
 
 /// 2026-11-20T12:00:00Z

@@ -45,7 +45,7 @@ impl DigestSubject for Deployment {
 
 impl TokenSubject for Deployment {
     fn issuer(&self) -> Arc<dyn TokenIssuer> {
-        Arc::new(self.0.token_issuer(7).unwrap())
+        Arc::new(self.0.token_issuer(7))
     }
 
     fn instance(&self) -> InstanceId {

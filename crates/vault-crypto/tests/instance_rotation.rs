@@ -5,20 +5,22 @@ use proptest::prelude::*;
 use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use vault_core::audit::{Actor, AuditAction, CheckpointMark, RowState, Subject};
+use vault_core::audit::{Actor, AuditAction, CheckpointMark, RowState, SealedAuditRecord, Subject};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId};
+use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationState, Overlap};
+use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::network::Network;
 use vault_core::port::{
-    Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart, InstanceRow,
-    KeyRepository as _, KeyedDigester, NoOrigins,
+    Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart,
+    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, NoOrigins, TokenRefusal,
 };
 use vault_core::principal::Principal;
+use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
-use vault_core::sealed::InstanceRecord;
+use vault_core::sealed::{Blob, InstanceRecord, KeyState};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
 use vault_crypto::{Anchor, Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
@@ -104,7 +106,7 @@ impl Deployment {
             store: store.clone(),
             hasher: Arc::new(hasher),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
-            tokens: Arc::new(keyring.token_issuer(0).unwrap()),
+            tokens: Arc::new(keyring.token_issuer(0)),
             digester: digester.clone(),
             entropy: entropy.clone(),
         };
@@ -141,7 +143,9 @@ impl Deployment {
 
     /// How many rows are under a key.
     async fn under(&self, key: KeyId) -> i64 {
-        self.store.count_under_instance_key(key).await.unwrap()
+        let term =
+            KeyTerm { purpose: TermPurpose::Instance, id: key, state: KeyState::Retiring, since: self.clock.now() };
+        self.store.count_under(term).await.unwrap()
     }
 
     /// Rotates to the end.
@@ -195,11 +199,11 @@ impl Process {
     }
 
     /// Logs in with the code that the authenticator shows in a step of its own.
-    async fn passes(&self, deployment: &Deployment, person: &Person) {
+    async fn passes(&self, deployment: &Deployment, person: &Person) -> LoggedIn {
         deployment.clock.advance_seconds(60);
         let code = self.accounts.read_passcode(person.email.as_str()).await.unwrap();
         let CurrentPasscode::Ready(code, _) = code else { panic!("a step of its own") };
-        self.log_in(person, code).await.unwrap_or_else(|error| panic!("{}: {error}", person.email));
+        self.log_in(person, code).await.unwrap_or_else(|error| panic!("{}: {error}", person.email))
     }
 
     /// What an inspection finds.
@@ -391,6 +395,92 @@ async fn a_planted_row_is_not_signed_anew() {
     let integration = IntegrationRef::Id(planted);
     process.integrations.delete(&Principal::Operator, organization, &integration).await.unwrap();
     assert_eq!(deployment.rotate().await.destroyed, [before]);
+}
+
+/// Tokens and audit entries are made under new keys, once every process knows them, and those of before go on. A key before is
+/// destroyed when nothing needs it any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_of_tokens_and_the_audit_are_replaced_too() {
+    let deployment = Deployment::new().await;
+    let (running, organization) = (deployment.start().await, deployment.organization().await);
+    let person = running.person(organization, "jane").await;
+    let retiring = async || -> Vec<KeyTerm> {
+        let overview = deployment.start().await.keys.overview().await.unwrap();
+        overview.purposes.into_iter().map(|key| key.term).filter(|term| term.state == KeyState::Retiring).collect()
+    };
+    let before = running.passes(&deployment, &person).await;
+    assert_eq!(retiring().await, []);
+    deployment.rotate().await;
+    let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
+    assert_eq!(purposes, [TermPurpose::Audit, TermPurpose::Token, TermPurpose::Receiver]);
+
+    // A process that has not read the keys since takes what one that has read them issues at once.
+    let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
+    let new = deployment.start().await;
+    let at_once = new.log_in(&person, person.recovery[0].clone()).await.unwrap();
+    assert!(running.accounts.authenticate(&token(&at_once)).is_ok());
+    running.digester.renew().await.unwrap();
+    deployment.clock.advance_seconds(5);
+    let after = new.log_in(&person, person.recovery[1].clone()).await.unwrap();
+    let kid = |logged_in: &LoggedIn| token(logged_in).rsplit_once('.').unwrap().1.to_owned();
+    assert_eq!((kid(&at_once) == kid(&before), kid(&after) == kid(&before)), (true, false));
+    for process in [&running, &new] {
+        for logged_in in [&before, &at_once, &after] {
+            assert!(process.accounts.authenticate(&token(logged_in)).is_ok());
+        }
+        assert_eq!(process.findings().await, [""; 0]);
+    }
+    let keys = |entries: Vec<SealedAuditRecord>| entries.into_iter().map(|entry| entry.key).collect::<Vec<_>>();
+    let keys = keys(deployment.store.sealed_audit());
+    assert!(keys.first() != keys.last(), "the audit is signed under two keys");
+    new.operator.verify_audit(None, &mut |finding| panic!("{finding:?}"), &mut |_, _| {}).await.unwrap();
+
+    // Not before all that was begun with them has ended; then what nothing is under; then the token key, with its sessions.
+    assert_eq!(new.keys.destroy_replaced().await.unwrap(), []);
+    deployment.clock.advance_seconds(KeyTerm::DRAINED_SECONDS);
+    let destroyed = async || -> Vec<TermPurpose> {
+        new.keys.destroy_replaced().await.unwrap().into_iter().map(|term| term.purpose).collect()
+    };
+    assert_eq!(destroyed().await, [TermPurpose::Receiver]);
+    deployment.clock.advance_seconds(40 * 24 * 3_600);
+    new.operator.maintain(10_000).await;
+    assert_eq!(destroyed().await, [TermPurpose::Token]);
+    running.digester.renew().await.unwrap();
+    for process in [&running, &deployment.start().await] {
+        let refused = process.accounts.authenticate(&token(&before));
+        assert!(matches!(refused, Err(Error::Refused(Refusal::Token(TokenRefusal::UnknownKey)))), "{refused:?}");
+    }
+    assert_eq!(retiring().await.iter().map(|term| term.purpose).collect::<Vec<_>>(), [TermPurpose::Audit]);
+    assert_eq!(deployment.start().await.findings().await, [""; 0]);
+}
+
+/// What is sealed of a receiver is made again under the new receiver key, and says the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn receivers_move_to_the_new_key() {
+    let deployment = Deployment::new().await;
+    let (id, now) = (ReceiverId::from_bytes([9; 16]), deployment.clock.now());
+    let (before, _) = deployment.open().await;
+    let sealer = before.receivers().sealer;
+    let address = sealer.seal_address(id, &"https://hooks.example/x".into()).unwrap();
+    let [(first, previous_secret), (second, secret)] = [1, 2].map(|number| sealer.new_secret(id, number).unwrap());
+    let previous_until = now.plus_seconds(60);
+    let target = SealedTarget { address, secret_number: 2, secret, previous_secret, previous_until };
+    deployment.rotate().await;
+    let (after, _) = deployment.open().await;
+    let rewrapper = after.instance_rewrapper();
+    let moved = rewrapper.receiver(id, &target).unwrap();
+    let blobs = |target: &SealedTarget| [&target.address, &target.secret, &target.previous_secret].map(Blob::key);
+    assert!(blobs(&moved).iter().zip(blobs(&target)).all(|(after, before)| *after != before));
+    assert_eq!(rewrapper.receiver(id, &moved).unwrap(), moved, "it is under the active key");
+    for target in [&target, &moved] {
+        let opened = after.receivers().opener.open(id, target, now).unwrap();
+        let texts = [&opened.address, &opened.secrets[0], &opened.secrets[1]].map(|text| text.expose_secret());
+        assert_eq!(texts, ["https://hooks.example/x", second.expose_secret(), first.expose_secret()]);
+    }
+    assert!(rewrapper.receiver(ReceiverId::from_bytes([8; 16]), &target).is_err(), "it is another receiver's");
+    let mail =
+        SealedTarget { secret: Blob::from_bytes(Vec::new()), previous_secret: Blob::from_bytes(Vec::new()), ..target };
+    assert_eq!(rewrapper.receiver(id, &mail).unwrap().secret, mail.secret);
 }
 
 /// Whoever writes rows can bring back neither a key that was destroyed, by its row, nor the set of keys that named it.

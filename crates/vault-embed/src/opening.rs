@@ -520,7 +520,7 @@ impl Surroundings {
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
             passcodes: Arc::new(keyring.passcodes(digester.clone())),
-            tokens: Arc::new(keyring.token_issuer(epoch)?),
+            tokens: Arc::new(keyring.token_issuer(epoch)),
             environment,
             store,
             digester,

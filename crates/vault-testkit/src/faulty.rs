@@ -15,6 +15,7 @@ use vault_core::digest::Digest;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
+use vault_core::keyring::KeyTerm;
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName};
 use vault_core::port::*;
@@ -245,9 +246,9 @@ ports! {
     InstanceKeyRotation {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
         find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
-        count_under_instance_key(key: KeyId) -> i64;
+        count_under(term: KeyTerm) -> i64;
         move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
-        destroy_instance_key(command: DestroyInstanceKey) -> KeyDestruction;
+        destroy_key(command: DestroyKey) -> KeyDestruction;
     }
     IntegrationRepository {
         create_integration(command: Command<CreateIntegration>) -> ();

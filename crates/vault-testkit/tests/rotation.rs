@@ -8,14 +8,16 @@ use vault_core::audit::{Actor, AuditAction, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialData, CredentialType, Description};
 use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId};
+use vault_core::id::{AccountId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId};
 use vault_core::key_use::KeyUseLimits;
+use vault_core::keyring::KeyTerm;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
     CreateInstance, Event, InstanceKeyRotation as _, InstanceRewrapper, InstanceRow, KeyRepository as _,
     KeyRotation as _, NextInstanceKey, ReplaceInstanceKey, ReplaceOrganizationKey, SealError, Sealer as _,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal};
+use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
@@ -44,6 +46,14 @@ impl InstanceRewrapper for NoInstanceKeys {
         if let Some((store, command)) = &self.0 {
             assert!(store.replace_instance_key(command.clone()).await.unwrap());
         }
+        none()
+    }
+
+    fn terms(&self, _: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError> {
+        Ok(Vec::new())
+    }
+
+    fn receiver(&self, _: ReceiverId, _: &SealedTarget) -> Result<SealedTarget, SealError> {
         none()
     }
 

@@ -310,8 +310,8 @@ impl AuditSealer for Around<Arc<dyn AuditSealer>> {
         sealed
     }
 
-    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
-        let (key, code) = self.right.code(bytes);
+    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
+        let (key, code) = self.right.code(bytes, now);
         (key, if self.short() { self.short_code(bytes) } else { code })
     }
 

@@ -18,9 +18,12 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use vault_core::error::ErrorKind;
 use vault_core::id::KeyId;
+use vault_core::keyring::KeyTerm;
 use vault_core::organization::Organization;
+use vault_core::sealed::KeyState;
 use vault_core::usecase::{
-    InstanceRotation, KeyOverview, OrganizationKeyOverview, OrganizationRotation, RetiringInstance, RotationEnd,
+    InstanceRotation, KeyOverview, OrganizationKeyOverview, OrganizationRotation, PurposeKeyOverview, RetiringInstance,
+    RotationEnd,
 };
 use vault_embed::OpenVault;
 
@@ -37,6 +40,8 @@ struct Overview {
     instance_key: String,
     /// Instance keys that were replaced and are not destroyed yet.
     retiring_instance_keys: Vec<ShownRetiringInstance>,
+    /// Keys of tokens, the audit, receivers and look-ups.
+    purpose_keys: Vec<ShownPurposeKey>,
     organizations: Vec<ShownKeys>,
 }
 
@@ -64,6 +69,23 @@ struct ShownRetiringInstance {
     key: String,
     retired_at: String,
     rows: i64,
+}
+
+#[derive(Serialize)]
+struct ShownPurposeKey {
+    purpose: &'static str,
+    key: String,
+    state: &'static str,
+    since: String,
+    /// What still needs a key that retires.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct Pruned {
+    destroyed: Vec<ShownPurposeKey>,
+    kept: Vec<ShownPurposeKey>,
 }
 
 #[derive(Serialize)]
@@ -96,6 +118,7 @@ struct Kept {
 pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
     match command {
         KeyCommand::Status => status(vault, output).await,
+        KeyCommand::Prune => prune(vault, output).await,
         KeyCommand::Rotate(args) if args.instance => rotate_instance(vault, &args, output).await,
         KeyCommand::Rotate(args) => rotate(vault, args, output).await,
     }
@@ -103,7 +126,7 @@ pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) 
 
 async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let overview = vault.keys().overview().await?;
-    let KeyOverview { instance, root_key, instance_key, retiring, organizations } = overview;
+    let KeyOverview { instance, root_key, instance_key, retiring, purposes, organizations } = overview;
     let others = vault.database_root_keys()?.into_iter().filter(|key| *key != root_key);
     let shown = Overview {
         instance: instance.to_string(),
@@ -111,6 +134,7 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
         other_root_keys: others.map(|key| key.to_string()).collect(),
         instance_key: instance_key.to_string(),
         retiring_instance_keys: retiring.into_iter().map(ShownRetiringInstance::from).collect(),
+        purpose_keys: purposes.into_iter().map(ShownPurposeKey::from).collect(),
         organizations: organizations.into_iter().map(ShownKeys::from).collect(),
     };
     let mut rows = Vec::new();
@@ -139,10 +163,52 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
         ),
     };
     let text = format!(
-        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}{replaced}\n\n{}",
+        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}{replaced}\n\n{}\n\n{}",
+        purpose_table(&shown.purpose_keys),
         table(&["ORGANIZATION", "STATE", "KEY", "CREATED", "USES"], &rows)
     );
     output.print(&shown, &text)
+}
+
+fn purpose_table(keys: &[ShownPurposeKey]) -> String {
+    let left = |key: &ShownPurposeKey| match (key.rows, key.purpose) {
+        (None, _) => String::new(),
+        (Some(rows), "token") => format!("{rows} sessions"),
+        (Some(rows), "audit") => format!("{rows} entries"),
+        (Some(rows), _) => format!("{rows} rows"),
+    };
+    let row = |key: &ShownPurposeKey| {
+        vec![key.purpose.to_owned(), key.state.to_owned(), key.key.clone(), key.since.clone(), left(key)]
+    };
+    table(&["PURPOSE", "STATE", "KEY", "SINCE", "NEEDED BY"], &keys.iter().map(row).collect::<Vec<_>>())
+}
+
+async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
+    let keys = vault.keys();
+    let destroyed = keys.destroy_replaced().await.doing(|| "destroy replaced keys".to_owned())?;
+    let shown = |term| ShownPurposeKey::from(PurposeKeyOverview { term, rows: 0 });
+    let destroyed: Vec<_> = destroyed.into_iter().map(shown).collect();
+    let kept = keys.overview().await?.purposes.into_iter().filter(|key| key.term.state == KeyState::Retiring);
+    let pruned = Pruned { destroyed, kept: kept.map(ShownPurposeKey::from).collect() };
+    let text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
+        (0, true) => "No replaced key is left.".to_owned(),
+        (count, true) => format!("Destroyed {count} replaced keys; none is left."),
+        (count, false) => format!("Destroyed {count} replaced keys. Still needed:\n\n{}", purpose_table(&pruned.kept)),
+    };
+    output.print(&pruned, &text)
+}
+
+impl From<PurposeKeyOverview> for ShownPurposeKey {
+    fn from(key: PurposeKeyOverview) -> Self {
+        let PurposeKeyOverview { term: KeyTerm { purpose, id, state, since }, rows } = key;
+        Self {
+            purpose: purpose.as_str(),
+            key: id.to_string(),
+            state: state.as_str(),
+            since: rfc3339(since),
+            rows: (state == KeyState::Retiring).then_some(rows),
+        }
+    }
 }
 
 impl From<RetiringInstance> for ShownRetiringInstance {
@@ -235,6 +301,7 @@ impl From<vault_core::Error> for Stopped {
 async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -> Result<(), Failure> {
     let workers = args.workers.map_or_else(processors, NonZero::get);
     let subject = Subject::Instance { instance: vault.instance().to_string() };
+    vault.keys().destroy_replaced().await.doing(|| "destroy replaced keys".to_owned())?;
     let rotated = match vault.keys().rotate_instance().await {
         Ok(rotation) => carry_out(Rotation::Instance(Box::new(rotation)), subject, workers).await,
         Err(error) => Err(error.into()),

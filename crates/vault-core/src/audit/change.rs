@@ -30,6 +30,8 @@ pub enum ChangedField {
     Issuer,
     /// The labels of a credential. Their values are sealed, so an entry does not say them.
     Labels,
+    /// A key: its purpose and id.
+    Key,
     /// The description of a credential. It is sealed, so an entry does not say it.
     Description,
 }
@@ -50,6 +52,7 @@ impl ChangedField {
             Self::Events => "events",
             Self::Issuer => "issuer",
             Self::Labels => "labels",
+            Self::Key => "key",
             Self::Description => "description",
         }
     }

@@ -20,9 +20,9 @@ pub struct DeliveryPosition {
 }
 
 impl DeliveryPosition {
-    /// The position after the checkpoint of this number.
-    pub fn seal(checkpoint: i64, sealer: &dyn AuditSealer) -> Self {
-        let (key, code) = sealer.code(&covered(checkpoint));
+    /// The position after the checkpoint of this number, as it is noted at `now`.
+    pub fn seal(checkpoint: i64, now: Timestamp, sealer: &dyn AuditSealer) -> Self {
+        let (key, code) = sealer.code(&covered(checkpoint), now);
         Self { checkpoint, key: key.to_string(), code: code.as_bytes().to_vec() }
     }
 

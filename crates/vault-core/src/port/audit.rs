@@ -18,8 +18,8 @@ pub trait AuditSealer: Send + Sync {
     /// The entry with its code.
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
 
-    /// The code of these bytes, and its key.
-    fn code(&self, bytes: &[u8]) -> (KeyId, Digest);
+    /// The code of these bytes, made at `now`, and its key.
+    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest);
 
     /// Whether `code` is the code of these bytes, an entry's or others, under `key`.
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool;

@@ -1,19 +1,21 @@
-//! Moving what lies under one instance key to another, and destroying the one under which nothing is left.
+//! Moving what lies under one key of the instance to another, and destroying those under which nothing is left.
 
 use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::digest::RowCode;
-use crate::id::{AccountId, KeyId, OrganizationId};
+use crate::id::{AccountId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
+use crate::keyring::KeyTerm;
+use crate::receiver::{SealedTarget, StoredReceiver};
 use crate::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// The rows that have something under the instance key. Those of the instance-wide keys, and the keyring, are moved when the
-/// key is replaced.
+/// The rows that have something under a key of the instance. Those of the instance-wide keys, and the keyring, are moved when
+/// the instance key is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstancePart {
     /// Organizations: their fingerprint keys are wrapped.
@@ -30,11 +32,13 @@ pub enum InstancePart {
     Drafts,
     /// Integrations: code.
     Integrations,
+    /// Receivers: address and signing secrets, under the receiver key.
+    Receivers,
 }
 
 impl InstancePart {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Organizations,
         Self::OrganizationKeys,
         Self::Accounts,
@@ -42,6 +46,7 @@ impl InstancePart {
         Self::Invitations,
         Self::Drafts,
         Self::Integrations,
+        Self::Receivers,
     ];
 
     /// The name of its table.
@@ -54,14 +59,16 @@ impl InstancePart {
             Self::Invitations => "invitations",
             Self::Drafts => "enrolment_drafts",
             Self::Integrations => "integrations",
+            Self::Receivers => "receivers",
         }
     }
 }
 
-/// Where a row is: its organization, and its own id in it; of an organization, its own id twice.
+/// Where a row is: its organization, and its own id in it; of an organization, its own id twice. What belongs to the instance has
+/// the nil organization.
 pub type InstancePlace = (OrganizationId, Uuid);
 
-/// What a row has under instance keys. Each of its parts names its own key.
+/// What a row has under keys of the instance. Each of its parts names its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceRow {
     /// An organization's fingerprint key.
@@ -117,6 +124,8 @@ pub enum InstanceRow {
     },
     /// An integration.
     Integration(Box<StoredIntegration>),
+    /// A receiver.
+    Receiver(Box<StoredReceiver>),
 }
 
 impl InstanceRow {
@@ -130,6 +139,7 @@ impl InstanceRow {
             Self::Invitation(_) => InstancePart::Invitations,
             Self::Draft { .. } => InstancePart::Drafts,
             Self::Integration(_) => InstancePart::Integrations,
+            Self::Receiver(_) => InstancePart::Receivers,
         }
     }
 
@@ -147,10 +157,14 @@ impl InstanceRow {
                 (grant.organization, *grant.account.as_uuid())
             }
             Self::Integration(stored) => (stored.integration.organization, *stored.integration.id.as_uuid()),
+            Self::Receiver(stored) => {
+                let organization = stored.receiver.organization.unwrap_or(OrganizationId::from_bytes([0; 16]));
+                (organization, *stored.receiver.id.as_uuid())
+            }
         }
     }
 
-    /// The instance keys that its parts name.
+    /// The keys that its parts name.
     pub fn keys(&self) -> Vec<KeyId> {
         let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
             Self::Organization { wrapped, .. } | Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
@@ -159,6 +173,10 @@ impl InstanceRow {
             Self::Invitation(stored) => (Some(stored.digest.key), Vec::new()),
             Self::Draft { password, seed, .. } => (None, vec![&password.0, &seed.blob]),
             Self::Integration(stored) => (Some(stored.digest.key), Vec::new()),
+            Self::Receiver(stored) => {
+                let SealedTarget { address, secret, previous_secret, .. } = &stored.target;
+                (None, vec![address, secret, previous_secret])
+            }
         };
         code.into_iter().chain(blobs.into_iter().filter_map(Blob::key)).collect()
     }
@@ -171,7 +189,7 @@ pub struct ReplaceInstanceKey {
     pub current: InstanceRecord,
     /// The deployment with its new instance key, under the same root key.
     pub next: InstanceRecord,
-    /// All instance-wide keys, wrapped by the new instance key.
+    /// All instance-wide keys, wrapped by the new instance key: those that there were, and those that take their place.
     pub keys: Vec<InstanceKeyRecord>,
     /// When it is replaced.
     pub now: Timestamp,
@@ -179,7 +197,7 @@ pub struct ReplaceInstanceKey {
     pub audit: SealedAuditRecord,
 }
 
-/// Asks for rows with something under an instance key, ordered by their place.
+/// Asks for rows with something under a key, ordered by their place.
 #[derive(Clone, Copy, Debug)]
 pub struct FindUnderInstanceKey {
     /// The key.
@@ -192,20 +210,20 @@ pub struct FindUnderInstanceKey {
     pub limit: usize,
 }
 
-/// Stores what another instance key has wrapped, sealed and signed.
+/// Stores what other keys have wrapped, sealed and signed.
 #[derive(Clone, Debug)]
 pub struct MoveToInstanceKey {
-    /// The key; it must be active.
+    /// The instance key of the deployment; it must be active.
     pub to: KeyId,
     /// Rows as they were read, and as they are to be; all of one part, ordered by their place.
     pub rows: Vec<(InstanceRow, InstanceRow)>,
 }
 
-/// Destroys an instance key that only opens.
+/// Destroys a key that only opens.
 #[derive(Clone, Debug)]
-pub struct DestroyInstanceKey {
-    /// The key.
-    pub key: KeyId,
+pub struct DestroyKey {
+    /// The key, which retires.
+    pub term: KeyTerm,
     /// The keyring document as it was read; it must still be stored.
     pub current: Blob,
     /// The keyring document without the key.
@@ -223,22 +241,26 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// [`Refusal::Contended`](crate::Refusal::Contended).
     async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
 
-    /// Rows with something under a key.
+    /// Rows with something under an instance key or a receiver key.
     async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError>;
 
-    /// How many rows have something under a key, the instance-wide keys included.
-    async fn count_under_instance_key(&self, key: KeyId) -> Result<i64, StoreError>;
+    /// How many rows still need a key that retires. An instance key: those with something under it, the instance-wide keys
+    /// included. A receiver key: the receivers under it. An audit key: entries, checkpoints and the position of the delivery that
+    /// name it. A token key: the sessions that began before it retired, or within [`KeyTerm::DRAINED_SECONDS`] after. A look-up
+    /// key: all rows that are found by it, which are not counted; [`i64::MAX`].
+    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError>;
 
     /// Stores rows as another key has made them again, and gives how many: a row that was changed or deleted meanwhile is
     /// left as it is. Versions and times stay. `None`: the key is not active, nothing was changed.
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
 
-    /// Destroys a key, unless a row has something under it, and stores the keyring document without it. Counted in one statement
-    /// after the key's row was locked, so nothing can come between.
+    /// Destroys a key, unless a row [needs it](Self::count_under), and stores the keyring document without it. An instance key is
+    /// counted in one statement after its row was locked, so nothing can come between. Of another purpose's key the caller says
+    /// that it retired so long ago that nothing is made under it any more.
     ///
     /// # Errors
     /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): another keyring document is stored by now.
-    async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError>;
+    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError>;
 }
 
 /// A new instance key, and what is below it already.
@@ -246,7 +268,7 @@ pub trait InstanceKeyRotation: Send + Sync {
 pub struct NextInstanceKey {
     /// The deployment with the new key, wrapped by the root key, and the next keyring document under it.
     pub instance: InstanceRecord,
-    /// The instance-wide keys, wrapped by the new key.
+    /// The instance-wide keys, wrapped by the new key: those given, and a new one of each purpose that has its keys replaced.
     pub keys: Vec<InstanceKeyRecord>,
 }
 
@@ -254,7 +276,14 @@ pub struct NextInstanceKey {
 /// already, and what is no blob, is returned as it is.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
-    /// A successor for the instance key of `current`, made at `now`, and `keys` under it.
+    /// The keys that `current` says there are.
+    ///
+    /// # Errors
+    /// The keyring document does not open.
+    fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError>;
+
+    /// A successor for the instance key of `current`, made at `now`, and `keys` under it, with new ones for tokens, the audit and
+    /// receivers.
     ///
     /// # Errors
     /// One of the keys does not unwrap; the root key cannot be used; no entropy.
@@ -265,7 +294,7 @@ pub trait InstanceRewrapper: Send + Sync {
         now: Timestamp,
     ) -> Result<NextInstanceKey, SealError>;
 
-    /// The keyring document after that of `current`, without the retiring instance key `key`; that of `current` where it does
+    /// The keyring document after that of `current`, without the retiring key `key`; that of `current` where it does
     /// not have the key, whose row was then put there by somebody else.
     ///
     /// # Errors
@@ -290,7 +319,13 @@ pub trait InstanceRewrapper: Send + Sync {
     /// It does not open.
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
 
-    /// Sees that everything of a row that instance keys wrap and seal opens.
+    /// What is sealed of a receiver.
+    ///
+    /// # Errors
+    /// It does not open.
+    fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError>;
+
+    /// Sees that everything of a row that keys of the instance wrap and seal opens.
     ///
     /// # Errors
     /// What does not.

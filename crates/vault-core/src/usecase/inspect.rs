@@ -150,7 +150,6 @@ enum Way {
     Credentials(Option<StoredPlace>),
     Versions(Option<StoredPlace>),
     Issuers,
-    Receivers,
     End,
 }
 
@@ -189,8 +188,7 @@ impl Inspector {
     }
 
     /// What is wrong with a receiver.
-    fn flaw_of_receiver(&self, stored: Option<StoredReceiver>) -> Option<Flaw> {
-        let Some(stored) = stored else { return Some(Flaw::Unreadable("its columns do not decode")) };
+    fn flaw_of_receiver(&self, stored: &StoredReceiver) -> Option<Flaw> {
         if !stored.is_sound(&*self.crypto.digester) {
             return Some(Flaw::Code);
         }
@@ -263,22 +261,13 @@ impl InspectionRound {
                 }
             }
             Way::Issuers => {
-                self.way = Way::Receivers;
+                self.way = Way::End;
                 // They are few.
                 for stored in store.list_issuers().await? {
                     self.rows += 1;
                     if !stored.is_sound(&*self.inspector.crypto.digester) {
                         let id = stored.issuer.name.to_string();
                         self.find(RowFinding { table: "issuers", id, flaw: Flaw::Code }, report);
-                    }
-                }
-            }
-            Way::Receivers => {
-                self.way = Way::End;
-                for (id, stored) in store.all_receivers().await? {
-                    self.rows += 1;
-                    if let Some(flaw) = self.inspector.flaw_of_receiver(stored) {
-                        self.find(RowFinding { table: "receivers", id, flaw }, report);
                     }
                 }
             }
@@ -402,8 +391,13 @@ impl Inspector {
     async fn look_at_row(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
         let digester = &*self.crypto.digester;
         digester.know(&row.keys()).await?;
-        seen.opened(self.crypto.instance.opens(row))?;
         let (organization, id) = row.place();
+        if let InstanceRow::Receiver(stored) = row {
+            let flaw = self.flaw_of_receiver(stored);
+            flaw.into_iter().for_each(|flaw| seen.find(row.part().table(), id, flaw));
+            return Ok(());
+        }
+        seen.opened(self.crypto.instance.opens(row))?;
         let account = Subject::Account(AccountId::from_uuid(id));
         let (is_sound, subject, kind, state) = match row {
             InstanceRow::Account { signed, code, .. } => {
@@ -421,7 +415,10 @@ impl Inspector {
                 self.look_for(row, seen).await?;
                 return self.look_at_closures(organization, seen).await;
             }
-            InstanceRow::OrganizationKey { .. } | InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => {
+            InstanceRow::OrganizationKey { .. }
+            | InstanceRow::PendingSeed { .. }
+            | InstanceRow::Draft { .. }
+            | InstanceRow::Receiver(_) => {
                 return self.look_for(row, seen).await;
             }
         };

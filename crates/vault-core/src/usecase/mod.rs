@@ -26,8 +26,8 @@ pub use environment::Environment;
 pub use inspect::{Flaw, InspectionCrypto, InspectionRound, Inspector, RowFinding};
 pub use integrations::Integrations;
 pub use keys::{
-    InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, RetiringInstance,
-    RotationEnd,
+    InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, PurposeKeyOverview,
+    RetiringInstance, RotationEnd,
 };
 pub use notifier::{Notifier, ReadEvents};
 pub use operator::{

@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::{id, instance_keyring, key};
+use crate::testing::{id, instance_keyring};
 use std::os::unix::fs::MetadataExt as _;
 
 fn file(directory: &Path, instance: u128, key_number: u8) -> AnchorFile {
-    Anchors::new(Arc::new(instance_keyring(InstanceId::from_uuid(id(instance)), key_number)), [&key(key_number)])
+    Anchors::new(Arc::new(instance_keyring(InstanceId::from_uuid(id(instance)), key_number)))
         .at(directory.join("orgvault.anchor"))
 }
 

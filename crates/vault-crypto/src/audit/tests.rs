@@ -1,7 +1,11 @@
 use super::*;
-use crate::testing::{NOW, id, key, key_id};
+use crate::testing::{NOW, id, key_id, keyring_of};
 use vault_core::audit::{Actor, AuditAction, CheckpointContent, Subject};
-use vault_core::id::{AccountId, AuditId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, AuditId, InstanceId, OrganizationId, SessionId};
+
+fn sealer(audit: &[u8]) -> HmacAuditSealer {
+    HmacAuditSealer::new(Arc::new(keyring_of(InstanceId::from_uuid(id(1)), 9, audit, &[9])))
+}
 
 fn record() -> AuditRecord {
     AuditRecord {
@@ -21,8 +25,8 @@ fn record() -> AuditRecord {
 
 #[test]
 fn older_keys_still_verify_and_the_newest_seals() {
-    let before = HmacAuditSealer::new((key_id(1), &key(1)), []);
-    let after = HmacAuditSealer::new((key_id(2), &key(2)), [(key_id(1), &key(1))]);
+    let before = sealer(&[1]);
+    let after = sealer(&[2, 1]);
     assert!(after.verify(&before.seal(record())));
     assert_eq!(after.seal(record()).key, key_id(2));
     assert!(!before.verify(&after.seal(record())));
@@ -34,7 +38,7 @@ fn older_keys_still_verify_and_the_newest_seals() {
 /// The hash of a checkpoint is SHA-256, of this content, for ever.
 #[test]
 fn a_checkpoint_is_hashed_as_it_always_was() {
-    let sealer = HmacAuditSealer::new((key_id(1), &key(1)), []);
+    let sealer = sealer(&[1]);
     let content = CheckpointContent {
         previous: Digest::from_bytes([1; 32]),
         number: 2,

@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::{instance_keys, key};
+use crate::testing::instance_keys;
 
 #[test]
 fn what_is_looked_up_outlives_the_instance_key() {
-    let (before, after) = (HmacDigester::new(instance_keys(1), &key(2)), HmacDigester::new(instance_keys(9), &key(2)));
+    let (before, after) = (HmacDigester::new(instance_keys(1)), HmacDigester::new(instance_keys(9)));
     for purpose in DigestPurpose::ALL {
         let made_again = matches!(
             purpose,

@@ -1,13 +1,13 @@
 use super::*;
 use crate::digest::HmacDigester;
-use crate::testing::{NoEntropyLeft, id, instance_keys, key};
+use crate::testing::{NoEntropyLeft, id, instance_keys};
 use secrecy::ExposeSecret as _;
 
 /// The seed of RFC 4226 appendix D and, for SHA-1, of RFC 6238 appendix B.
 const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
 
 fn verifier() -> TotpVerifier {
-    let digester = Arc::new(HmacDigester::new(instance_keys(1), &key(2)));
+    let digester = Arc::new(HmacDigester::new(instance_keys(1)));
     TotpVerifier::new(instance_keys(1), digester, Arc::new(crate::OsEntropy))
 }
 

@@ -5,6 +5,7 @@ mod claims;
 mod instant;
 
 use crate::error::fault;
+use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,7 +16,7 @@ use pasetors::token::{Local, UntrustedToken};
 use pasetors::version4::{LocalToken, V4};
 use secrecy::SecretString;
 use std::fmt;
-use vault_core::id::InstanceId;
+use std::sync::Arc;
 use vault_core::port::{SealError, TokenIssuer, TokenRefusal};
 use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
@@ -26,11 +27,11 @@ pub struct PasetoIssuer {
     /// Authenticated with every token but not part of it: a token of another deployment or for another purpose does not
     /// open, even under the same key.
     assertion: String,
-    newest: TokenKey,
-    older: Vec<TokenKey>,
+    keys: Arc<InstanceKeyring>,
 }
 
-struct TokenKey {
+/// A key of access tokens.
+pub(crate) struct TokenKey {
     key: TokenKeyBytes<V4>,
     /// `{"kid":"k4.lid.…"}`; the next field is its encoding in a token.
     footer: String,
@@ -38,7 +39,11 @@ struct TokenKey {
 }
 
 impl TokenKey {
-    fn new(key: &SymmetricKey) -> Result<Self, SealError> {
+    /// Prepares it.
+    ///
+    /// # Errors
+    /// No key id can be computed for it.
+    pub(crate) fn new(key: &SymmetricKey) -> Result<Self, SealError> {
         let key = TokenKeyBytes::<V4>::from(key.expose()).map_err(fault)?; // the token's key
         let mut kid = String::new();
         Id::from(&key).fmt(&mut kid).map_err(|_| fault("a token key has no kid"))?;
@@ -52,18 +57,10 @@ impl PasetoIssuer {
     /// The longest token that is parsed, in bytes. Ours have about 700.
     pub(crate) const LONGEST: usize = 2_048;
 
-    pub(crate) fn new<'a>(
-        instance: InstanceId,
-        epoch: u64,
-        newest: &SymmetricKey,
-        older: impl Iterator<Item = &'a SymmetricKey>,
-    ) -> Result<Self, SealError> {
-        Ok(Self {
-            audience: Audience::new(instance, epoch),
-            assertion: format!("orgvault:{instance}:access-token"),
-            newest: TokenKey::new(newest)?,
-            older: older.map(TokenKey::new).collect::<Result<_, _>>()?,
-        })
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, epoch: u64) -> Self {
+        let instance = keys.instance();
+        let assertion = format!("orgvault:{instance}:access-token");
+        Self { audience: Audience::new(instance, epoch), assertion, keys }
     }
 
     /// Checks length, header, key id, then authenticates: no content of the token is interpreted before that. The key is
@@ -74,7 +71,8 @@ impl PasetoIssuer {
         }
         let parts = token.strip_prefix(LocalToken::HEADER).and_then(|rest| rest.split_once('.'));
         let (_, footer) = parts.ok_or(TokenRefusal::Malformed)?;
-        let mut keys = std::iter::once(&self.newest).chain(&self.older);
+        let purposes = self.keys.purposes();
+        let mut keys = purposes.token.all().map(|term| &term.key);
         let key = keys.find(|key| key.encoded_footer == footer).ok_or(TokenRefusal::UnknownKey)?;
         let untrusted = UntrustedToken::<Local, V4>::try_from(token).map_err(|_| TokenRefusal::Malformed)?;
         let footer = Some(key.footer.as_bytes());
@@ -100,8 +98,10 @@ impl PasetoIssuer {
 impl TokenIssuer for PasetoIssuer {
     fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError> {
         let payload = self.audience.write(claims).ok_or_else(|| fault("claims that no token can carry"))?;
-        let (footer, assertion) = (Some(self.newest.footer.as_bytes()), Some(self.assertion.as_bytes()));
-        let token = LocalToken::encrypt(&self.newest.key, payload.as_bytes(), footer, assertion).map_err(fault)?;
+        let purposes = self.keys.purposes();
+        let key = &purposes.token.settled_at(claims.issued_at).key;
+        let (footer, assertion) = (Some(key.footer.as_bytes()), Some(self.assertion.as_bytes()));
+        let token = LocalToken::encrypt(&key.key, payload.as_bytes(), footer, assertion).map_err(fault)?;
         Ok(AccessToken(SecretString::from(token)))
     }
 
@@ -112,7 +112,7 @@ impl TokenIssuer for PasetoIssuer {
 
 impl fmt::Debug for PasetoIssuer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PasetoIssuer({})", self.newest.footer)
+        write!(f, "PasetoIssuer({})", self.keys.purposes().token.active().key.footer)
     }
 }
 

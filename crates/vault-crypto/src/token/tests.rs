@@ -1,9 +1,9 @@
 use super::*;
-use crate::testing::{NOW, id, key};
+use crate::testing::{NOW, id, keyring_of};
 use proptest::prelude::*;
 use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
-use vault_core::id::{AccountId, OrganizationId, SessionId};
+use vault_core::id::{AccountId, InstanceId, OrganizationId, SessionId};
 use vault_core::role::Role;
 
 const VECTORS: &str = include_str!("../../tests/vectors/paseto/v4.json");
@@ -12,8 +12,17 @@ fn instance(number: u128) -> InstanceId {
     InstanceId::from_uuid(id(number))
 }
 
+/// The issuer of an instance with these token keys, the active one first.
+fn issuer_of(number: u128, epoch: u64, token: &[u8]) -> PasetoIssuer {
+    PasetoIssuer::new(Arc::new(keyring_of(instance(number), 9, &[9], token)), epoch)
+}
+
+fn newest(issuer: &PasetoIssuer) -> Arc<TokenKey> {
+    Arc::clone(&issuer.keys.purposes().token.active().key)
+}
+
 fn issuer() -> PasetoIssuer {
-    PasetoIssuer::new(instance(1), 7, &key(1), [&key(2)].into_iter()).unwrap()
+    issuer_of(1, 7, &[1, 2])
 }
 
 fn claims() -> SessionClaims {
@@ -40,8 +49,9 @@ fn good() -> Value {
 /// A token that says `payload`, made with our key, footer and assertion.
 fn forge(payload: &str) -> String {
     let issuer = issuer();
-    let (footer, assertion) = (issuer.newest.footer.as_bytes(), issuer.assertion.as_bytes());
-    LocalToken::encrypt(&issuer.newest.key, payload.as_bytes(), Some(footer), Some(assertion)).unwrap()
+    let key = newest(&issuer);
+    let (footer, assertion) = (key.footer.as_bytes(), issuer.assertion.as_bytes());
+    LocalToken::encrypt(&key.key, payload.as_bytes(), Some(footer), Some(assertion)).unwrap()
 }
 
 fn verdict(payload: &str) -> Result<SessionClaims, TokenRefusal> {
@@ -94,7 +104,7 @@ fn every_other_character_is_refused() {
 fn what_is_too_long_is_not_looked_at() {
     let token = issue(&issuer());
     // As long as a token may be, it is looked at: whether it is authentic is the last question.
-    let footer = &issuer().newest.encoded_footer;
+    let footer = &newest(&issuer()).encoded_footer;
     let body = |length: usize| format!("v4.local.{}.{footer}", "A".repeat(length - "v4.local..".len() - footer.len()));
     assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST), NOW), Err(TokenRefusal::NotAuthentic));
     assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST + 1), NOW), Err(TokenRefusal::Malformed));
@@ -106,7 +116,7 @@ proptest! {
     #[test]
     fn no_text_is_a_token(text in "\\PC{0,200}", body in "[A-Za-z0-9_-]{0,300}") {
         prop_assert!(issuer().verify(&text, NOW).is_err());
-        let token = format!("v4.local.{body}.{}", issuer().newest.encoded_footer);
+        let token = format!("v4.local.{body}.{}", newest(&issuer()).encoded_footer);
         prop_assert!(issuer().verify(&token, NOW).is_err());
     }
 }
@@ -123,8 +133,9 @@ fn other_versions_and_purposes_are_refused() {
     }
     // A public token signed with the local key's bytes as its seed, under our footer and assertion.
     let issuer = issuer();
-    let pair = ed25519(key(1).expose());
-    let (footer, assertion) = (Some(issuer.newest.footer.as_bytes()), Some(issuer.assertion.as_bytes()));
+    let pair = ed25519(crate::testing::key(1).expose());
+    let key = newest(&issuer);
+    let (footer, assertion) = (Some(key.footer.as_bytes()), Some(issuer.assertion.as_bytes()));
     let payload = good().to_string();
     let public = pasetors::version4::PublicToken::sign(&pair, payload.as_bytes(), footer, assertion).unwrap();
     assert_eq!(issuer.verify(&public, NOW), Err(TokenRefusal::Malformed));
@@ -232,7 +243,7 @@ fn a37_five_seconds_ahead_and_no_more() {
 /// A38
 #[test]
 fn another_deployment_with_the_same_key_is_refused() {
-    let theirs = PasetoIssuer::new(instance(2), 7, &key(1), std::iter::empty()).unwrap();
+    let theirs = issuer_of(2, 7, &[1]);
     let token = theirs.issue(&SessionClaims { instance: instance(2), ..claims() }).unwrap().0;
     assert_eq!(issuer().verify(token.expose_secret(), NOW), Err(TokenRefusal::NotAuthentic));
     for member in ["iss", "aud"] {
@@ -244,21 +255,22 @@ fn another_deployment_with_the_same_key_is_refused() {
     let ours = issuer();
     let other_purpose = format!("orgvault:{}:other", instance(1));
     for assertion in [None, Some(other_purpose.as_bytes())] {
-        let footer = Some(ours.newest.footer.as_bytes());
-        let token = LocalToken::encrypt(&ours.newest.key, good().to_string().as_bytes(), footer, assertion).unwrap();
+        let key = newest(&ours);
+        let footer = Some(key.footer.as_bytes());
+        let token = LocalToken::encrypt(&key.key, good().to_string().as_bytes(), footer, assertion).unwrap();
         assert_eq!(ours.verify(&token, NOW), Err(TokenRefusal::NotAuthentic));
     }
 }
 
 #[test]
 fn after_a_restore_older_tokens_are_dead() {
-    let restored = PasetoIssuer::new(instance(1), 8, &key(1), std::iter::empty()).unwrap();
+    let restored = issuer_of(1, 8, &[1]);
     assert_eq!(restored.verify(&issue(&issuer()), NOW), Err(TokenRefusal::Claims));
 }
 
 #[test]
 fn older_keys_verify_and_the_newest_issues() {
-    let before = PasetoIssuer::new(instance(1), 7, &key(2), std::iter::empty()).unwrap();
+    let before = issuer_of(1, 7, &[2]);
     assert_eq!(issuer().verify(&issue(&before), NOW), Ok(claims()));
     assert_eq!(before.verify(&issue(&issuer()), NOW), Err(TokenRefusal::UnknownKey));
     // The code of one key under the footer of another.
@@ -272,7 +284,7 @@ fn older_keys_verify_and_the_newest_issues() {
 fn footers_are_compared_not_read() {
     let token = issue(&issuer());
     let (body, _) = token.rsplit_once('.').unwrap();
-    let kid = issuer().newest.footer;
+    let kid = &newest(&issuer()).footer;
     let footers = [
         r#"{"kid":"k4.lid.iVtYQDjr5gEijCSjJC3fQaJm7nCeQSeaty0Jixy8dbsk"}"#.to_owned(),
         format!("{}{}", &kid[..kid.len() - 1], r#","kid":"x"}"#),

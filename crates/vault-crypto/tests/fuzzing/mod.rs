@@ -11,6 +11,7 @@ use crate::instance_keys::{Document, InstanceKeyring, InstanceKeys};
 use crate::jwt::JwtVerifier;
 use crate::key::SymmetricKey;
 use crate::padding;
+use crate::purpose_keys::Given;
 use crate::token::PasetoIssuer;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -39,8 +40,7 @@ const ISSUED: [&str; 2] = [
     include_str!("../../../../tests/fuzz/seeds/access_token/issued-under-the-older-key"),
 ];
 
-static ISSUER: LazyLock<PasetoIssuer> =
-    LazyLock::new(|| PasetoIssuer::new(instance(), 7, &key(1), [&key(2)].into_iter()).unwrap());
+static ISSUER: LazyLock<PasetoIssuer> = LazyLock::new(|| PasetoIssuer::new(Arc::clone(&KEYS), 7));
 
 /// A token is accepted exactly if it was issued. Of any other nothing but its authentication is checked.
 pub fn access_token(text: &str) {
@@ -123,11 +123,16 @@ pub fn key_set(text: &str) {
     }
 }
 
-static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| {
+static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(Arc::clone(&KEYS)));
+
+static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| {
     let own = KeyId::from_uuid(id(3));
     let document = KeyringDocument::first([3, 5, 6, 7, 8].map(|number| KeyId::from_uuid(id(number))), NOW);
     let keys = InstanceKeys::derive(own, &key(3));
-    HmacDigester::new(Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document))), &key(4))
+    let numbered = |number: u8| (KeyId::from_uuid(id(number.into())), key(number));
+    let (look_up, receiver) = (numbered(4), numbered(8));
+    let given = Given { look_up, audit: &[numbered(6)], token: &[numbered(1), numbered(2)], receiver };
+    Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
 });
 
 /// What a future gives that waits for nothing.

@@ -102,6 +102,7 @@ pub async fn every_row_under_the_instance_key_has_a_place(suite: &dyn ContractSt
     let (invitation, _) = world.invited(Role::Viewer).await;
     world.drafted(&invitation).await;
     world.integration().await;
+    super::receiver::added(&world, Some(world.organization)).await;
     for part in InstancePart::ALL {
         let places = world.places(async |after| world.store.instance_places(part, after, PAGE).await.unwrap()).await;
         let expected = usize::from(part != InstancePart::PendingSeeds);

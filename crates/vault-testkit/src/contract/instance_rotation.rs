@@ -6,7 +6,7 @@ use super::ContractStore;
 use super::key::instance;
 use super::tools::{name, paged, race};
 use super::world::{Holder, World};
-use crate::crypto::FakeDigester;
+use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
@@ -14,14 +14,18 @@ use vault_core::digest::{Digest, RowCode};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::StoredInvitation;
+use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
-    AccountChange, ChangeIntegration, ConcludeAttempt, CreateAccount, DestroyInstanceKey, FindUnderInstanceKey,
-    IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester, MoveToInstanceKey,
-    OwnChange, ReplaceInstanceKey, StoreError,
+    AccountChange, AddReceiver, ChangeIntegration, ConcludeAttempt, CreateAccount, CreateInstance, DestroyKey,
+    FindUnderInstanceKey, IdGenerator, InstancePart, InstanceRow, IntegrationChange, KeyDestruction, KeyedDigester,
+    MoveToInstanceKey, OwnChange, ReplaceInstanceKey, StoreError,
 };
 use vault_core::principal::Principal;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
+use vault_core::sealed::{
+    Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, SealedPassword, SealedSeed,
+};
+use vault_core::time::Timestamp;
 
 /// What `key` made.
 fn under(key: KeyId, what: &str) -> Blob {
@@ -64,6 +68,12 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
         InstanceRow::Integration(stored) => {
             **stored = StoredIntegration { digest: code(&stored.digest), ..(**stored).clone() };
         }
+        InstanceRow::Receiver(stored) => {
+            let target = &mut stored.target;
+            for sealed in [&mut target.address, &mut target.secret, &mut target.previous_secret] {
+                *sealed = blob(sealed);
+            }
+        }
     }
     made
 }
@@ -73,6 +83,15 @@ impl World<'_> {
     async fn with_instance(&self) -> KeyId {
         assert!(self.store.create_instance(instance(self)).await.unwrap(), "this case has a database of its own");
         FakeDigester::default().active_key()
+    }
+
+    fn instance_wide_key(&self, above: KeyId) -> InstanceKeyRecord {
+        InstanceKeyRecord {
+            id: KeyId::from_uuid(self.ids.random()),
+            purpose: InstanceKeyPurpose::Token,
+            wrapped: under(above, "new"),
+            created_at: self.now().plus_seconds(9),
+        }
     }
 
     fn next_instance_key(&self, current: &InstanceRecord, keys: &[InstanceKeyRecord]) -> ReplaceInstanceKey {
@@ -86,7 +105,8 @@ impl World<'_> {
                 keyring: under(next, "keyring"),
                 ..current.clone()
             },
-            keys: keys.iter().map(wrapped).collect(),
+            // And one that takes the place of another.
+            keys: keys.iter().map(wrapped).chain([self.instance_wide_key(next)]).collect(),
             now: self.now(),
             audit: self.audit(AuditAction::InstanceKeyReplaced),
         }
@@ -129,13 +149,17 @@ impl World<'_> {
     }
 
     async fn destroy_instance_key(&self, key: KeyId) -> KeyDestruction {
+        self.destroy_key(term(TermPurpose::Instance, key, self.now())).await
+    }
+
+    async fn destroy_key(&self, term: KeyTerm) -> KeyDestruction {
         let record = self.store.instance().await.unwrap().unwrap();
-        let keyring = under(record.instance_key, &format!("keyring without {key}"));
+        let keyring = under(record.instance_key, &format!("keyring without {}", term.id));
         let command = |current: &Blob| {
             let audit = self.audit(AuditAction::InstanceKeyDestroyed);
-            DestroyInstanceKey { key, current: current.clone(), keyring: keyring.clone(), audit }
+            DestroyKey { term, current: current.clone(), keyring: keyring.clone(), audit }
         };
-        let outcome = self.store.destroy_instance_key(command(&record.keyring)).await.unwrap();
+        let outcome = self.store.destroy_key(command(&record.keyring)).await.unwrap();
         let expected = if outcome == KeyDestruction::Destroyed { &keyring } else { &record.keyring };
         assert_eq!(self.store.instance().await.unwrap().unwrap().keyring, *expected);
         outcome
@@ -256,10 +280,11 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert!(world.store.write_draft(draft).await.unwrap());
     let integration = world.integration().await;
     let expected = [1, 1, 5, 1, 1, 1, 1];
+    let under_old = term(TermPurpose::Instance, old, world.now());
 
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring, "it is active");
     let new = world.replace_instance_key().await;
-    assert_eq!(world.store.count_under_instance_key(old).await.unwrap(), expected.iter().sum::<i64>());
+    assert_eq!(world.store.count_under(under_old).await.unwrap(), expected.iter().sum::<i64>());
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::InUse);
     let mut left: i64 = expected.iter().sum();
     for (part, count) in InstancePart::ALL.into_iter().zip(expected) {
@@ -282,13 +307,13 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         let found = world.found(new, part, 2).await;
         assert_eq!(found, rows.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
         left -= count;
-        assert_eq!(world.store.count_under_instance_key(old).await.unwrap(), left);
+        assert_eq!(world.store.count_under(under_old).await.unwrap(), left);
         if left == 0 {
             // Another process has stored another keyring document since.
             let audit = world.audit(AuditAction::InstanceKeyDestroyed);
             let (current, keyring) = (under(new, "earlier keyring"), under(new, "later keyring"));
-            let stale = DestroyInstanceKey { key: old, current, keyring, audit };
-            assert!(is_contended(world.store.destroy_instance_key(stale).await));
+            let stale = DestroyKey { term: under_old, current, keyring, audit };
+            assert!(is_contended(world.store.destroy_key(stale).await));
         }
         let expected = if left == 0 { KeyDestruction::Destroyed } else { KeyDestruction::InUse };
         assert_eq!(world.destroy_instance_key(old).await, expected, "{part:?}");
@@ -303,6 +328,80 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     }
     assert_eq!(world.open(&invitation).await.unwrap().stored.invitation, invitation);
     assert_eq!(world.activator(&integration).seen, integration.digest.code);
+}
+
+/// Receivers move to the next receiver key, and keep how telling them goes.
+pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let instance_key = world.with_instance().await;
+    let [old, new] = [(); 2].map(|()| KeyId::from_uuid(world.ids.random()));
+    let retiring = term(TermPurpose::Receiver, old, world.now());
+    let mut rows = Vec::new();
+    for owner in [Some(world.organization), None] {
+        let mut stored = super::receiver::receiver(&world, owner);
+        stored.target.address = under(old, "address");
+        stored.target.secret = under(old, "secret");
+        let act = AddReceiver { receiver: stored.clone(), member: None, limit: 10 };
+        let command = world.command(&Principal::Operator, AuditAction::ReceiverAdded, act);
+        world.store.add_receiver(command).await.unwrap();
+        rows.push(stored);
+    }
+    assert_eq!(world.store.count_under(retiring).await.unwrap(), 2);
+    let found = world.found(old, InstancePart::Receivers, 1).await;
+    assert_eq!(found.len(), 2);
+    let moves: Vec<_> = found.into_iter().map(|row| (row.clone(), again(&row, old, new))).collect();
+    let command = MoveToInstanceKey { to: instance_key, rows: moves.clone() };
+    assert_eq!(world.store.move_to_instance_key(command.clone()).await.unwrap(), Some(2));
+    assert_eq!(world.store.move_to_instance_key(command).await.unwrap(), Some(0), "they were moved");
+    assert_eq!(world.store.count_under(retiring).await.unwrap(), 0);
+    let moved = world.found(new, InstancePart::Receivers, 9).await;
+    assert_eq!(moved, moves.into_iter().map(|(_, after)| after).collect::<Vec<_>>());
+    for row in moved {
+        let InstanceRow::Receiver(row) = row else { panic!("{row:?} is no receiver") };
+        let before = rows.iter().find(|before| before.receiver.id == row.receiver.id).unwrap();
+        assert_eq!((&row.receiver, row.status, row.code), (&before.receiver, before.status, before.code));
+    }
+}
+
+/// A key of a purpose is destroyed once nothing needs it: no session of its time, no entry of the audit, no receiver.
+pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let mut command = instance(&world);
+    let receiver_key = InstanceKeyRecord {
+        purpose: InstanceKeyPurpose::Receiver,
+        ..world.instance_wide_key(command.instance.instance_key)
+    };
+    command.keys.push(receiver_key);
+    let id_of = |command: &CreateInstance, purpose| command.keys.iter().find(|key| key.purpose == purpose).unwrap().id;
+    let [look_up, audit, token, receiver] = InstanceKeyPurpose::ALL.map(|purpose| id_of(&command, purpose));
+    for key in command.keys.iter_mut().filter(|key| key.id == audit) {
+        key.id = FakeAuditSealer::KEY;
+    }
+    assert!(world.store.create_instance(command).await.unwrap());
+    let holder = world.holder(Role::Viewer).await;
+    world.log_in(&holder).await;
+    let (now, before) = (world.now(), world.now().plus_seconds(-KeyTerm::DRAINED_SECONDS - 3_600));
+    let under = async |term| (world.store.count_under(term).await.unwrap(), world.destroy_key(term).await);
+
+    let (count, outcome) = under(term(TermPurpose::Token, token, now)).await;
+    assert_eq!((count, outcome), (1, KeyDestruction::InUse), "a session may have a token under it");
+    assert_eq!(under(term(TermPurpose::Token, token, before)).await, (0, KeyDestruction::Destroyed));
+    assert_eq!(world.destroy_key(term(TermPurpose::Token, token, before)).await, KeyDestruction::NotRetiring);
+
+    let (count, outcome) = under(term(TermPurpose::Audit, FakeAuditSealer::KEY, before)).await;
+    assert!(count >= 2 && outcome == KeyDestruction::InUse, "{count} {outcome:?}");
+    assert_eq!(under(term(TermPurpose::Audit, audit, now)).await, (0, KeyDestruction::NotRetiring));
+    let look_up = term(TermPurpose::LookUp, look_up, before);
+    assert_eq!(world.destroy_key(look_up).await, KeyDestruction::InUse, "rows are found by it");
+    assert_eq!(world.destroy_key(term(TermPurpose::Receiver, token, now)).await, KeyDestruction::NotRetiring);
+    assert_eq!(under(term(TermPurpose::Receiver, receiver, now)).await, (0, KeyDestruction::Destroyed));
+    let left: Vec<_> = world.store.instance_keys().await.unwrap().into_iter().map(|key| key.id).collect();
+    assert_eq!(left, [look_up.id, FakeAuditSealer::KEY]);
+}
+
+/// A key that retires.
+const fn term(purpose: TermPurpose, id: KeyId, since: Timestamp) -> KeyTerm {
+    KeyTerm { purpose, id, state: KeyState::Retiring, since }
 }
 
 /// A key that is none.

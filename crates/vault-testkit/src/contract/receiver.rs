@@ -235,12 +235,19 @@ fn addition(world: &World<'_>, principal: &Principal, row: &StoredReceiver, limi
     world.command(principal, AuditAction::ReceiverAdded, act)
 }
 
+/// A receiver of this owner, in the store.
+pub(super) async fn added(world: &World<'_>, owner: ReceiverOwner) -> StoredReceiver {
+    let stored = receiver(world, owner);
+    world.store.add_receiver(addition(world, &OPERATOR, &stored, 10)).await.unwrap();
+    stored
+}
+
 fn change(row: &StoredReceiver, next: Option<StoredReceiver>) -> ChangeReceiver {
     let Receiver { organization: owner, id: receiver, version, .. } = row.receiver;
     ChangeReceiver { owner, receiver, version, next: next.map(Box::new) }
 }
 
-fn receiver(world: &World<'_>, organization: ReceiverOwner) -> StoredReceiver {
+pub(super) fn receiver(world: &World<'_>, organization: ReceiverOwner) -> StoredReceiver {
     let receiver = Receiver {
         id: ReceiverId::from_uuid(world.ids.ordered(world.now())),
         organization,

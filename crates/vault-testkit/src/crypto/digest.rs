@@ -7,6 +7,7 @@ use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckp
 use vault_core::digest::{Digest, DigestPurpose, RowCode};
 use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
+use vault_core::time::Timestamp;
 
 /// Digests by a simple 64-bit mixing function: fit to be looked up in tests, worthless against anybody.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +67,7 @@ impl AuditSealer for FakeAuditSealer {
         SealedAuditRecord { record, key: Self::KEY, code }
     }
 
-    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
+    fn code(&self, bytes: &[u8], _: Timestamp) -> (KeyId, Digest) {
         (Self::KEY, digest(0, "audit", &[bytes]))
     }
 

@@ -1,14 +1,16 @@
-//! Moving rows between instance keys.
+//! Moving rows between keys of the instance.
 
-use super::{MemoryStore, State};
+use super::{MemoryStore, State, lock};
 use async_trait::async_trait;
 use vault_core::Refusal;
 use vault_core::id::KeyId;
 use vault_core::integration::StoredIntegration;
+use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
-    DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction,
+    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction,
     MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
+use vault_core::receiver::{ReceiverStatus, StoredReceiver};
 use vault_core::sealed::RetiringInstanceKey;
 
 #[async_trait]
@@ -17,11 +19,7 @@ impl InstanceKeyRotation for MemoryStore {
         self.decide(|state| {
             let ReplaceInstanceKey { current, next, keys, now, audit } = command;
             let as_read = |id: KeyId| keys.iter().any(|key| key.id == id);
-            let is_whole = state.instance_keys.len() == keys.len();
-            if state.instance.as_ref() != Some(&current)
-                || !is_whole
-                || !state.instance_keys.iter().all(|key| as_read(key.id))
-            {
+            if state.instance.as_ref() != Some(&current) || !state.instance_keys.iter().all(|key| as_read(key.id)) {
                 return false;
             }
             let (id, root_key, wrapped) = (current.instance_key, current.root_key, current.wrapped);
@@ -43,8 +41,9 @@ impl InstanceKeyRotation for MemoryStore {
         })
     }
 
-    async fn count_under_instance_key(&self, key: KeyId) -> Result<i64, StoreError> {
-        self.decide(|state| state.count_under_instance_key(key))
+    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+        let entries = self.entries_under(term.id);
+        self.decide(|state| state.count_under(term, entries))
     }
 
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
@@ -63,28 +62,61 @@ impl InstanceKeyRotation for MemoryStore {
         })
     }
 
-    async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError> {
+    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
+        let entries = self.entries_under(command.term.id);
         self.decide(|state| {
-            let place = state.retiring_instance_keys.iter().position(|row| row.id == command.key);
-            let Some(place) = place else { return Ok(KeyDestruction::NotRetiring) };
-            if state.count_under_instance_key(command.key) > 0 {
+            let (id, purpose) = (command.term.id, command.term.purpose);
+            let is_there = match purpose {
+                TermPurpose::Instance => state.retiring_instance_keys.iter().any(|row| row.id == id),
+                _ => state.instance_keys.iter().any(|row| row.id == id && TermPurpose::from(row.purpose) == purpose),
+            };
+            if !is_there {
+                return Ok(KeyDestruction::NotRetiring);
+            }
+            if state.count_under(command.term, entries) > 0 {
                 return Ok(KeyDestruction::InUse);
             }
             let instance = state.instance.as_mut().filter(|instance| instance.keyring == command.current);
             instance.ok_or(Refusal::Contended)?.keyring = command.keyring;
-            state.retiring_instance_keys.remove(place);
+            state.retiring_instance_keys.retain(|row| row.id != id);
+            state.instance_keys.retain(|row| row.id != id);
             state.audit.push(command.audit);
             Ok(KeyDestruction::Destroyed)
         })?
     }
 }
 
+impl MemoryStore {
+    /// How many entries of the audit a key signed.
+    fn entries_under(&self, key: KeyId) -> usize {
+        lock(&self.inner).trail.iter().filter(|entry| entry.key == key).count()
+    }
+}
+
 impl State {
-    fn count_under_instance_key(&self, key: KeyId) -> i64 {
-        let rows = InstancePart::ALL.into_iter().flat_map(|part| self.instance_rows(part));
-        let rows = rows.filter(|row| row.keys().contains(&key)).count();
-        let wide = self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(key)).count();
-        i64::try_from(rows + wide).unwrap_or(i64::MAX)
+    /// How much still needs a key that signed so many `entries` of the audit.
+    fn count_under(&self, term: KeyTerm, entries: usize) -> i64 {
+        let KeyTerm { purpose, id, since, .. } = term;
+        let rows = |parts: &[InstancePart]| {
+            let rows = parts.iter().flat_map(|part| self.instance_rows(*part));
+            rows.filter(|row| row.keys().contains(&id)).count()
+        };
+        let count = match purpose {
+            TermPurpose::Instance => {
+                rows(&InstancePart::ALL) + self.instance_keys.iter().filter(|row| row.wrapped.key() == Some(id)).count()
+            }
+            TermPurpose::Receiver => rows(&[InstancePart::Receivers]),
+            TermPurpose::Audit => {
+                let delivery = self.delivery.as_ref().is_some_and(|row| row.position.key == id.to_string());
+                entries + self.checkpoints.values().filter(|sealed| sealed.key == id).count() + usize::from(delivery)
+            }
+            TermPurpose::Token => {
+                let drained = since.plus_seconds(KeyTerm::DRAINED_SECONDS);
+                self.sessions.values().filter(|row| row.session.created_at <= drained).count()
+            }
+            TermPurpose::LookUp => usize::MAX,
+        };
+        i64::try_from(count).unwrap_or(i64::MAX)
     }
 
     pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {
@@ -141,6 +173,11 @@ impl State {
                 let all = self.integrations.values().cloned().map(without_use);
                 all.map(|row| InstanceRow::Integration(Box::new(row))).collect()
             }
+            InstancePart::Receivers => {
+                let without_status = |row| StoredReceiver { status: ReceiverStatus::NEW, ..row };
+                let all = self.receivers.values().cloned().map(without_status);
+                all.map(|row| InstanceRow::Receiver(Box::new(row))).collect()
+            }
         }
     }
 
@@ -177,6 +214,12 @@ impl State {
                 let place = (stored.integration.organization, stored.integration.id);
                 if let Some(row) = self.integrations.get_mut(&place) {
                     row.digest = stored.digest;
+                }
+            }
+            InstanceRow::Receiver(stored) => {
+                let place = (stored.receiver.organization, stored.receiver.id);
+                if let Some(row) = self.receivers.get_mut(&place) {
+                    (row.target, row.code) = (stored.target, stored.code);
                 }
             }
         }

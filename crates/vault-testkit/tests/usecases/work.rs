@@ -50,8 +50,8 @@ impl<A: AuditSealer> AuditSealer for Noted<A> {
         self.adapter.seal(record)
     }
 
-    fn code(&self, bytes: &[u8]) -> (KeyId, Digest) {
-        self.adapter.code(bytes)
+    fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
+        self.adapter.code(bytes, now)
     }
 
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool {

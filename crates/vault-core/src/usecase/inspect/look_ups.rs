@@ -27,7 +27,7 @@ impl Inspector {
             }
             InstanceRow::Organization { .. } => vec![LookUp::OwnName],
             InstanceRow::PendingSeed { .. } | InstanceRow::Draft { .. } => vec![LookUp::Owner],
-            InstanceRow::OrganizationKey { .. } => return Ok(()),
+            InstanceRow::OrganizationKey { .. } | InstanceRow::Receiver(_) => return Ok(()),
         };
         for table in self.store.missing_look_ups(row.part(), row.place(), expected).await? {
             seen.find(row.part().table(), row.place().1, Flaw::LookUp { table });

@@ -6,7 +6,7 @@ mod replace_root;
 mod rotate_instance;
 mod rotate_organization;
 
-pub use overview::{KeyOverview, OrganizationKeyOverview, RetiringInstance, RetiringKey};
+pub use overview::{KeyOverview, OrganizationKeyOverview, PurposeKeyOverview, RetiringInstance, RetiringKey};
 pub use progress::RotationEnd;
 pub use rotate_instance::InstanceRotation;
 pub use rotate_organization::OrganizationRotation;

@@ -1,9 +1,11 @@
 //! Show how the keys stand.
 
 use super::Keys;
+use super::rotate_instance::instance_term;
 use crate::error::Error;
 use crate::id::{InstanceId, KeyId};
 use crate::key_use::KeyUseLimits;
+use crate::keyring::{KeyTerm, TermPurpose};
 use crate::organization::Organization;
 use crate::port::{SealedCount, StoreError};
 use crate::sealed::{KeyState, OrganizationKeyRecord};
@@ -21,6 +23,8 @@ pub struct KeyOverview {
     pub instance_key: KeyId,
     /// Instance keys that were replaced, oldest first.
     pub retiring: Vec<RetiringInstance>,
+    /// Keys of the other purposes: of each the active one and those that were replaced.
+    pub purposes: Vec<PurposeKeyOverview>,
     /// Those of the organizations, by name.
     pub organizations: Vec<OrganizationKeyOverview>,
 }
@@ -33,6 +37,15 @@ pub struct RetiringInstance {
     /// When it was replaced.
     pub retired_at: Timestamp,
     /// How many rows still have something under it.
+    pub rows: i64,
+}
+
+/// A key of tokens, the audit, receivers or look-ups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PurposeKeyOverview {
+    /// The key, and since when it is active or retires.
+    pub term: KeyTerm,
+    /// How much still needs it, as [`count_under`](crate::port::InstanceKeyRotation::count_under) counts; only of one that retires.
     pub rows: i64,
 }
 
@@ -77,8 +90,13 @@ impl Keys {
         let instance = self.store.instance().await?.ok_or_else(missing)?;
         let mut retiring_instance = Vec::new();
         for row in self.store.retiring_instance_keys().await? {
-            let rows = self.store.count_under_instance_key(row.id).await?;
+            let rows = self.store.count_under(instance_term(&row)).await?;
             retiring_instance.push(RetiringInstance { key: row.id, retired_at: row.retired_at, rows });
+        }
+        let mut purposes = Vec::new();
+        for term in self.terms().await?.into_iter().filter(|term| term.purpose != TermPurpose::Instance) {
+            let rows = if term.state == KeyState::Retiring { self.store.count_under(term).await? } else { 0 };
+            purposes.push(PurposeKeyOverview { term, rows });
         }
         let mut organizations = Vec::new();
         for organization in self.store.list_organizations().await? {
@@ -96,6 +114,7 @@ impl Keys {
             root_key: instance.root_key,
             instance_key: instance.instance_key,
             retiring: retiring_instance,
+            purposes,
             organizations,
         })
     }

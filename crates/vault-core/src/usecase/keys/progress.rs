@@ -39,8 +39,13 @@ pub(super) struct Search<Part, Place> {
 }
 
 impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
+    /// Through all `parts` of each key.
     pub(super) fn through(keys: &[KeyId], parts: &[Part]) -> Self {
-        let targets = keys.iter().flat_map(|key| parts.iter().map(|part| (*key, *part))).collect();
+        Self::over(keys.iter().flat_map(|key| parts.iter().map(|part| (*key, *part))).collect())
+    }
+
+    /// Through a part of a key, one after the other.
+    pub(super) fn over(targets: Vec<(KeyId, Part)>) -> Self {
         let (damaged, destroyed) = (HashSet::new(), Vec::new());
         Self { targets, after: None, skip: 0, fresh: false, damaged, destroyed }
     }
@@ -76,13 +81,13 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
         Ok(None)
     }
 
-    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the progress through `keys` begins again.
-    pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, keys: &[KeyId], parts: &[Part]) -> Option<RotationEnd> {
+    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the progress begins again, as in `again`.
+    pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, again: Self) -> Option<RotationEnd> {
         let damaged = i64::try_from(self.damaged.len()).unwrap_or(i64::MAX);
         if kept.iter().map(|(_, rows)| rows).sum::<i64>() <= damaged {
             return Some(RotationEnd { destroyed: self.destroyed.clone(), kept });
         }
-        self.targets = Self::through(keys, parts).targets;
+        self.targets = again.targets;
         (self.after, self.skip, self.fresh) = (None, 0, false);
         None
     }
@@ -193,11 +198,11 @@ mod tests {
         assert_eq!(claim(&mut progress, find), None);
         progress.damaged.extend([(0, 1), (0, 2)]);
         progress.destroyed.push(key(2));
-        assert_eq!(progress.end(vec![(key(1), 2), (key(3), 1)], &[key(1), key(3)], &[0]), None);
+        assert_eq!(progress.end(vec![(key(1), 2), (key(3), 1)], Progress::through(&[key(1), key(3)], &[0])), None);
         let again = |_: Search<u8, u8>| std::future::ready(Ok(vec![2, 3]));
         let claimed = claim(&mut progress, again);
         assert_eq!(claimed, Some((key(1), 0, vec![3])), "from the beginning, without what is damaged");
-        let end = progress.end(vec![(key(1), 2)], &[key(1)], &[0]);
+        let end = progress.end(vec![(key(1), 2)], Progress::through(&[key(1)], &[0]));
         assert_eq!(end, Some(RotationEnd { destroyed: vec![key(2)], kept: vec![(key(1), 2)] }));
     }
 }

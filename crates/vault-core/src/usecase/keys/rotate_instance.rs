@@ -1,18 +1,21 @@
-//! Rotate the instance key: make a new one, make again under it what the old ones have wrapped, sealed and signed, destroy them.
+//! Rotate the keys of the instance: make new ones, make again under them what the old ones have wrapped, sealed and signed,
+//! destroy those under which nothing is left.
 
 use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
-use crate::audit::{Actor, AuditAction, Subject};
+use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::digest::RowCode;
 use crate::error::{Error, Refusal};
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
+use crate::keyring::{KeyTerm, TermPurpose};
 use crate::port::{
-    DestroyInstanceKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
+    DestroyKey, Event, FindUnderInstanceKey, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
     MoveToInstanceKey, NextInstanceKey, ReplaceInstanceKey, SealError, StoreError,
 };
-use crate::sealed::RetiringInstanceKey;
+use crate::receiver::StoredReceiver;
+use crate::sealed::{KeyState, RetiringInstanceKey};
 use futures_util::lock::Mutex;
 
 /// How often the start is tried again because another rotation starts or ends.
@@ -34,8 +37,9 @@ fn missing() -> StoreError {
 }
 
 impl Keys {
-    /// Begins a rotation: gives the deployment a new instance key, after which nothing more is sealed or signed under the old
-    /// one. If an earlier key is still retiring, no new key is made, and that rotation is completed.
+    /// Begins a rotation: gives the deployment a new instance key, and new keys for tokens, the audit and receivers. From then on
+    /// nothing more is sealed or signed under the old ones, but for seconds. If an earlier instance key is still retiring, no new
+    /// keys are made, and that rotation is completed.
     ///
     /// # Errors
     /// The store failed; the root key cannot be used; an instance-wide key does not open.
@@ -79,14 +83,80 @@ impl Keys {
         is_new: bool,
     ) -> Result<InstanceRotation, Error> {
         self.digester.renew().await?;
+        let retires = |term: &KeyTerm| term.purpose == TermPurpose::Receiver && term.state == KeyState::Retiring;
+        let of_receivers = self.terms().await?.into_iter().filter(retires);
+        let terms: Vec<_> = retiring.iter().map(instance_term).chain(of_receivers).collect();
         let mut rows = 0_i64;
-        for key in retiring {
-            rows = rows.saturating_add(self.store.count_under_instance_key(key.id).await?);
+        for term in &terms {
+            rows = rows.saturating_add(self.store.count_under(*term).await?);
         }
-        let keys: Vec<_> = retiring.iter().map(|key| key.id).collect();
-        let progress = Mutex::new(Progress::through(&keys, &InstancePart::ALL));
+        let progress = Mutex::new(Progress::over(targets(&terms)));
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress })
     }
+
+    /// Destroys the keys of tokens, the audit and receivers that were replaced and that nothing needs any more, and gives them.
+    ///
+    /// # Errors
+    /// The store failed, or the keyring document does not open.
+    pub async fn destroy_replaced(&self) -> Result<Vec<KeyTerm>, Error> {
+        let mut destroyed = Vec::new();
+        for term in self.terms().await? {
+            let is_due = term.purpose != TermPurpose::Instance && term.is_drained(self.environment.now());
+            if is_due && self.destroy(term).await? == KeyDestruction::Destroyed {
+                destroyed.push(term);
+            }
+        }
+        Ok(destroyed)
+    }
+
+    /// The keys that the keyring document names.
+    pub(super) async fn terms(&self) -> Result<Vec<KeyTerm>, Error> {
+        let current = self.store.instance().await?.ok_or_else(missing)?;
+        self.digester.know(&[current.instance_key]).await?;
+        Ok(self.instance_rewrapper.terms(&current)?)
+    }
+
+    /// Destroys a key if nothing needs it.
+    async fn destroy(&self, term: KeyTerm) -> Result<KeyDestruction, Error> {
+        let Self { store, environment, digester, instance_rewrapper, .. } = self;
+        for _ in 0..ATTEMPTS {
+            let current = store.instance().await?.ok_or_else(missing)?;
+            digester.know(&[current.instance_key]).await?;
+            let keyring = instance_rewrapper.keyring_without(&current, term.id)?;
+            let key = format!("{} {}", term.purpose.as_str(), term.id);
+            let affected =
+                Affected::from(Subject::Instance).changing([AuditChange::new(ChangedField::Key, Some(key), None)]);
+            let action = AuditAction::InstanceKeyDestroyed;
+            let audit = environment.record(environment.now(), None, Actor::Operator, action, affected);
+            let recorded = Event::recorded(&audit);
+            match store.destroy_key(DestroyKey { term, current: current.keyring, keyring, audit }).await {
+                // Another process changed the set of keys since it was read.
+                Err(StoreError::Refused(Refusal::Contended)) => {}
+                Ok(KeyDestruction::Destroyed) => {
+                    environment.emit(recorded);
+                    return Ok(KeyDestruction::Destroyed);
+                }
+                decided => return Ok(decided?),
+            }
+        }
+        Err(StoreError::Unavailable("other processes kept changing the set of keys".into()).into())
+    }
+}
+
+/// The term of an instance key that was replaced, as its row says. The keyring document may not name it.
+pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyTerm {
+    KeyTerm { purpose: TermPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
+}
+
+/// What is to be moved from these keys.
+fn targets(terms: &[KeyTerm]) -> Vec<(KeyId, InstancePart)> {
+    let is_under = |term: &KeyTerm, part: &InstancePart| {
+        (term.purpose == TermPurpose::Receiver) == (*part == InstancePart::Receivers)
+    };
+    let of = |term: KeyTerm| {
+        InstancePart::ALL.into_iter().filter(move |part| is_under(&term, part)).map(move |part| (term.id, part))
+    };
+    terms.iter().copied().flat_map(of).collect()
 }
 
 impl InstanceRotation {
@@ -142,42 +212,18 @@ impl InstanceRotation {
     /// The store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let store = &self.keys.store;
-        let keys: Vec<_> = store.retiring_instance_keys().await?.iter().map(|row| row.id).collect();
+        let terms: Vec<_> = store.retiring_instance_keys().await?.iter().map(instance_term).collect();
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
-        for key in keys.iter().copied() {
-            match self.destroy(key).await? {
-                KeyDestruction::Destroyed => progress.destroyed.push(key),
-                KeyDestruction::InUse => kept.push((key, store.count_under_instance_key(key).await?)),
+        for term in terms.iter().copied() {
+            match self.keys.destroy(term).await? {
+                KeyDestruction::Destroyed => progress.destroyed.push(term.id),
+                KeyDestruction::InUse => kept.push((term.id, store.count_under(term).await?)),
                 // Another process has destroyed it.
                 KeyDestruction::NotRetiring => {}
             }
         }
-        Ok(progress.end(kept, &keys, &InstancePart::ALL))
-    }
-
-    /// Destroys a key if nothing is left under it.
-    async fn destroy(&self, key: KeyId) -> Result<KeyDestruction, Error> {
-        let Keys { store, environment, digester, instance_rewrapper, .. } = &self.keys;
-        for _ in 0..ATTEMPTS {
-            let current = store.instance().await?.ok_or_else(missing)?;
-            digester.know(&[current.instance_key]).await?;
-            let keyring = instance_rewrapper.keyring_without(&current, key)?;
-            let (action, subject) = (AuditAction::InstanceKeyDestroyed, Subject::Instance);
-            let audit = environment.record(environment.now(), None, Actor::Operator, action, subject);
-            let recorded = Event::recorded(&audit);
-            let command = DestroyInstanceKey { key, current: current.keyring, keyring, audit };
-            match store.destroy_instance_key(command).await {
-                // Another process changed the set of keys since it was read.
-                Err(StoreError::Refused(Refusal::Contended)) => {}
-                Ok(KeyDestruction::Destroyed) => {
-                    environment.emit(recorded);
-                    return Ok(KeyDestruction::Destroyed);
-                }
-                decided => return Ok(decided?),
-            }
-        }
-        Err(StoreError::Unavailable("other processes kept changing the set of keys".into()).into())
+        Ok(progress.end(kept, Progress::over(targets(&terms))))
     }
 
     /// The next rows to move.
@@ -195,16 +241,17 @@ impl InstanceRotation {
     /// grant something.
     fn make_again(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
         let (rewrapper, digester) = (&self.keys.instance_rewrapper, &*self.keys.digester);
+        let unsigned = || {
+            let (table, object, reason) =
+                (row.part().table(), row.place().1.to_string(), "the row does not fit its code");
+            SealError::Integrity { table, column: "code", object, reason }
+        };
         let signed = |fits: bool, made: RowCode, code: &RowCode| {
-            let (table, object) = (row.part().table(), row.place().1.to_string());
             match (code.key == made.key, fits) {
                 // It stays what it is, whether it fits or not.
                 (true, _) => Ok(*code),
                 (false, true) => Ok(made),
-                (false, false) => {
-                    let reason = "the row does not fit its code";
-                    Err(SealError::Integrity { table, column: "code", object, reason })
-                }
+                (false, false) => Err(unsigned()),
             }
         };
         Ok(match row {
@@ -240,6 +287,14 @@ impl InstanceRotation {
             InstanceRow::Integration(stored) => {
                 let digest = signed(stored.is_sound(digester), stored.integration.digest(digester), &stored.digest)?;
                 InstanceRow::Integration(Box::new(StoredIntegration { digest, ..(**stored).clone() }))
+            }
+            InstanceRow::Receiver(stored) => {
+                if !stored.is_sound(digester) {
+                    return Err(unsigned());
+                }
+                let StoredReceiver { receiver, target, status, .. } = &**stored;
+                let target = rewrapper.receiver(receiver.id, target)?;
+                InstanceRow::Receiver(Box::new(StoredReceiver::sign(receiver.clone(), target, *status, digester)))
             }
         })
     }

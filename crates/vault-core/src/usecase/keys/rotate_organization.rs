@@ -177,7 +177,8 @@ impl OrganizationRotation {
                 KeyDestruction::NotRetiring => {}
             }
         }
-        Ok(progress.end(kept, &keys, &SealedPart::ALL))
+        let again = Progress::through(&keys, &SealedPart::ALL);
+        Ok(progress.end(kept, again))
     }
 
     /// The next rows to move.

@@ -129,12 +129,12 @@ impl Operator {
 
     async fn take_delivery(&self, holder: Uuid, seconds: i64) -> Result<Option<DeliveryPosition>, Error> {
         let now = self.environment.now();
-        let (until, first) = (now.plus_seconds(seconds), DeliveryPosition::seal(0, &*self.environment.audit));
+        let (until, first) = (now.plus_seconds(seconds), DeliveryPosition::seal(0, now, &*self.environment.audit));
         Ok(self.store.take_delivery(Delivery { holder, now, until, first }).await?)
     }
 
     async fn note_delivered(&self, holder: Uuid, from: i64, to: i64) -> Result<bool, Error> {
-        let to = DeliveryPosition::seal(to, &*self.environment.audit);
+        let to = DeliveryPosition::seal(to, self.environment.now(), &*self.environment.audit);
         Ok(self.store.note_delivered(holder, from, to).await?)
     }
 

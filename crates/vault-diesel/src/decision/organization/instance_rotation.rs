@@ -1,4 +1,4 @@
-//! Moving rows between instance keys.
+//! Moving rows between keys of the instance, and destroying keys that nothing needs.
 //!
 //! Blobs say themselves which key they are under; only codes have a column for it. There is no index on either: a deployment
 //! has few such rows, and a rotation reads all of them once. Whether anything is left under a key is one statement: two could
@@ -8,8 +8,9 @@ use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_s
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, enrolment_drafts, instance, instance_keys, integrations, invitations, organization_keys, organizations,
-    pending_seeds, retiring_instance_keys,
+    accounts, audit as audit_rows, audit_checkpoints, audit_delivery, enrolment_drafts, instance, instance_keys,
+    integrations, invitations, organization_keys, organizations, pending_seeds, receivers, retiring_instance_keys,
+    sessions,
 };
 use crate::stored::{CodeColumns, Read, ToIdText as _};
 use crate::update::update;
@@ -23,15 +24,19 @@ use diesel::{
 use uuid::Uuid;
 use vault_core::Refusal;
 use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
+use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
-    DestroyInstanceKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow,
-    KeyDestruction, MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
+    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
+    MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
 };
-use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
 use super::super::account::invitation_row::{self, InvitationRow};
 use super::super::account::row::{SignedRow, signed_columns};
 use super::super::integration::row::{self as integration_row, IntegrationRow};
+use super::super::receiver::organization_of;
+use super::super::receiver::row::{self as receiver_row, ReceiverRow};
+use super::keys::insert_wide_key;
 
 #[async_trait]
 impl InstanceKeyRotation for Store {
@@ -43,15 +48,15 @@ impl InstanceKeyRotation for Store {
         self.read(query, |connection, query| Box::pin(find(connection, query))).await
     }
 
-    async fn count_under_instance_key(&self, key: KeyId) -> Result<i64, StoreError> {
-        self.read(key, |connection, key| Box::pin(count(connection, *key))).await
+    async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError> {
+        self.read(term, |connection, term| Box::pin(count(connection, *term))).await
     }
 
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
         self.write(command, |connection, command| Box::pin(move_rows(connection, command))).await
     }
 
-    async fn destroy_instance_key(&self, command: DestroyInstanceKey) -> Result<KeyDestruction, StoreError> {
+    async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
         self.write(command, |connection, command| Box::pin(destroy(connection, command))).await
     }
 }
@@ -117,9 +122,44 @@ macro_rules! integrations_under {
     };
 }
 
+macro_rules! receivers_under {
+    ($key:expr) => {
+        receivers::table.filter(
+            under!(receivers::address, $key)
+                .or(under!(receivers::secret, $key))
+                .or(under!(receivers::previous_secret, $key)),
+        )
+    };
+}
+
 macro_rules! instance_keys_under {
     ($key:expr) => {
         instance_keys::table.filter(under!(instance_keys::wrapped, $key))
+    };
+}
+
+macro_rules! audit_rows_under {
+    ($key:expr) => {
+        audit_rows::table.filter(audit_rows::key_id.eq($key.text()))
+    };
+}
+
+macro_rules! checkpoints_under {
+    ($key:expr) => {
+        audit_checkpoints::table.filter(audit_checkpoints::key_id.eq($key.text()))
+    };
+}
+
+macro_rules! delivery_under {
+    ($key:expr) => {
+        audit_delivery::table.filter(audit_delivery::key_id.eq($key.text()))
+    };
+}
+
+/// Sessions whose tokens may be under a key that was replaced then.
+macro_rules! sessions_until {
+    ($replaced:expr) => {
+        sessions::table.filter(sessions::created_at.le($replaced.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis()))
     };
 }
 
@@ -170,10 +210,13 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
         .execute(connection)
         .await?;
     for key in keys {
-        update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
+        let replaced = update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
             .set(instance_keys::wrapped.eq(key.wrapped.as_bytes()))
             .execute(connection)
             .await?;
+        if replaced == 0 {
+            insert_wide_key(connection, key).await?;
+        }
     }
     // One that was made meanwhile would be lost with the key.
     let left: bool = diesel::select(exists(instance_keys_under!(current.instance_key))).get_result(connection).await?;
@@ -251,6 +294,7 @@ pub(in super::super) async fn places(
         InstancePart::Integrations => {
             places!(integrations_under!(key), integrations::organization_id, integrations::id)
         }
+        InstancePart::Receivers => places!(receivers_under!(key), receivers::organization_id, receivers::id),
     };
     Ok(places)
 }
@@ -272,6 +316,11 @@ async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceR
             let rows = page!(integrations_under!(query.key), query, integrations::organization_id, integrations::id);
             let rows: Vec<IntegrationRow> = rows.select(integration_row::columns!()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Integration(Box::new(row.decode()?)))).collect()
+        }
+        InstancePart::Receivers => {
+            let rows = page!(receivers_under!(query.key), query, receivers::organization_id, receivers::id);
+            let rows: Vec<ReceiverRow> = rows.select(receiver_row::columns!()).load(connection).await?;
+            rows.into_iter().map(|row| Ok(InstanceRow::Receiver(Box::new(row.decode()?)))).collect()
         }
     }
 }
@@ -392,7 +441,41 @@ async fn find_drafts(connection: &mut Connection, query: &Rows) -> Result<Vec<In
     rows.into_iter().map(decode).collect()
 }
 
-async fn count(connection: &mut Connection, key: KeyId) -> Result<i64, Failure> {
+async fn count(connection: &mut Connection, term: KeyTerm) -> Result<i64, Failure> {
+    let KeyTerm { purpose, id, since, .. } = term;
+    match purpose {
+        TermPurpose::Instance => count_under_instance_key(connection, id).await,
+        TermPurpose::Receiver => Ok(receivers_under!(id).count().get_result(connection).await?),
+        TermPurpose::Audit => {
+            let entries: i64 = audit_rows_under!(id).count().get_result(connection).await?;
+            let checkpoints: i64 = checkpoints_under!(id).count().get_result(connection).await?;
+            let delivery: i64 = delivery_under!(id).count().get_result(connection).await?;
+            Ok(entries.saturating_add(checkpoints).saturating_add(delivery))
+        }
+        TermPurpose::Token => Ok(sessions_until!(since).count().get_result(connection).await?),
+        TermPurpose::LookUp => Ok(i64::MAX),
+    }
+}
+
+/// Whether nothing needs the key of a purpose.
+async fn is_free(connection: &mut Connection, term: KeyTerm) -> Result<bool, Failure> {
+    let KeyTerm { purpose, id, since, .. } = term;
+    let is_needed: bool = match purpose {
+        TermPurpose::Instance => return Ok(!is_above_anything(connection, id).await?),
+        TermPurpose::Receiver => diesel::select(exists(receivers_under!(id))).get_result(connection).await?,
+        TermPurpose::Audit => {
+            let rows = (exists(audit_rows_under!(id)), exists(checkpoints_under!(id)), exists(delivery_under!(id)));
+            let (entries, checkpoints, delivery): (bool, bool, bool) =
+                diesel::select(rows).get_result(connection).await?;
+            entries || checkpoints || delivery
+        }
+        TermPurpose::Token => diesel::select(exists(sessions_until!(since))).get_result(connection).await?,
+        TermPurpose::LookUp => true,
+    };
+    Ok(!is_needed)
+}
+
+async fn count_under_instance_key(connection: &mut Connection, key: KeyId) -> Result<i64, Failure> {
     let counts: [i64; 8] = [
         organizations_under!(key).count().get_result(connection).await?,
         organization_keys_under!(key).count().get_result(connection).await?,
@@ -423,6 +506,7 @@ async fn move_rows(connection: &mut Connection, command: &MoveToInstanceKey) -> 
         InstancePart::Invitations => move_invitations(connection, command).await?,
         InstancePart::Drafts => move_drafts(connection, command).await?,
         InstancePart::Integrations => move_integrations(connection, command).await?,
+        InstancePart::Receivers => move_receivers(connection, command).await?,
     };
     Ok(Verdict::Recorded(Some(moved.into_iter().sum())))
 }
@@ -579,14 +663,66 @@ async fn move_integrations(connection: &mut Connection, command: &MoveToInstance
     Ok(execute_each!(connection, rows)?)
 }
 
-async fn destroy(connection: &mut Connection, command: &DestroyInstanceKey) -> Decided<KeyDestruction> {
-    let key = command.key;
-    let row = || retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(key.text()));
-    let held: Option<String> =
-        for_update!(row().select(retiring_instance_keys::id)).get_result(connection).await.optional()?;
+async fn move_receivers(connection: &mut Connection, command: &MoveToInstanceKey) -> Result<Vec<usize>, Failure> {
+    let rows = command.rows.iter().filter_map(|pair| match pair {
+        (InstanceRow::Receiver(before), InstanceRow::Receiver(after)) => {
+            let (organization, id) = (organization_of(before.receiver.organization), before.receiver.id);
+            Some(
+                update(
+                    receivers::table
+                        .filter(receivers::organization_id.eq(organization.text()))
+                        .filter(receivers::id.eq(id.text()))
+                        .filter(receivers::code.eq(before.code.as_bytes().as_slice()))
+                        .filter(receivers::address.eq(before.target.address.as_bytes())),
+                )
+                .set((
+                    receivers::address.eq(after.target.address.as_bytes()),
+                    receivers::secret.eq(after.target.secret.as_bytes()),
+                    receivers::previous_secret.eq(after.target.previous_secret.as_bytes()),
+                    receivers::code.eq(after.code.as_bytes().as_slice()),
+                )),
+            )
+        }
+        _ => None,
+    });
+    Ok(execute_each!(connection, rows)?)
+}
+
+async fn destroy(connection: &mut Connection, command: &DestroyKey) -> Decided<KeyDestruction> {
+    let KeyTerm { purpose, id, .. } = command.term;
+    let retiring = || retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(id.text()));
+    let wide = || instance_keys::table.filter(instance_keys::id.eq(id.text()));
+    let of_purpose = InstanceKeyPurpose::ALL.into_iter().find(|of| TermPurpose::from(*of) == purpose);
+    let held: Option<String> = match of_purpose {
+        None => for_update!(retiring().select(retiring_instance_keys::id)).get_result(connection).await.optional()?,
+        Some(purpose) => {
+            let row = wide().filter(instance_keys::purpose.eq(purpose.as_str()));
+            for_update!(row.select(instance_keys::id)).get_result(connection).await.optional()?
+        }
+    };
     if held.is_none() {
         return Ok(Verdict::Refused(KeyDestruction::NotRetiring));
     }
+    if !is_free(connection, command.term).await? {
+        return Ok(Verdict::Refused(KeyDestruction::InUse));
+    }
+    match of_purpose {
+        None => diesel::delete(retiring()).execute(connection).await?,
+        Some(_) => diesel::delete(wide()).execute(connection).await?,
+    };
+    let replaced = update(instance::table.filter(instance::keyring.eq(command.current.as_bytes())))
+        .set(instance::keyring.eq(command.keyring.as_bytes()))
+        .execute(connection)
+        .await?;
+    if replaced == 0 {
+        return Err(Refusal::Contended.into());
+    }
+    audit::record(connection, &command.audit).await?;
+    Ok(Verdict::Recorded(KeyDestruction::Destroyed))
+}
+
+/// Whether anything is under an instance key.
+async fn is_above_anything(connection: &mut Connection, key: KeyId) -> Result<bool, Failure> {
     let left: (bool, bool, bool, bool, bool, bool, bool, bool) = diesel::select((
         exists(organizations_under!(key)),
         exists(organization_keys_under!(key)),
@@ -601,17 +737,5 @@ async fn destroy(connection: &mut Connection, command: &DestroyInstanceKey) -> D
     .await?;
     let (organizations, organization_keys, accounts, pending_seeds, invitations, drafts, integrations, wide) = left;
     let below = organizations || organization_keys || wide;
-    if below || accounts || pending_seeds || invitations || drafts || integrations {
-        return Ok(Verdict::Refused(KeyDestruction::InUse));
-    }
-    diesel::delete(row()).execute(connection).await?;
-    let replaced = update(instance::table.filter(instance::keyring.eq(command.current.as_bytes())))
-        .set(instance::keyring.eq(command.keyring.as_bytes()))
-        .execute(connection)
-        .await?;
-    if replaced == 0 {
-        return Err(Refusal::Contended.into());
-    }
-    audit::record(connection, &command.audit).await?;
-    Ok(Verdict::Recorded(KeyDestruction::Destroyed))
+    Ok(below || accounts || pending_seeds || invitations || drafts || integrations)
 }

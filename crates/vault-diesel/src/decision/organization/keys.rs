@@ -102,18 +102,24 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
         return Ok(Verdict::Undo(false));
     }
     for key in &command.keys {
-        diesel::insert_into(instance_keys::table)
-            .values((
-                instance_keys::id.eq(key.id.text()),
-                instance_keys::purpose.eq(key.purpose.as_str()),
-                instance_keys::wrapped.eq(key.wrapped.as_bytes()),
-                instance_keys::created_at.eq(key.created_at.as_millis()),
-            ))
-            .execute(connection)
-            .await?;
+        insert_wide_key(connection, key).await?;
     }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Recorded(true))
+}
+
+/// Adds an instance-wide key.
+pub(super) async fn insert_wide_key(connection: &mut Connection, key: &InstanceKeyRecord) -> Result<(), Failure> {
+    diesel::insert_into(instance_keys::table)
+        .values((
+            instance_keys::id.eq(key.id.text()),
+            instance_keys::purpose.eq(key.purpose.as_str()),
+            instance_keys::wrapped.eq(key.wrapped.as_bytes()),
+            instance_keys::created_at.eq(key.created_at.as_millis()),
+        ))
+        .execute(connection)
+        .await?;
+    Ok(())
 }
 
 async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> Decided<bool> {

@@ -3,14 +3,14 @@
 mod delivery_row;
 mod events;
 mod receivers;
-mod row;
+pub(super) mod row;
 
 use vault_core::id::OrganizationId;
 use vault_core::port::ReceiverOwner;
 use vault_core::principal::Principal;
 
 /// The organization in the rows of an owner: nil for the instance.
-fn organization_of(owner: ReceiverOwner) -> OrganizationId {
+pub(super) fn organization_of(owner: ReceiverOwner) -> OrganizationId {
     owner.unwrap_or(OrganizationId::from_bytes([0; 16]))
 }
 

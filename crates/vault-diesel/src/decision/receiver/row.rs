@@ -20,7 +20,7 @@ const TABLE: &str = "receivers";
 
 /// A row, its columns in the order of [`columns`].
 #[derive(Queryable)]
-pub(super) struct ReceiverRow {
+pub(in super::super) struct ReceiverRow {
     organization: Read<OrganizationId>,
     id: Read<ReceiverId>,
     channel: Read<Channel>,
@@ -67,10 +67,10 @@ macro_rules! columns {
     }};
 }
 
-pub(super) use columns;
+pub(in super::super) use columns;
 
 impl ReceiverRow {
-    pub(super) fn decode(self) -> Result<StoredReceiver, Failure> {
+    pub(in super::super) fn decode(self) -> Result<StoredReceiver, Failure> {
         let organization = self.organization.sound(TABLE, &"unknown", "organization_id")?;
         let id = self.id.sound(TABLE, &organization, "id")?;
         let failure = self.last_failure.map(|failure| failure.sound(TABLE, &id, "last_failure")).transpose()?;

@@ -1,0 +1,177 @@
+//! The keys below the instance key, one set of terms for each purpose.
+
+use crate::aead::AeadKey;
+use crate::audit::AuditKeys;
+use crate::blob::{self, OpenError};
+use crate::context::Context;
+use crate::derive::Label;
+use crate::digest::LookUpKeys;
+use crate::instance_keys::InstanceKeys;
+use crate::key::SymmetricKey;
+use crate::keyring::KeyringError;
+use crate::token::TokenKey;
+use std::sync::Arc;
+use vault_core::id::{InstanceId, KeyId};
+use vault_core::keyring::{KeyTerm, KeyringDocument};
+use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, KeyState};
+use vault_core::time::Timestamp;
+
+/// How old a term is before anything is signed under it, in seconds: by then every server has read the document that names it,
+/// which each does once a second, so that none meets a token or an audit entry whose key it does not know.
+const SETTLED_SECONDS: i64 = 5;
+
+/// A key of a purpose, ready for use.
+pub(crate) struct Term<K> {
+    pub(crate) id: KeyId,
+    /// Since when it is active, or retires.
+    since: Timestamp,
+    pub(crate) key: Arc<K>,
+}
+
+/// The keys of one purpose: the active one, and those that still read, the latest first.
+pub(crate) struct Terms<K> {
+    active: Term<K>,
+    retiring: Vec<Term<K>>,
+}
+
+/// The keys of all purposes, as one document names them.
+pub(crate) struct PurposeKeys {
+    pub(crate) look_up: Terms<LookUpKeys>,
+    pub(crate) audit: Terms<AuditKeys>,
+    pub(crate) token: Terms<TokenKey>,
+    pub(crate) receiver: Terms<AeadKey>,
+}
+
+impl<K> Terms<K> {
+    /// The key that seals.
+    pub(crate) fn active(&self) -> &Term<K> {
+        &self.active
+    }
+
+    /// The key that signs what is made at `now`: the active one, once every server knows it.
+    pub(crate) fn settled_at(&self, now: Timestamp) -> &Term<K> {
+        match self.retiring.first() {
+            Some(before) if now < self.active.since.plus_seconds(SETTLED_SECONDS) => before,
+            _ => &self.active,
+        }
+    }
+
+    /// All of them, the active one first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Term<K>> {
+        std::iter::once(&self.active).chain(&self.retiring)
+    }
+
+    /// The key with this id.
+    pub(crate) fn find(&self, id: KeyId) -> Option<&K> {
+        self.all().find(|term| term.id == id).map(|term| &*term.key)
+    }
+}
+
+/// Where the keys of a deployment are opened from.
+pub(crate) struct Sealed<'a, Find> {
+    pub(crate) instance: InstanceId,
+    pub(crate) document: &'a KeyringDocument,
+    pub(crate) rows: &'a [InstanceKeyRecord],
+    /// Finds the instance key that a row is wrapped by.
+    pub(crate) above: Find,
+}
+
+impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
+    /// The keys of a purpose that the document names. Rows that it does not name are left out. Those of `known` are not
+    /// opened once more.
+    fn terms<K>(
+        &self,
+        purpose: InstanceKeyPurpose,
+        known: Option<&Terms<K>>,
+        make: impl Fn(KeyId, &SymmetricKey) -> Result<K, OpenError>,
+    ) -> Result<Terms<K>, KeyringError> {
+        let (mut active, mut retiring) = (None, Vec::new());
+        for term in self.document.terms().iter().filter(|term| term.purpose == purpose.into()) {
+            let KeyTerm { id, since, state, .. } = *term;
+            let known = known.and_then(|known| known.all().find(|term| term.id == id));
+            let key = match (known, self.rows.iter().find(|row| row.id == id && row.purpose == purpose)) {
+                (Some(known), _) => Arc::clone(&known.key),
+                (None, Some(row)) => {
+                    let opened = self.open(row).and_then(|key| make(id, &key));
+                    Arc::new(opened.map_err(|cause| KeyringError::PurposeKey { purpose, key: id, cause })?)
+                }
+                (None, None) => continue,
+            };
+            match state {
+                KeyState::Active => active = Some(Term { id, since, key }),
+                KeyState::Retiring => retiring.push(Term { id, since, key }),
+            }
+        }
+        retiring.sort_by_key(|term| std::cmp::Reverse(term.since));
+        Ok(Terms { active: active.ok_or(KeyringError::NoKey(purpose))?, retiring })
+    }
+
+    fn open(&self, row: &InstanceKeyRecord) -> Result<SymmetricKey, OpenError> {
+        let above = blob::sealing_key(&row.wrapped).and_then(&self.above).ok_or(OpenError::OtherKey)?;
+        above.wrap.unwrap(&Context::purpose_key(self.instance, row.purpose, row.id), &row.wrapped)
+    }
+}
+
+impl PurposeKeys {
+    /// Opens them. Those of `known` are not opened once more.
+    ///
+    /// # Errors
+    /// A purpose has no active key, or a key does not unwrap.
+    pub(crate) fn open<'a, Find>(sealed: &Sealed<'a, Find>, known: Option<&Self>) -> Result<Self, KeyringError>
+    where
+        Find: Fn(KeyId) -> Option<&'a InstanceKeys>,
+    {
+        Ok(Self {
+            look_up: sealed.terms(InstanceKeyPurpose::LookUp, known.map(|known| &known.look_up), |_, key| {
+                Ok(LookUpKeys::derive(key))
+            })?,
+            audit: sealed.terms(InstanceKeyPurpose::Audit, known.map(|known| &known.audit), |_, key| {
+                Ok(AuditKeys::derive(key))
+            })?,
+            token: sealed.terms(InstanceKeyPurpose::Token, known.map(|known| &known.token), |_, key| {
+                TokenKey::new(key).map_err(|_| OpenError::Malformed)
+            })?,
+            receiver: sealed.terms(InstanceKeyPurpose::Receiver, known.map(|known| &known.receiver), |id, key| {
+                Ok(Label::Receiver.sealing_key(key, id))
+            })?,
+        })
+    }
+
+    /// Whether one of them has this id.
+    pub(crate) fn has(&self, id: KeyId) -> bool {
+        self.look_up.find(id).is_some()
+            || self.audit.find(id).is_some()
+            || self.token.find(id).is_some()
+            || self.receiver.find(id).is_some()
+    }
+}
+
+/// Keys that are given, for tests: of each purpose the active one first.
+#[cfg(any(test, fuzzing))]
+pub(crate) struct Given<'a> {
+    pub(crate) look_up: (KeyId, SymmetricKey),
+    pub(crate) audit: &'a [(KeyId, SymmetricKey)],
+    pub(crate) token: &'a [(KeyId, SymmetricKey)],
+    pub(crate) receiver: (KeyId, SymmetricKey),
+}
+
+#[cfg(any(test, fuzzing))]
+impl From<Given<'_>> for PurposeKeys {
+    fn from(given: Given<'_>) -> Self {
+        fn terms<K>(keys: &[(KeyId, SymmetricKey)], make: impl Fn(KeyId, &SymmetricKey) -> K) -> Terms<K> {
+            let since = Timestamp::from_millis(0);
+            let term = |(id, key): &(KeyId, SymmetricKey)| Term { id: *id, since, key: Arc::new(make(*id, key)) };
+            let (active, retiring) = keys.split_first().unwrap_or_else(|| unreachable!("a purpose has an active key"));
+            Terms { active: term(active), retiring: retiring.iter().map(term).collect() }
+        }
+        Self {
+            look_up: terms(&[given.look_up], |_, key| LookUpKeys::derive(key)),
+            audit: terms(given.audit, |_, key| AuditKeys::derive(key)),
+            token: terms(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
+            receiver: terms(&[given.receiver], |id, key| Label::Receiver.sealing_key(key, id)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
