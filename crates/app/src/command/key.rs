@@ -163,7 +163,7 @@ async fn status(vault: &OpenVault, output: Output) -> Result<(), Failure> {
         ),
     };
     let text = format!(
-        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}{replaced}\n\n{}\n\n{}",
+        "Root key      {root_key}{unfinished}\nInstance key  {instance_key}{replaced}\n\n{}\n{}",
         purpose_table(&shown.purpose_keys),
         table(&["ORGANIZATION", "STATE", "KEY", "CREATED", "USES"], &rows)
     );
@@ -193,7 +193,10 @@ async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let text = match (pruned.destroyed.len(), pruned.kept.is_empty()) {
         (0, true) => "No replaced key is left.".to_owned(),
         (count, true) => format!("Destroyed {count} replaced keys; none is left."),
-        (count, false) => format!("Destroyed {count} replaced keys. Still needed:\n\n{}", purpose_table(&pruned.kept)),
+        (count, false) => format!(
+            "Destroyed {count} replaced keys. Kept, because something needs them or they were replaced less than a minute ago:\n\n{}",
+            purpose_table(&pruned.kept)
+        ),
     };
     output.print(&pruned, &text)
 }
