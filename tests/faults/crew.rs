@@ -3,6 +3,7 @@
 use crate::doorman::Doorman;
 use crate::ledger::Outcome;
 use crate::log::AckLog;
+use crate::shared::{Shared, Sharer};
 use crate::worker::Worker;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -93,6 +94,9 @@ impl Tally {
 pub(crate) struct Crew {
     pub(crate) workers: Vec<Worker>,
     pub(crate) doorman: Doorman,
+    /// Those who all write the same credentials, where a fault has them.
+    pub(crate) sharers: Vec<Sharer>,
+    pub(crate) shared: Option<Shared>,
 }
 
 /// Set when it goes: however what it waits for ends, the clients do.
@@ -125,6 +129,18 @@ impl Crew {
                     }
                     tally
                 }));
+            }
+            if let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_ready()) {
+                for (number, sharer) in self.sharers.iter_mut().enumerate() {
+                    let (mut turn, stop) = (Turn::new(servers, number), &stop);
+                    clients.push(scope.spawn(move || {
+                        let mut tally = Tally::default();
+                        while !stop.load(Ordering::Relaxed) {
+                            turn.took(sharer.act(shared, turn.client(), log, &mut tally));
+                        }
+                        tally
+                    }));
+                }
             }
             let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last), &stop);
             clients.push(scope.spawn(move || {

@@ -7,6 +7,7 @@
 //! ```
 //!
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
+//! - [`shared`]: clients that all write the same credentials, and the judgement of their histories.
 //! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
 //! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does.
 //!   [`cluster`]: two PostgreSQL servers of which one follows the other.
@@ -25,6 +26,7 @@ mod options;
 mod proxy;
 mod report;
 mod rig;
+mod shared;
 mod worker;
 
 use clap::Parser;

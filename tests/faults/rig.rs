@@ -5,6 +5,7 @@ use crate::doorman::Doorman;
 use crate::fault::Ground;
 use crate::log::AckLog;
 use crate::report::Report;
+use crate::shared::{CLIENTS, Shared, Sharer};
 use crate::worker::Worker;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -76,7 +77,7 @@ impl Rig {
             log: String::new(),
         };
         let log = AckLog::new(&ground.options.log_dir, fault);
-        let crew = Crew { workers: Vec::new(), doorman };
+        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None };
         let mut rig =
             Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
         rig.serve();
@@ -84,6 +85,25 @@ impl Rig {
         let seed = ground.options.seed;
         rig.crew.workers = (0..WORKERS).map(|number| Worker::new(seed, number, &rig.token)).collect();
         rig
+    }
+
+    /// Has further clients share credentials from now on: the history of each is judged after each round.
+    pub(crate) fn share(mut self, ground: &Ground<'_>) -> Self {
+        let seed = ground.options.seed;
+        let integration = Integration::make(&self.vault, "sharer", &["crew/shared"]);
+        self.crew.sharers = (0..CLIENTS).map(|number| Sharer::new(seed, number)).collect();
+        self.crew.shared = Some(Shared::new(&self.token, integration, self.door.client()));
+        let client = self.client();
+        self.share_anew(&client);
+        self
+    }
+
+    /// New credentials to share.
+    fn share_anew(&mut self, client: &Client) {
+        if let Some(shared) = &mut self.crew.shared {
+            shared.begin(client, &mut self.report.losses);
+            self.crew.sharers.iter_mut().for_each(Sharer::begin);
+        }
     }
 
     /// The command that serves the vault, run by `program` if it is given.
@@ -270,6 +290,10 @@ impl Rig {
             }
             Err(answer) => self.report.losses.push(format!("the list cannot be read: {answer:?}")),
         }
+        if let Some(shared) = &mut self.crew.shared {
+            shared.judge(client, &self.log, &mut self.report.losses);
+        }
+        self.share_anew(client);
         self.crew.doorman.check(client, &mut self.report.losses);
         self.crew.doorman.refill(&self.vault);
         let round = self.report.rounds;
@@ -365,6 +389,10 @@ impl Rig {
     /// Looks at everything once more, and gives the report.
     pub(crate) fn finish(mut self) -> Report {
         self.check_deeply();
+        if let Some(shared) = &self.crew.shared {
+            let (histories, operations) = shared.judged;
+            self.report.figure("histories of shared credentials", format!("{histories}, {operations} operations"));
+        }
         if let Some(server) = self.server.take() {
             let status = server.stop();
             if status != Some(0) {

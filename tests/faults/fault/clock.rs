@@ -19,7 +19,7 @@ pub(super) fn skewed(ground: &Ground<'_>) -> Report {
     if !std::path::Path::new(LIBRARY).exists() {
         return Report::skipped("clocks", ground.database, "libfaketime is not installed (Debian: faketime)");
     }
-    let mut rig = Rig::new("clocks", ground);
+    let mut rig = Rig::new("clocks", ground).share(ground);
     for _ in 0..ground.options.rounds(2) {
         for offset in ["-3600", "+3600", "-90", "+90"] {
             let mut replica = spawn(&rig, offset);

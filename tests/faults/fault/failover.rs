@@ -33,7 +33,9 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
     super::disk::run(create.arg(cluster.url("postgres")));
     let vault = Vault::absent_in(&ground.options.shared.dir, Some(cluster.url("orgvault")));
-    let mut rig = Rig::of(name, ground, vault);
+    let rig = Rig::of(name, ground, vault);
+    // An asynchronous standby may forget what was acknowledged, so no order need explain what its clients saw.
+    let mut rig = if is_synchronous { rig.share(ground) } else { rig };
     let others = [rig.replica(), rig.replica()];
     let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
     let mut chance = ground.chance();

@@ -9,7 +9,7 @@ use crate::rig::Rig;
 const DEEPLY_EVERY: usize = 100;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
-    let mut rig = Rig::new("kill", ground);
+    let mut rig = Rig::new("kill", ground).share(ground);
     let mut chance = ground.chance();
     let mut starts = Vec::new();
     for round in 0..ground.options.rounds(200) {

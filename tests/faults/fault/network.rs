@@ -22,7 +22,7 @@ fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) ->
     let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.chance());
     let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
     let through = format!("postgres://postgres@{}/{database}?sslmode=disable", proxy.address);
-    let rig = Rig::through(name, ground, vault, &through);
+    let rig = Rig::through(name, ground, vault, &through).share(ground);
     (rig, proxy)
 }
 

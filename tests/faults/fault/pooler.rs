@@ -26,7 +26,7 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
     let mut pooler = Pooler::start(place.path(), &socket, address);
     let through = format!("postgres://postgres@{address}/{database}?sslmode=disable");
-    let mut rig = Rig::through("pooler", ground, vault, &through);
+    let mut rig = Rig::through("pooler", ground, vault, &through).share(ground);
     let (mut chance, mut healed) = (ground.chance(), Vec::new());
     for _ in 0..ground.options.rounds(30) {
         let delay = chance.millis(20, 500);

@@ -11,7 +11,7 @@ use vault_tests::process::Server;
 /// Three replicas want thirty connections of a server that gives ten.
 pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options { max_connections: 13, ..Options::default() }); // three are a superuser's
-    let mut rig = Rig::on("few-connections", ground, &cluster);
+    let mut rig = Rig::on("few-connections", ground, &cluster).share(ground);
     for _ in 0..ground.options.rounds(5) {
         let others = [rig.replica(), rig.replica()];
         let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
@@ -28,7 +28,7 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
 /// Each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
 /// answer.
 pub(super) fn rolling(ground: &Ground<'_>) -> Report {
-    let mut rig = Rig::new("rolling-restart", ground);
+    let mut rig = Rig::new("rolling-restart", ground).share(ground);
     let mut others: Vec<Server> = vec![rig.replica(), rig.replica()];
     for round in 0..ground.options.rounds(30) {
         let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();

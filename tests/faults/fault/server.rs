@@ -15,7 +15,7 @@ const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
 /// over.
 pub(super) fn connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
-    let mut rig = Rig::on("connections", ground, &cluster);
+    let mut rig = Rig::on("connections", ground, &cluster).share(ground);
     let url = rig.vault.url().to_owned();
     let mut chance = ground.chance();
     let mut healed = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn connections(ground: &Ground<'_>) -> Report {
 /// The server is killed, by SIGKILL or by an immediate stop, and started again.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
-    let mut rig = Rig::on("database", ground, &cluster);
+    let mut rig = Rig::on("database", ground, &cluster).share(ground);
     let url = rig.vault.url().to_owned();
     let mut chance = ground.chance();
     let mut healed = Vec::new();

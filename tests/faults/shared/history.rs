@@ -1,0 +1,264 @@
+//! What clients did to one credential at the same time, and whether that can be explained: whether the operations can be put
+//! into one order, in which each begins before another one only if it did so, that gives every response (linearizability).
+
+use std::collections::BTreeMap;
+use todc_utils::{Action, History, Specification, WGLChecker};
+
+/// What a client asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// Save it with this value.
+    Save { value: usize },
+    /// Show it.
+    Show,
+    /// Hand it out to a job.
+    Activate,
+    /// Replace its value; with `tag`, only if the credential is as it was when it had this entity tag.
+    Replace { value: usize, tag: Option<String> },
+    /// Stage a value.
+    Stage { value: usize },
+    /// Promote the staged version.
+    Promote { version: i64 },
+    /// Delete it.
+    Delete,
+}
+
+/// What the client was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Response {
+    /// Its current version with its value; the entity tag where there is one.
+    Current { version: i64, value: usize, tag: Option<String> },
+    /// The version was made, or the change was made.
+    Made { version: i64, tag: Option<String> },
+    /// It is deleted.
+    Deleted,
+    /// There is no such credential, or no such version.
+    NotFound,
+    /// It has changed since it had that entity tag.
+    Changed,
+}
+
+/// A request, and its response; without one nobody knows whether it had an effect, or will have.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) request: Request,
+    pub(crate) response: Option<Response>,
+    /// When it began and ended, by a clock that all clients share.
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+}
+
+/// The model of a credential.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum State {
+    NotSaved,
+    There(There),
+    Deleted,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct There {
+    highest: i64,
+    current: i64,
+    staged: Option<i64>,
+    values: BTreeMap<i64, usize>,
+    /// Its entity tag, where a client was told it.
+    tag: Option<String>,
+}
+
+impl There {
+    fn with_version(&self, value: usize) -> (i64, Self) {
+        let mut next = self.clone();
+        next.highest += 1;
+        next.values.insert(next.highest, value);
+        (next.highest, next)
+    }
+
+    /// What a request leads to, and what it would be told of the version; `None`: it is refused.
+    fn after(&self, request: &Request) -> Result<(i64, State), Response> {
+        let (version, next) = match request {
+            Request::Save { .. } => return Err(Response::NotFound),
+            Request::Show | Request::Activate => (self.current, self.clone()),
+            Request::Replace { tag: Some(tag), .. } if self.tag.as_ref() != Some(tag) => return Err(Response::Changed),
+            Request::Replace { value, .. } => {
+                let (version, next) = self.with_version(*value);
+                (version, Self { current: version, tag: None, ..next })
+            }
+            Request::Stage { value } => {
+                let (version, next) = self.with_version(*value);
+                (version, Self { staged: Some(version), tag: None, ..next })
+            }
+            Request::Promote { version } if self.staged != Some(*version) => return Err(Response::NotFound),
+            Request::Promote { version } => {
+                (*version, Self { current: *version, staged: None, tag: None, ..self.clone() })
+            }
+            Request::Delete => return Ok((self.current, State::Deleted)),
+        };
+        Ok((version, State::There(next)))
+    }
+
+    /// The state in which the credential has this entity tag, unless it has another one.
+    fn tagged(self, told: Option<&String>) -> Option<Self> {
+        match (&self.tag, told) {
+            (Some(known), Some(told)) if known != told => None,
+            (_, None) => Some(self),
+            (_, Some(told)) => Some(Self { tag: Some(told.clone()), ..self }),
+        }
+    }
+}
+
+/// The operations of a credential, one after the other.
+pub(crate) struct Credential;
+
+impl Credential {
+    /// The state after an operation; `None`: it cannot have been responded to so.
+    fn next(operation: &Operation, state: &State) -> Option<State> {
+        let request = &operation.request;
+        let decided = match (state, request) {
+            (State::NotSaved, Request::Save { value }) => {
+                let values = BTreeMap::from([(1, *value)]);
+                Ok((1, State::There(There { highest: 1, current: 1, staged: None, values, tag: None })))
+            }
+            (State::NotSaved | State::Deleted, _) => Err(Response::NotFound),
+            (State::There(there), _) => there.after(request),
+        };
+        match (decided, &operation.response) {
+            (Ok((_, next)), None) => Some(next),
+            (Err(_), None) => Some(state.clone()),
+            (Err(refused), Some(response)) => (refused == *response).then(|| state.clone()),
+            (Ok((_, State::Deleted)), Some(Response::Deleted)) => Some(State::Deleted),
+            (Ok((made, State::There(next))), Some(Response::Made { version, tag })) if made == *version => {
+                next.tagged(tag.as_ref()).map(State::There)
+            }
+            (Ok((current, State::There(next))), Some(Response::Current { version, value, tag }))
+                if current == *version && next.values.get(version) == Some(value) =>
+            {
+                next.tagged(tag.as_ref()).map(State::There)
+            }
+            (Ok(_), Some(_)) => None,
+        }
+    }
+}
+
+impl Specification for Credential {
+    type State = State;
+    type Operation = Operation;
+
+    fn init() -> State {
+        State::NotSaved
+    }
+
+    fn apply(operation: &Operation, state: &State) -> (bool, State) {
+        Self::next(operation, state).map_or_else(|| (false, state.clone()), |next| (true, next))
+    }
+}
+
+/// Whether some order of the operations explains every response.
+pub(crate) fn is_explained(operations: &[Operation]) -> bool {
+    let mut actions: Vec<(u64, (usize, Action<Operation>))> = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        actions.push((operation.begun, (number, Action::Call(operation.clone()))));
+        // What nobody knows of may have its effect at any later time.
+        let ended = if operation.response.is_some() { operation.ended } else { u64::MAX };
+        actions.push((ended, (number, Action::Response(operation.clone()))));
+    }
+    actions.sort_by_key(|(at, _)| *at);
+    let actions: Vec<_> = actions.into_iter().map(|(_, action)| action).collect();
+    actions.is_empty() || WGLChecker::<Credential>::is_linearizable(History::from_actions(actions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Operations by when they began and ended.
+    fn history(operations: Vec<(u64, u64, Request, Option<Response>)>) -> Vec<Operation> {
+        let saved = (0, 1, Request::Save { value: 1 }, made(1, "a"));
+        let all = std::iter::once(saved).chain(operations);
+        all.map(|(begun, ended, request, response)| Operation { request, response, begun, ended }).collect()
+    }
+
+    fn made(version: i64, tag: &str) -> Option<Response> {
+        Some(Response::Made { version, tag: Some(tag.to_owned()) })
+    }
+
+    fn current(version: i64, value: usize, tag: &str) -> Option<Response> {
+        Some(Response::Current { version, value, tag: Some(tag.to_owned()) })
+    }
+
+    fn replace(value: usize, tag: Option<&str>) -> Request {
+        Request::Replace { value, tag: tag.map(str::to_owned) }
+    }
+
+    #[test]
+    fn operations_at_once_have_some_order() {
+        assert!(is_explained(&history(vec![
+            (2, 9, replace(2, None), made(3, "c")),
+            (3, 8, replace(3, None), made(2, "b")),
+            (4, 5, Request::Show, current(1, 1, "a")),
+            (6, 7, Request::Show, current(2, 3, "b")),
+            (10, 11, Request::Show, current(3, 2, "c")),
+            (12, 13, Request::Stage { value: 4 }, made(4, "d")),
+            (14, 15, Request::Activate, Some(Response::Current { version: 3, value: 2, tag: None })),
+            (16, 17, Request::Promote { version: 4 }, made(4, "e")),
+            (18, 19, Request::Activate, Some(Response::Current { version: 4, value: 4, tag: None })),
+            (20, 21, Request::Delete, Some(Response::Deleted)),
+            (22, 23, Request::Show, Some(Response::NotFound)),
+        ])));
+    }
+
+    #[test]
+    fn a_lost_update_is_found() {
+        let both = |second| {
+            is_explained(&history(vec![
+                (2, 3, Request::Show, current(1, 1, "a")),
+                (4, 7, replace(2, Some("a")), made(2, "b")),
+                (5, 8, replace(3, Some("a")), second),
+            ]))
+        };
+        assert!(both(Some(Response::Changed)));
+        assert!(!both(made(3, "c")), "both changed what they had seen");
+        let lost = history(vec![(2, 3, replace(2, None), made(2, "b")), (4, 5, Request::Show, current(1, 1, "a"))]);
+        assert!(!is_explained(&lost), "an acknowledged value is gone");
+    }
+
+    #[test]
+    fn a_stale_read_is_found() {
+        assert!(!is_explained(&history(vec![
+            (2, 9, replace(2, None), made(2, "b")),
+            (3, 4, Request::Show, current(2, 2, "b")),
+            (5, 6, Request::Show, current(1, 1, "a")),
+        ])));
+        assert!(!is_explained(&history(vec![
+            (2, 3, Request::Delete, Some(Response::Deleted)),
+            (4, 5, Request::Activate, Some(Response::Current { version: 1, value: 1, tag: None })),
+        ])));
+    }
+
+    #[test]
+    fn a_write_that_was_acknowledged_twice_is_found() {
+        let twice = |version| {
+            history(vec![(2, 5, replace(2, None), made(2, "b")), (3, 6, replace(3, None), made(version, "c"))])
+        };
+        assert!(is_explained(&twice(3)));
+        assert!(!is_explained(&twice(2)), "two versions of one number");
+        assert!(!is_explained(&history(vec![
+            (2, 3, Request::Delete, Some(Response::Deleted)),
+            (4, 5, Request::Delete, Some(Response::Deleted)),
+        ])));
+    }
+
+    #[test]
+    fn a_write_of_unknown_outcome_may_stand_from_any_time_on_but_not_come_and_go() {
+        let seen = |shown: &[(i64, usize)]| {
+            let unsure = (2, 3, replace(2, None), None);
+            let shown = (4..).step_by(2).zip(shown).map(|(at, (version, value))| {
+                let response = Response::Current { version: *version, value: *value, tag: None };
+                (at, at + 1, Request::Show, Some(response))
+            });
+            is_explained(&history(std::iter::once(unsure).chain(shown).collect()))
+        };
+        assert!(seen(&[(1, 1)]) && seen(&[(2, 2)]) && seen(&[(1, 1), (2, 2)]));
+        assert!(!seen(&[(2, 2), (1, 1)]) && !seen(&[(1, 2)]));
+    }
+}

@@ -1,0 +1,248 @@
+//! Clients that all write the same credentials, by whichever replica. After each round the history of each credential is judged.
+
+mod history;
+
+use crate::chance::Chance;
+use crate::crew::Tally;
+use crate::ledger::Outcome;
+use crate::log::AckLog;
+use history::{Operation, Request, Response, is_explained};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use vault_tests::samples::small;
+use vault_tests::{Answer, Client, Integration};
+
+/// How many clients share credentials, and how many credentials they share.
+pub(crate) const CLIENTS: usize = 4;
+const CREDENTIALS: usize = 2;
+/// How many operations a client does in a round at most: histories have to be judged, too.
+const MOST: usize = 60;
+/// How long a client waits at most between two.
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+const NAMESPACE: &str = "crew/shared";
+const VAULT: &str = "/v1/organization-vault";
+
+/// The credentials of the round under way, and what was done to them.
+pub(crate) struct Shared {
+    token: String,
+    integration: Integration,
+    /// The listener for activations.
+    door: Client,
+    credentials: Vec<Credential>,
+    /// The clock of histories.
+    clock: AtomicU64,
+    /// The number of the last value.
+    values: AtomicUsize,
+    /// How many histories were judged, and how many operations they had.
+    pub(crate) judged: (u64, u64),
+}
+
+struct Credential {
+    id: String,
+    history: Mutex<Vec<Operation>>,
+}
+
+/// One of the clients.
+pub(crate) struct Sharer {
+    chance: Chance,
+    /// What it was told last of each credential: its entity tag, and the version that it has staged.
+    known: Vec<(Option<String>, Option<i64>)>,
+    left: usize,
+}
+
+impl Sharer {
+    pub(crate) fn new(seed: u64, number: usize) -> Self {
+        Self { chance: Chance::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
+    }
+
+    /// Forgets the credentials of the last round.
+    pub(crate) fn begin(&mut self) {
+        (self.known, self.left) = (vec![(None, None); CREDENTIALS], MOST);
+    }
+
+    /// Does one operation, whichever.
+    pub(crate) fn act(&mut self, shared: &Shared, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
+        // Ever more slowly, so that there are operations in a short round and all through a long one.
+        let done = (MOST - self.left) as u64;
+        std::thread::sleep(Duration::from_millis(3 + done * done / 4).min(LONGEST_PAUSE));
+        if self.left == 0 {
+            return Outcome::Done;
+        }
+        self.left -= 1;
+        let place = self.chance.below(shared.credentials.len());
+        let (tag, staged) = self.known[place].clone();
+        let value = || shared.values.fetch_add(1, Ordering::Relaxed) + 1;
+        let request = match (self.chance.below(100), tag, staged) {
+            (0..2, ..) => Request::Delete,
+            (2..7, ..) => Request::Activate,
+            (7..35, ..) => Request::Show,
+            (35..50, _, Some(version)) => Request::Promote { version },
+            (35..50, _, None) => Request::Stage { value: value() },
+            (50..75, Some(tag), _) => Request::Replace { value: value(), tag: Some(tag) },
+            _ => Request::Replace { value: value(), tag: None },
+        };
+        let (outcome, response) = shared.carry_out(place, &request, client, log, tally);
+        let known = &mut self.known[place];
+        match (&request, response) {
+            (_, Some(Response::Current { tag: Some(tag), .. })) => known.0 = Some(tag),
+            (Request::Stage { .. }, Some(Response::Made { version, tag })) => *known = (tag, Some(version)),
+            (_, Some(Response::Made { tag, .. })) => known.0 = tag,
+            _ => {}
+        }
+        // Nobody else promotes it, and this client does so once.
+        if matches!(request, Request::Promote { .. }) {
+            known.1 = None;
+        }
+        outcome
+    }
+}
+
+impl Shared {
+    /// Credentials that members with this token share, handed out at `door`.
+    pub(crate) fn new(token: &str, integration: Integration, door: Client) -> Self {
+        let (clock, values) = (AtomicU64::new(0), AtomicUsize::new(1_000_000));
+        Self { token: token.to_owned(), integration, door, credentials: Vec::new(), clock, values, judged: (0, 0) }
+    }
+
+    /// Saves the credentials of the next round.
+    pub(crate) fn begin(&mut self, client: &Client, losses: &mut Vec<String>) {
+        self.credentials.clear();
+        for _ in 0..CREDENTIALS {
+            let value = self.values.fetch_add(1, Ordering::Relaxed) + 1;
+            let begun = self.tick();
+            let save = client.request("PATCH", VAULT).bearer(&self.token).json(&small(NAMESPACE, value)).try_send();
+            match save {
+                Ok(answer) if answer.status == 201 => {
+                    let (request, ended) = (Request::Save { value }, self.tick());
+                    let response = Some(Response::Made { version: 1, tag: tag_of(&answer) });
+                    let id = answer.json()["id"].as_str().expect("an id").to_owned();
+                    let history = Mutex::new(vec![Operation { request, response, begun, ended }]);
+                    self.credentials.push(Credential { id, history });
+                }
+                answer => losses.push(format!("a shared credential cannot be saved: {answer:?}")),
+            }
+        }
+    }
+
+    /// Whether there are credentials to share.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.credentials.len() == CREDENTIALS
+    }
+
+    /// Looks at each credential once more, and judges its history.
+    pub(crate) fn judge(&mut self, client: &Client, log: &AckLog, losses: &mut Vec<String>) {
+        let mut tally = Tally::default();
+        for place in 0..self.credentials.len() {
+            self.carry_out(place, &Request::Show, client, log, &mut tally);
+            let Credential { id, history } = &self.credentials[place];
+            let operations = history.lock().unwrap().clone();
+            self.judged = (self.judged.0 + 1, self.judged.1 + operations.len() as u64);
+            if !is_explained(&operations) {
+                let file = log.beside(&format!("history-{}", self.judged.0));
+                let mut text = String::new();
+                operations.iter().for_each(|operation| writeln!(text, "{operation:?}").unwrap());
+                std::fs::write(&file, text).unwrap();
+                losses.push(format!("no order explains what was done to {id}: {}", file.display()));
+            }
+            let _ = client.request("DELETE", &format!("{VAULT}/{id}")).bearer(&self.token).try_send();
+        }
+        losses.append(&mut tally.wrong);
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    fn carry_out(
+        &self,
+        place: usize,
+        request: &Request,
+        client: &Client,
+        log: &AckLog,
+        tally: &mut Tally,
+    ) -> (Outcome, Option<Response>) {
+        let Credential { id, history } = &self.credentials[place];
+        let began = Instant::now();
+        let begun = self.tick();
+        let answer = self.send(id, request, client);
+        let ended = self.tick();
+        let response = answer.as_ref().ok().and_then(|answer| response_to(request, id, answer));
+        let is_write = !matches!(request, Request::Show | Request::Activate);
+        let outcome = match (&response, &answer) {
+            (Some(Response::NotFound | Response::Changed), _) => Outcome::Refused,
+            _ => tally.count(&answer, began.elapsed()),
+        };
+        if is_write {
+            log.note(&format!("{NAMESPACE} {id} {request:?}"), outcome);
+        }
+        // A read without a response says nothing, nor does a write that was refused for another reason.
+        let is_known = response.is_some() || (is_write && outcome == Outcome::Unsure);
+        if is_known {
+            let operation = Operation { request: request.clone(), response: response.clone(), begun, ended };
+            history.lock().unwrap().push(operation);
+        }
+        (if response.is_some() { Outcome::Done } else { outcome }, response)
+    }
+
+    fn send(&self, id: &str, request: &Request, client: &Client) -> Result<Answer, String> {
+        let versions = |value: &usize, stage: bool| {
+            let body = json!({"data": small(NAMESPACE, *value)["data"], "stage": stage});
+            client.request("POST", &format!("{VAULT}/{id}/versions")).json(&body)
+        };
+        let call = match request {
+            Request::Save { .. } | Request::Show => client.request("GET", &format!("{VAULT}/{id}")),
+            Request::Activate => self.door.request("POST", "/v1/activations").json(&json!({"namespace": NAMESPACE})),
+            Request::Replace { value, tag: None } => versions(value, false),
+            Request::Replace { value, tag: Some(tag) } => versions(value, false).header("if-match", tag),
+            Request::Stage { value } => versions(value, true),
+            Request::Promote { version } => {
+                client.request("POST", &format!("{VAULT}/{id}/promote")).json(&json!({"version": version}))
+            }
+            Request::Delete => client.request("DELETE", &format!("{VAULT}/{id}")),
+        };
+        let token = if *request == Request::Activate { &self.integration.token } else { &self.token };
+        call.bearer(token).try_send().map_err(|error| error.to_string())
+    }
+}
+
+fn tag_of(answer: &Answer) -> Option<String> {
+    answer.header("etag").map(str::to_owned)
+}
+
+fn value_of(bucket: &Value) -> usize {
+    let number = bucket.as_str().and_then(|bucket| bucket.strip_prefix("exports-")?.parse().ok());
+    number.expect("a bucket of these clients")
+}
+
+/// What an answer says of the credential; `None`: nothing, as one that says that the service is busy.
+fn response_to(request: &Request, id: &str, answer: &Answer) -> Option<Response> {
+    match (answer.status, request) {
+        (404, _) => Some(Response::NotFound),
+        (412, _) => Some(Response::Changed),
+        (201, Request::Activate) => {
+            let given = answer.json();
+            let given = given["credentials"].as_array().expect("credentials").iter().find(|given| given["id"] == *id);
+            let current = |given: &Value| Response::Current {
+                version: given["version"].as_i64().expect("a version"),
+                value: value_of(&given["data"]["bucket"]),
+                tag: None,
+            };
+            Some(given.map_or(Response::NotFound, current))
+        }
+        (200, Request::Show) => {
+            let shown = answer.json();
+            let version = shown["version"].as_i64().expect("a version");
+            Some(Response::Current { version, value: value_of(&shown["information"]["bucket"]), tag: tag_of(answer) })
+        }
+        (200, Request::Promote { version }) => Some(Response::Made { version: *version, tag: tag_of(answer) }),
+        (201, _) => {
+            let version = answer.json()["version"].as_i64().expect("a version");
+            Some(Response::Made { version, tag: tag_of(answer) })
+        }
+        (204, Request::Delete) => Some(Response::Deleted),
+        _ => None,
+    }
+}
