@@ -84,6 +84,15 @@ impl KeyTerm {
     /// second, and no decision takes as long as a minute.
     pub const DRAINED_SECONDS: i64 = 60;
 
+    /// How old a term is before anything is signed under it, in seconds: by then every server has read the document that names it,
+    /// which each does once a second, so that none meets a token or an audit entry whose key it does not know.
+    pub const SETTLED_SECONDS: i64 = 5;
+
+    /// Whether it is so old at `now` that every server knows it.
+    pub fn is_settled(&self, now: Timestamp) -> bool {
+        self.since.plus_seconds(Self::SETTLED_SECONDS) <= now
+    }
+
     /// Whether it retires, and nothing is made with it any more at `now`.
     pub fn is_drained(&self, now: Timestamp) -> bool {
         self.state == KeyState::Retiring && self.since.plus_seconds(Self::DRAINED_SECONDS) <= now

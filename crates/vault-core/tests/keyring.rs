@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use vault_core::digest::Digest;
 use vault_core::id::KeyId;
-use vault_core::keyring::{KeyringDocument, KeyringMark, TermError, TermPurpose};
+use vault_core::keyring::{KeyTerm, KeyringDocument, KeyringMark, TermError, TermPurpose};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
@@ -112,6 +112,17 @@ proptest! {
         for other in strange.iter().skip(1).filter(|other| !documents.contains(other)) {
             prop_assert!(!later.is_at_or_after(hash(later), mark(other)));
         }
+    }
+
+    /// A key signs when every server knows it, and is drained only when it retires, long after.
+    #[test]
+    fn a_term_settles_before_it_can_drain(since in 0..1_000_000_i64, after in -10_000..200_000_i64, retires: bool) {
+        let state = if retires { KeyState::Retiring } else { KeyState::Active };
+        let term = KeyTerm { purpose: TermPurpose::Token, id: key(1), state, since: Timestamp::from_millis(since) };
+        let now = Timestamp::from_millis(since + after);
+        prop_assert_eq!(term.is_settled(now), after >= KeyTerm::SETTLED_SECONDS * 1_000);
+        prop_assert_eq!(term.is_drained(now), retires && after >= KeyTerm::DRAINED_SECONDS * 1_000);
+        prop_assert!(!term.is_drained(now) || term.is_settled(now));
     }
 
     #[test]

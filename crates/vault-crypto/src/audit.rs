@@ -53,13 +53,13 @@ impl AuditSealer for HmacAuditSealer {
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord {
         let purposes = self.keys.purposes();
         let term = purposes.audit.settled_at(record.at);
-        SealedAuditRecord { code: code(&term.key.record, &record.to_authenticated_bytes()), key: term.id, record }
+        SealedAuditRecord { code: code(&term.key.record, &record.to_authenticated_bytes()), key: term.id(), record }
     }
 
     fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest) {
         let purposes = self.keys.purposes();
         let term = purposes.audit.settled_at(now);
-        (term.id, code(&term.key.record, bytes))
+        (term.id(), code(&term.key.record, bytes))
     }
 
     fn is_code(&self, key: KeyId, bytes: &[u8], claimed: Digest) -> bool {
@@ -75,7 +75,7 @@ impl AuditSealer for HmacAuditSealer {
         let term = purposes.audit.settled_at(checkpoint.at);
         SealedCheckpoint {
             code: code(&term.key.checkpoint, &checkpoint.to_authenticated_bytes()),
-            key: term.id,
+            key: term.id(),
             checkpoint,
         }
     }

@@ -93,7 +93,7 @@ impl InstanceKeyRewrapper {
         let Some(key) = sealed.key() else { return Ok(sealed.clone()) };
         let purposes = self.keys.purposes();
         let active = purposes.receiver.active();
-        if key == active.id {
+        if key == active.id() {
             return Ok(sealed.clone());
         }
         let from = purposes.receiver.find(key).ok_or_else(|| does_not_open(context, OpenError::OtherKey))?;

@@ -12,19 +12,16 @@ use crate::keyring::KeyringError;
 use crate::token::TokenKey;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
+#[cfg(any(test, fuzzing))]
+use vault_core::keyring::TermPurpose;
 use vault_core::keyring::{KeyTerm, KeyringDocument};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, KeyState};
 use vault_core::time::Timestamp;
 
-/// How old a term is before anything is signed under it, in seconds: by then every server has read the document that names it,
-/// which each does once a second, so that none meets a token or an audit entry whose key it does not know.
-const SETTLED_SECONDS: i64 = 5;
-
 /// A key of a purpose, ready for use.
 pub(crate) struct Term<K> {
-    pub(crate) id: KeyId,
-    /// Since when it is active, or retires.
-    since: Timestamp,
+    /// What the document says of it.
+    pub(crate) term: KeyTerm,
     pub(crate) key: Arc<K>,
 }
 
@@ -42,6 +39,13 @@ pub(crate) struct PurposeKeys {
     pub(crate) receiver: Terms<AeadKey>,
 }
 
+impl<K> Term<K> {
+    /// Its id.
+    pub(crate) const fn id(&self) -> KeyId {
+        self.term.id
+    }
+}
+
 impl<K> Terms<K> {
     /// The key that seals.
     pub(crate) fn active(&self) -> &Term<K> {
@@ -51,7 +55,7 @@ impl<K> Terms<K> {
     /// The key that signs what is made at `now`: the active one, once every server knows it.
     pub(crate) fn settled_at(&self, now: Timestamp) -> &Term<K> {
         match self.retiring.first() {
-            Some(before) if now < self.active.since.plus_seconds(SETTLED_SECONDS) => before,
+            Some(before) if !self.active.term.is_settled(now) => before,
             _ => &self.active,
         }
     }
@@ -63,7 +67,7 @@ impl<K> Terms<K> {
 
     /// The key with this id.
     pub(crate) fn find(&self, id: KeyId) -> Option<&K> {
-        self.all().find(|term| term.id == id).map(|term| &*term.key)
+        self.all().find(|key| key.id() == id).map(|key| &*key.key)
     }
 }
 
@@ -87,8 +91,8 @@ impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
     ) -> Result<Terms<K>, KeyringError> {
         let (mut active, mut retiring) = (None, Vec::new());
         for term in self.document.terms().iter().filter(|term| term.purpose == purpose.into()) {
-            let KeyTerm { id, since, state, .. } = *term;
-            let known = known.and_then(|known| known.all().find(|term| term.id == id));
+            let (term, id) = (*term, term.id);
+            let known = known.and_then(|known| known.all().find(|key| key.id() == id));
             let key = match (known, self.rows.iter().find(|row| row.id == id && row.purpose == purpose)) {
                 (Some(known), _) => Arc::clone(&known.key),
                 (None, Some(row)) => {
@@ -97,12 +101,12 @@ impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
                 }
                 (None, None) => continue,
             };
-            match state {
-                KeyState::Active => active = Some(Term { id, since, key }),
-                KeyState::Retiring => retiring.push(Term { id, since, key }),
+            match term.state {
+                KeyState::Active => active = Some(Term { term, key }),
+                KeyState::Retiring => retiring.push(Term { term, key }),
             }
         }
-        retiring.sort_by_key(|term| std::cmp::Reverse(term.since));
+        retiring.sort_by_key(|key| std::cmp::Reverse(key.term.since));
         Ok(Terms { active: active.ok_or(KeyringError::NoKey(purpose))?, retiring })
     }
 
@@ -159,8 +163,10 @@ pub(crate) struct Given<'a> {
 impl From<Given<'_>> for PurposeKeys {
     fn from(given: Given<'_>) -> Self {
         fn terms<K>(keys: &[(KeyId, SymmetricKey)], make: impl Fn(KeyId, &SymmetricKey) -> K) -> Terms<K> {
-            let since = Timestamp::from_millis(0);
-            let term = |(id, key): &(KeyId, SymmetricKey)| Term { id: *id, since, key: Arc::new(make(*id, key)) };
+            let term = |(id, key): &(KeyId, SymmetricKey)| {
+                let (purpose, state, since) = (TermPurpose::Token, KeyState::Active, Timestamp::from_millis(0));
+                Term { term: KeyTerm { purpose, id: *id, state, since }, key: Arc::new(make(*id, key)) }
+            };
             let (active, retiring) = keys.split_first().unwrap_or_else(|| unreachable!("a purpose has an active key"));
             Terms { active: term(active), retiring: retiring.iter().map(term).collect() }
         }

@@ -11,6 +11,7 @@ mod machine;
 mod maintenance;
 mod memory_contract;
 mod memory_contract_shared;
+mod models;
 mod receivers;
 mod rereading;
 mod rotation;

@@ -1,0 +1,161 @@
+//! The anchor against a database that is put back, and against restores that an operator makes. Models `vault-embed/src/anchor.rs` and
+//! `vault-crypto/src/anchor.rs`: a server opens a database only if it holds what the anchor knows, and `restore` tells the anchor.
+
+use super::{broken, holds};
+use stateright::{Model, Property};
+
+const CHECKPOINTS: u8 = 4;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mistake {
+    None,
+    /// Only the number of the checkpoint is compared, not its hash.
+    IgnoresTheHash,
+    /// The anchor is written before the checkpoint is in the database.
+    AnchorsFirst,
+}
+
+struct Anchored(Mistake);
+
+/// Which checkpoints a database holds, each by what it is chained to: two of one number differ where the history before does.
+type Database = Vec<u8>;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct State {
+    database: Database,
+    /// Number and hash of the newest checkpoint that it knows. The hash stands for the whole history.
+    anchor: Database,
+    copies: Vec<Database>,
+    is_open: bool,
+    /// What was acknowledged to the outside as sealed.
+    sealed: Database,
+    made: u8,
+    restores: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Action {
+    /// The server seals entries; the content tells histories apart.
+    Seal,
+    /// The anchor follows.
+    Follow,
+    Stop,
+    Open,
+    Copy,
+    /// Somebody puts an earlier copy in place of the database.
+    PutBack(usize),
+    /// The operator restores a copy, which the anchor is told.
+    Restore(usize),
+}
+
+impl Anchored {
+    fn accepts(&self, state: &State) -> bool {
+        match self.0 {
+            Mistake::IgnoresTheHash => state.database.len() >= state.anchor.len(),
+            _ => state.database.starts_with(&state.anchor),
+        }
+    }
+}
+
+impl Model for Anchored {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let none = Vec::new;
+        vec![State {
+            database: none(),
+            anchor: none(),
+            copies: Vec::new(),
+            is_open: true,
+            sealed: none(),
+            made: 0,
+            restores: 0,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.is_open {
+            actions.extend([Action::Follow, Action::Stop]);
+            if state.made < CHECKPOINTS {
+                actions.push(Action::Seal);
+            }
+        } else {
+            actions.push(Action::Open);
+            for copy in 0..state.copies.len() {
+                actions.push(Action::PutBack(copy));
+                if state.restores == 0 {
+                    actions.push(Action::Restore(copy));
+                }
+            }
+        }
+        if state.copies.len() < 2 {
+            actions.push(Action::Copy);
+        }
+    }
+
+    fn next_state(&self, before: &State, action: Action) -> Option<State> {
+        let mut state = before.clone();
+        match action {
+            Action::Seal => {
+                state.made += 1;
+                state.database.push(state.made);
+                state.sealed = state.database.clone();
+                if self.0 == Mistake::AnchorsFirst {
+                    // And the machine fails between the two.
+                    state.anchor = state.database.clone();
+                    state.database.pop();
+                    state.sealed = state.database.clone();
+                    state.is_open = false;
+                }
+            }
+            Action::Follow => state.anchor = state.database.clone(),
+            Action::Stop => (state.anchor, state.is_open) = (state.database.clone(), false),
+            Action::Open => {
+                if !self.accepts(&state) {
+                    return None;
+                }
+                // What it goes on with is what it has.
+                (state.is_open, state.sealed) = (true, state.database.clone());
+            }
+            Action::Copy => state.copies.push(state.database.clone()),
+            Action::PutBack(copy) => state.database = state.copies[copy].clone(),
+            Action::Restore(copy) => {
+                state.restores += 1;
+                state.database = state.copies[copy].clone();
+                (state.anchor, state.sealed) = (state.database.clone(), state.database.clone());
+            }
+        }
+        (state != *before).then_some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("an open database holds what the anchor knows", |_: &Self, state: &State| {
+                !state.is_open || state.database.starts_with(&state.anchor)
+            }),
+            Property::always(
+                "after a stop nothing that was sealed is missing unseen",
+                |model: &Self, state: &State| {
+                    let is_stopped = !state.is_open && state.anchor == state.sealed;
+                    !is_stopped || !model.accepts(state) || state.database.starts_with(&state.sealed)
+                },
+            ),
+            Property::always("a server's own database is not refused", |model: &Self, state: &State| {
+                state.is_open || state.database != state.sealed || model.accepts(state)
+            }),
+        ]
+    }
+}
+
+#[test]
+fn a_database_that_was_put_back_is_refused_and_a_restored_one_is_not() {
+    holds(Anchored(Mistake::None));
+}
+
+#[test]
+fn a_mistake_in_the_use_of_the_anchor_is_found() {
+    for mistake in [Mistake::IgnoresTheHash, Mistake::AnchorsFirst] {
+        assert!(!broken(Anchored(mistake)).0.is_empty());
+    }
+}
