@@ -101,6 +101,11 @@ fn the_standby_takes_over() {
 }
 
 #[test]
+fn two_faults_happen_at_once() {
+    happens("pairs", "postgres", "6");
+}
+
+#[test]
 fn a_pooler_is_killed() {
     happens("pooler", "postgres", "2");
 }

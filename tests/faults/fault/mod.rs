@@ -8,6 +8,7 @@ mod kill;
 mod lock;
 mod memory;
 mod network;
+mod pair;
 mod pooler;
 mod power;
 mod replicas;
@@ -67,6 +68,8 @@ pub(crate) enum Fault {
     Failover,
     /// The same with an asynchronous standby, which may lose what was acknowledged last
     AsynchronousFailover,
+    /// Two of the faults of a vault on PostgreSQL at once
+    Pairs,
     /// The connection pooler pgbouncer, between the service and PostgreSQL, is killed
     Pooler,
     /// PostgreSQL allows fewer connections than the replicas want
@@ -127,6 +130,7 @@ impl Fault {
             | Self::NetworkHangs
             | Self::SlowNetwork
             | Self::FewConnections
+            | Self::Pairs
             | Self::Pooler
             | Self::Failover
             | Self::AsynchronousFailover
@@ -161,6 +165,7 @@ impl Fault {
             Self::SlowNetwork => network::slow(ground),
             Self::Failover => failover::synchronous(ground),
             Self::AsynchronousFailover => failover::asynchronous(ground),
+            Self::Pairs => pair::happen(ground),
             Self::Pooler => pooler::restarted(ground),
             Self::FewConnections => replicas::few_connections(ground),
             Self::Clocks => clock::skewed(ground),

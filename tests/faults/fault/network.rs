@@ -16,7 +16,7 @@ const HANGING: Duration = Duration::from_secs(12);
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// A vault whose server is behind a proxy.
-fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
+pub(super) fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
     let url = cluster.create_database();
     let (server, database) = url.rsplit_once('/').unwrap();
     let proxy = Proxy::start(free_address(), &directory(server).join(".s.PGSQL.5432"), ground.chance());

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 
-const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
+pub(super) const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
 
 /// Connections are ended by an operator, and processes of connections are killed, which has the whole server start
 /// over.
@@ -49,8 +49,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let mut healed = Vec::new();
     for round in 0..ground.options.rounds(100) {
         let delay = chance.millis(20, 1_500);
-        let postmaster: i32 =
-            cluster.execute(&url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)").parse().unwrap();
+        let postmaster = postmaster(&cluster, &url);
         rig.work(|| {
             std::thread::sleep(delay);
             // By SIGKILL and by what an immediate stop sends.
@@ -64,7 +63,12 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-fn finish(rig: Rig) -> Report {
+/// The id of the server's first process.
+pub(super) fn postmaster(cluster: &Cluster, url: &str) -> i32 {
+    cluster.execute(url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)").parse().unwrap()
+}
+
+pub(super) fn finish(rig: Rig) -> Report {
     // Tables and indexes, as PostgreSQL itself judges them.
     let url = rig.vault.url().to_owned();
     let mut report = rig.finish();
@@ -83,7 +87,7 @@ fn kill(id: i32) {
 }
 
 /// Sends a server a signal that ends it, and waits until its other processes have ended, as they do by themselves.
-fn end_all(postmaster: i32, signal: Signal) {
+pub(super) fn end_all(postmaster: i32, signal: Signal) {
     let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
     let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have ended
     let ids = children.split_whitespace().filter_map(|id| id.parse().ok()).chain([postmaster]);
