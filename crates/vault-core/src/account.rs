@@ -1,7 +1,7 @@
 //! Accounts: who may log in, to which organization, in which role.
 
 use crate::audit::{RecordedRow, RowState};
-use crate::digest::{DigestPurpose, RowCode};
+use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
 use crate::id::{AccountId, OrganizationId, SeedId};
@@ -154,7 +154,7 @@ impl SignedAccount {
     }
 
     /// The code that the row is to carry from now on.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(|parts| digester.sign(DigestPurpose::AccountGrant, parts))
     }
 
@@ -164,7 +164,7 @@ impl SignedAccount {
     }
 
     /// Whether `code` is the row's, under the key that it names.
-    pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowCode) -> bool {
+    pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowMac) -> bool {
         self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountGrant, parts, code))
     }
 
@@ -195,7 +195,7 @@ pub struct Account {
     /// What its row's code covers.
     pub signed: SignedAccount,
     /// The code that the row carries; where it does not fit, the row grants nothing.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// When it was made.
     pub created_at: Timestamp,
     /// What its logins left.

@@ -208,7 +208,7 @@ actions! {
     /// A login was refused after a right password and a wrong passcode.
     LoginPasscodeRefused = "login.passcode-refused",
     /// Logins that were not counted were refused: on unknown addresses, during a wait, or on what is closed or disabled.
-    LoginTurnedAway = "login.turned-away",
+    LoginThrottled = "login.turned-away",
     /// So many logins failed in a row that their class was closed.
     LoginClassClosed = "login.class-closed",
     /// So many passcodes were wrong that time-based ones are disabled.

@@ -1,7 +1,7 @@
 //! Where the next page of a list begins: opaque to its holder, and bound to the list it came from.
 
 use crate::credential::{CredentialType, HealthState, LabelFilter};
-use crate::digest::{Digest, DigestPurpose, RowCode};
+use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::error::{Error, Refusal};
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::namespace::Namespace;
@@ -63,16 +63,16 @@ pub async fn decode(
 }
 
 /// A cursor: the key of its code, the code, and the position.
-fn write(code: &RowCode, position: &[u8]) -> String {
+fn write(code: &RowMac, position: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode([code.key.as_bytes().as_slice(), code.code.as_bytes(), position].concat())
 }
 
 /// The code and the position of a cursor. The key of the code is known, if there is one.
-async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowCode, Vec<u8>), Error> {
+async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowMac, Vec<u8>), Error> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
     let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
     let (code, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
-    let code = RowCode { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
+    let code = RowMac { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
     digester.know(&[code.key]).await?;
     Ok((code, position.to_vec()))
 }

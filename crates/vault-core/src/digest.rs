@@ -109,7 +109,7 @@ impl Digest {
 /// The code over a row that grants, or over a cursor: a digest under an instance key, and that key. Each names its own, so that
 /// rows are moved to another key one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowCode {
+pub struct RowMac {
     /// The instance key that made it.
     pub key: KeyId,
     /// The digest.

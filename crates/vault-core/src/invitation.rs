@@ -3,7 +3,7 @@
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use crate::audit::{RecordedRow, RowState};
-use crate::digest::{Digest, DigestPurpose, RowCode};
+use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::port::KeyedDigester;
 use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
@@ -30,7 +30,7 @@ pub struct Invitation {
 impl Invitation {
     /// The code that the row is to carry at `version` from now on. It covers the enrolment code, so that none opens another's
     /// invitation.
-    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> RowCode {
+    pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(version, |parts| digester.sign(DigestPurpose::InvitationGrant, parts))
     }
 
@@ -70,7 +70,7 @@ pub struct StoredInvitation {
     /// The invitation.
     pub invitation: Invitation,
     /// The code that the row carries; where it does not fit, the row grants nothing.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// Counts changes of role; a change names the version it was decided on.
     pub version: i64,
 }

@@ -37,7 +37,7 @@ pub(crate) fn decoy_of(address: &Digest) -> u16 {
 
 /// The attempts of one class since its last successful login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AttemptClass {
+pub struct ThrottleCounter {
     /// Attempts counted in a row.
     pub attempts: u32,
     /// When the latest was counted.
@@ -48,14 +48,14 @@ pub struct AttemptClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptDecision {
     /// Count it (the class becomes this) and verify the password.
-    Evaluate(AttemptClass),
+    Evaluate(ThrottleCounter),
     /// Refuse it uncounted, whatever its password.
     Wait,
     /// Refuse it uncounted, whatever its password; the class stays closed until it is reset.
     Closed,
 }
 
-impl AttemptClass {
+impl ThrottleCounter {
     /// How long after the latest attempt the next one is refused, in seconds.
     pub fn wait_seconds(self) -> i64 {
         match self.attempts.checked_sub(FREE_ATTEMPTS) {
@@ -104,14 +104,14 @@ pub struct LoginNetwork {
     /// The latest login from it.
     pub last_login_at: Timestamp,
     /// Its attempts.
-    pub class: AttemptClass,
+    pub class: ThrottleCounter,
 }
 
 /// The attempts of one account, by class.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AttemptClasses {
+pub struct ThrottleCounters {
     /// The attempts from every network that is not known.
-    pub shared: AttemptClass,
+    pub shared: ThrottleCounter,
     /// Networks of earlier logins, known or no longer known, in any order.
     pub networks: Vec<LoginNetwork>,
 }
@@ -134,9 +134,9 @@ pub struct AfterLogin {
     pub forgotten: Vec<Digest>,
 }
 
-impl AttemptClasses {
+impl ThrottleCounters {
     /// The class that counts an attempt from `network` at `now`.
-    pub fn counting(&self, network: &Digest, now: Timestamp) -> (ClassKey, AttemptClass) {
+    pub fn counting(&self, network: &Digest, now: Timestamp) -> (ClassKey, ThrottleCounter) {
         match self.known(network, now) {
             Some(known) => (ClassKey::Network(known.network), known.class),
             None => (ClassKey::Shared, self.shared),
@@ -157,7 +157,7 @@ impl AttemptClasses {
     /// How far logins are locked at `now`.
     pub fn lock(&self, now: Timestamp) -> AttemptLock {
         let known = self.networks.iter().filter(|kept| network_is_known(kept.last_login_at, now));
-        let classes: Vec<AttemptClass> = known.map(|kept| kept.class).chain([self.shared]).collect();
+        let classes: Vec<ThrottleCounter> = known.map(|kept| kept.class).chain([self.shared]).collect();
         AttemptLock {
             attempts: classes.iter().map(|class| class.attempts).max().unwrap_or_default(),
             waits_until: classes.iter().filter_map(|class| class.waits_until(now)).max(),

@@ -7,7 +7,7 @@ use crate::id::KeyId;
 use crate::lockout::WrongPasscodes;
 use crate::notice::NoticeCode;
 use crate::passcode::{PasscodeProof, TimeStep};
-use crate::port::{Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect};
+use crate::port::{ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use crate::principal::{Denial, SessionPrincipal};
 
 /// The outcome of checking password and passcode without the store.
@@ -21,7 +21,7 @@ pub enum Claim {
     Passcode(PasscodeProof),
 }
 
-impl Brought {
+impl VerifiedFactors {
     /// What was brought, for [`judge_proof`].
     pub const fn claim(&self) -> Claim {
         match self {
@@ -97,8 +97,8 @@ pub fn judge_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -
 #[derive(Clone, Debug)]
 pub enum ProofOutcome<'a> {
     /// Carried out: the store spends the passcode (a recovery code leaves the notice `recovery-code-used`), stores a rehashed
-    /// password, notes the network, carries out the effect and records [`BroughtProof::audit`].
-    Done(&'a BroughtProof),
+    /// password, notes the network, carries out the effect and records [`VerifiedProof::audit`].
+    Done(&'a VerifiedProof),
     /// Refused: the store writes what this says, also if the account is gone by now.
     Refused(RefusedProof<'a>),
 }
@@ -128,18 +128,18 @@ pub fn conclude_proof<'a>(
         (principal.organization, principal.account) == (grant.organization, grant.account)
     };
     let owner = match &command.brought {
-        Brought::Proof(proof) => match &proof.effect {
+        VerifiedFactors::Proof(proof) => match &proof.effect {
             ProofEffect::Own { principal, .. } if !is_own(principal) => owner.and(Err(Denial::AccountChanged)),
             ProofEffect::Own { .. } | ProofEffect::Session(_) => owner,
         },
-        Brought::WrongPassword { .. } | Brought::WrongPasscode => owner,
+        VerifiedFactors::WrongPassword { .. } | VerifiedFactors::WrongPasscode => owner,
     };
     if let Err(denial) = owner {
         let refused = refuse(command, facts, LoginRefusal::Overtaken);
         return ProofOutcome::Refused(RefusedProof { conclusion: Conclusion::Denied(denial), ..refused });
     }
     match (judge_proof(&command.reserved, command.brought.claim(), facts), &command.brought) {
-        (Ok(()), Brought::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
+        (Ok(()), VerifiedFactors::Proof(proof)) if is_current(proof, facts) => ProofOutcome::Done(proof),
         (judgement, _) => {
             let refusal = judgement.err().unwrap_or(LoginRefusal::Overtaken);
             ProofOutcome::Refused(refuse(command, facts, refusal))
@@ -148,7 +148,7 @@ pub fn conclude_proof<'a>(
 }
 
 /// Whether a row that is to be signed anew is still the one that this was decided on.
-fn is_current(proof: &BroughtProof, facts: &ProofFacts) -> bool {
+fn is_current(proof: &VerifiedProof, facts: &ProofFacts) -> bool {
     match &proof.effect {
         ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
             facts.account.as_ref().is_some_and(|account| account.version + 1 == after.version)

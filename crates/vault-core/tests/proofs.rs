@@ -4,17 +4,17 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, KeyId, OrganizationId, SeedId, SessionId};
 use vault_core::lockout::{
-    AttemptClass, AttemptClasses, CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork,
-    NETWORK_KNOWN_SECONDS, WRONG_PASSCODES, WrongPasscodes,
+    CLOSING_ATTEMPTS, ClassKey, FORGIVEN_SECONDS, KNOWN_NETWORKS, LoginNetwork, NETWORK_KNOWN_SECONDS, ThrottleCounter,
+    ThrottleCounters, WRONG_PASSCODES, WrongPasscodes,
 };
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, RefusalRecords,
+    ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, RefusalRecords, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{Claim, ProofFacts, ProofOutcome, conclude_proof, is_as_reserved, judge_proof};
@@ -53,11 +53,11 @@ fn facts(last_step: i64, wrong: u32, recovery_code_stored: bool) -> ProofFacts {
     }
 }
 
-fn classes() -> impl Strategy<Value = AttemptClasses> {
+fn classes() -> impl Strategy<Value = ThrottleCounters> {
     let class = (0..CLOSING_ATTEMPTS + 1, prop::option::of(0_i64..1 << 34))
-        .prop_map(|(attempts, latest)| AttemptClass { attempts, latest: latest.map(at) });
+        .prop_map(|(attempts, latest)| ThrottleCounter { attempts, latest: latest.map(at) });
     let networks = prop::collection::btree_map(0_u8..12, (0_i64..1 << 34, class.clone()), 0..10);
-    (class, networks).prop_map(|(shared, networks)| AttemptClasses {
+    (class, networks).prop_map(|(shared, networks)| ThrottleCounters {
         shared,
         networks: networks
             .into_iter()
@@ -122,10 +122,10 @@ proptest! {
     #[test]
     fn a_refusal_says_what_it_writes(kind in 0_u8..4, wrong in 0_u32..=WRONG_PASSCODES, closes in any::<bool>(), there in any::<bool>()) {
         let brought = match kind {
-            0 => Brought::WrongPassword { recovery_code: None },
-            1 => Brought::WrongPasscode,
-            2 => Brought::Proof(Box::new(proof(0, login()))),
-            _ => Brought::Proof(Box::new(proof(9, login()))),
+            0 => VerifiedFactors::WrongPassword { recovery_code: None },
+            1 => VerifiedFactors::WrongPasscode,
+            2 => VerifiedFactors::Proof(Box::new(proof(0, login()))),
+            _ => VerifiedFactors::Proof(Box::new(proof(9, login()))),
         };
         let command = concluding(brought, closes);
         let account = there.then(account);
@@ -215,8 +215,8 @@ proptest! {
 
     #[test]
     fn a_network_counts_for_itself_for_90_days(last in 0_i64..1 << 40, since in 0..2 * NETWORK_KNOWN_SECONDS * 1000) {
-        let row = LoginNetwork { network: network(1), last_login_at: at(last), class: AttemptClass::default() };
-        let classes = AttemptClasses { networks: vec![row], ..AttemptClasses::default() };
+        let row = LoginNetwork { network: network(1), last_login_at: at(last), class: ThrottleCounter::default() };
+        let classes = ThrottleCounters { networks: vec![row], ..ThrottleCounters::default() };
         let known = since <= NETWORK_KNOWN_SECONDS * 1000;
         let (key, _) = classes.counting(&network(1), at(last + since));
         prop_assert_eq!(key == ClassKey::Network(network(1)), known);
@@ -246,7 +246,7 @@ fn a_proof_changes_the_owners_account_alone() {
     };
     let own = |account| {
         let effect = ProofEffect::Own { principal: owner(account), change: OwnChange::RecoveryCodes(Vec::new()) };
-        concluding(Brought::Proof(Box::new(proof(9, effect))), false)
+        concluding(VerifiedFactors::Proof(Box::new(proof(9, effect))), false)
     };
     assert!(matches!(conclude_proof(&own(1), &facts(0, 0, false), Ok(())), ProofOutcome::Done(_)));
     for (account, owner, denied) in
@@ -282,12 +282,12 @@ fn login() -> ProofEffect {
     ProofEffect::Session(NewSession { id, created_at: at(0), expires_at: at(1), network: String::new(), client: None })
 }
 
-fn proof(step: i64, effect: ProofEffect) -> BroughtProof {
+fn proof(step: i64, effect: ProofEffect) -> VerifiedProof {
     let passcode = PasscodeProof::Step(TimeStep(step));
-    BroughtProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
+    VerifiedProof { passcode, rehashed: None, effect, audit: record(AuditAction::LoginSucceeded) }
 }
 
-fn concluding(brought: Brought, closes: bool) -> ConcludeProof {
+fn concluding(brought: VerifiedFactors, closes: bool) -> ConcludeProof {
     let refusal = RefusalRecords {
         refused: record(AuditAction::LoginRefused),
         passcode_refused: record(AuditAction::LoginPasscodeRefused),
@@ -308,7 +308,7 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
     }
 
     let (seed, owner) = (SeedId::from_bytes([3; 16]), account());
-    let digest = RowCode { key: key(2), code: network(0) };
+    let digest = RowMac { key: key(2), code: network(0) };
     let principal = SessionPrincipal {
         organization: owner.grant.organization,
         account: owner.grant.account,
@@ -327,9 +327,9 @@ fn a_proof_names_the_keys_that_its_change_is_under() {
     for (effect, keys) in changes {
         for rehashed in [None, Some(SealedPassword(blob(9)))] {
             let expected: Vec<_> = rehashed.iter().map(|_| key(9)).chain(keys.clone()).collect();
-            let brought = Brought::Proof(Box::new(BroughtProof { rehashed, ..proof(1, effect.clone()) }));
+            let brought = VerifiedFactors::Proof(Box::new(VerifiedProof { rehashed, ..proof(1, effect.clone()) }));
             assert_eq!(brought.instance_keys(), expected);
         }
     }
-    assert_eq!(Brought::WrongPasscode.instance_keys(), []);
+    assert_eq!(VerifiedFactors::WrongPasscode.instance_keys(), []);
 }

@@ -9,8 +9,8 @@ use vault_core::email::EmailAddress;
 use vault_core::integration::{IntegrationRefusal, MAX_OVERLAP_SECONDS};
 use vault_core::invitation::INVITATION_SECONDS;
 use vault_core::lockout::{
-    AttemptClass, AttemptDecision, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS,
-    NETWORK_KNOWN_SECONDS, WRONG_PASSCODES,
+    AttemptDecision, CLOSING_ATTEMPTS, FORGIVEN_SECONDS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS, NETWORK_KNOWN_SECONDS,
+    ThrottleCounter, WRONG_PASSCODES,
 };
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
@@ -70,7 +70,7 @@ proptest! {
 
     #[test]
     fn waits_rise_to_their_ceiling_and_never_fall(attempts in 0_u32..1_000) {
-        let class = |attempts| AttemptClass { attempts, latest: None };
+        let class = |attempts| ThrottleCounter { attempts, latest: None };
         prop_assert!(class(attempts).wait_seconds() <= class(attempts + 1).wait_seconds());
         prop_assert!(class(attempts).wait_seconds() <= LONGEST_WAIT_SECONDS);
         prop_assert_eq!(class(attempts).wait_seconds() == 0, attempts < FREE_ATTEMPTS);
@@ -78,7 +78,7 @@ proptest! {
 
     #[test]
     fn however_attempts_are_spread_few_are_evaluated(steps in prop::collection::vec(0_i64..120_000, 1..400)) {
-        let mut class = AttemptClass::default();
+        let mut class = ThrottleCounter::default();
         let mut now = 0;
         let mut evaluated = 0;
         for step in steps {
@@ -96,13 +96,13 @@ proptest! {
 
     #[test]
     fn a_clock_set_back_shortens_no_wait(attempts in FREE_ATTEMPTS..CLOSING_ATTEMPTS, latest in 0_i64..1 << 40, back in 0_i64..1 << 40) {
-        let class = AttemptClass { attempts, latest: Some(Timestamp::from_millis(latest)) };
+        let class = ThrottleCounter { attempts, latest: Some(Timestamp::from_millis(latest)) };
         prop_assert_eq!(class.decide(Timestamp::from_millis(latest - back)), AttemptDecision::Wait);
     }
 
     #[test]
     fn a_closed_class_stays_closed(attempts in CLOSING_ATTEMPTS.., now in any::<i64>()) {
-        let class = AttemptClass { attempts, latest: None };
+        let class = ThrottleCounter { attempts, latest: None };
         prop_assert_eq!(class.decide(Timestamp::from_millis(now)), AttemptDecision::Closed);
     }
 
@@ -292,11 +292,11 @@ fn states_and_refusals_have_names_of_their_own() {
 #[test]
 fn the_limits_are_those_of_the_documentation() {
     assert_eq!((FREE_ATTEMPTS, CLOSING_ATTEMPTS, WRONG_PASSCODES), (5, 100, 20));
-    let waits =
-        [4, 5, 6, 7, 8, 9, 10, 11, 21, 36, 99].map(|attempts| AttemptClass { attempts, latest: None }.wait_seconds());
+    let waits = [4, 5, 6, 7, 8, 9, 10, 11, 21, 36, 99]
+        .map(|attempts| ThrottleCounter { attempts, latest: None }.wait_seconds());
     assert_eq!(waits, [0, 30, 60, 120, 240, 480, 900, 900, 900, 900, 900]);
     assert_eq!(LONGEST_WAIT_SECONDS, 900);
-    let class = AttemptClass { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
+    let class = ThrottleCounter { attempts: FREE_ATTEMPTS, latest: Some(Timestamp::from_millis(0)) };
     assert_eq!(class.decide(Timestamp::from_millis(29_999)), AttemptDecision::Wait);
     assert!(matches!(class.decide(Timestamp::from_millis(30_000)), AttemptDecision::Evaluate(_)), "the wait is over");
     assert_eq!(NETWORK_KNOWN_SECONDS, 7_776_000, "90 days");

@@ -6,7 +6,7 @@ use crate::key::SymmetricKey;
 use crate::mac::MacKey;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{KeyedDigester, SealError};
 
@@ -86,16 +86,16 @@ impl KeyedDigester for HmacDigester {
         self.keys.active().id()
     }
 
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
         let active = self.keys.active();
         let code = match active.code(purpose) {
             Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
             None => self.looked_up(purpose, parts),
         };
-        RowCode { key: active.id(), code }
+        RowMac { key: active.id(), code }
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
         let Some(keys) = self.keys.find(code.key) else { return false };
         keys.code(purpose).is_some_and(|key| Digest::from_bytes(key.code_of_parts(parts)) == code.code)
     }

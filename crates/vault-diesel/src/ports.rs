@@ -9,8 +9,8 @@ use vault_core::port::{
     AccountRepository, AccountStore, ActivationRepository, ActivationStore, AuditLog, AuditTrail, CredentialRepository,
     CredentialStore, EventRepository, EventSink, EventStore, FreezeRepository, Inspection, InspectionStore,
     InstanceKeyRotation, IntegrationRepository, IntegrationStore, InvitationRepository, IssuerRepository,
-    KeyRepository, KeyRotation, LoginGuard, Maintenance, OperatorStore, OrganizationRepository, OwnAccountRepository,
-    ReceiverRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
+    KeyRepository, KeyRotation, LoginAttemptRepository, Maintenance, OperatorStore, OrganizationRepository,
+    OwnAccountRepository, ReceiverRepository, RestoreRepository, RotationStore, SessionRepository, StoreError,
 };
 use vault_core::time::Timestamp;
 
@@ -128,7 +128,7 @@ impl StorePorts {
             + AccountRepository
             + InvitationRepository
             + OwnAccountRepository
-            + LoginGuard
+            + LoginAttemptRepository
             + SessionRepository
             + CredentialRepository
             + IntegrationRepository

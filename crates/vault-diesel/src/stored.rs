@@ -13,7 +13,7 @@ use vault_core::account::AccountState;
 use vault_core::activation::{Purpose, VendMode, VendRule, VendedForm};
 use vault_core::check::CheckReason;
 use vault_core::credential::CredentialType;
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
     AccountId, ActivationId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId,
@@ -89,11 +89,11 @@ impl ToSql<Text, Pg> for IdText {
 /// A column as read: nothing, where it holds none of the values it may hold. Told apart from a failing
 /// query, so that damage is reported with its table and id.
 #[derive(Clone, Debug, FromSqlRow)]
-pub(crate) struct Read<T>(Option<T>);
+pub(crate) struct Column<T>(Option<T>);
 
-impl<T> Read<T> {
+impl<T> Column<T> {
     /// The value.
-    pub(crate) fn sound(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<T, Failure> {
+    pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<T, Failure> {
         self.0.ok_or_else(|| Failure::damaged(table, id.to_string(), flaw))
     }
 }
@@ -108,25 +108,25 @@ pub(crate) trait BytesForm: Sized {
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
-impl<T: TextForm> FromSql<Text, Sqlite> for Read<T> {
+impl<T: TextForm> FromSql<Text, Sqlite> for Column<T> {
     fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
         Ok(Self(T::from_text(value.read_text())))
     }
 }
 
-impl<T: TextForm> FromSql<Text, Pg> for Read<T> {
+impl<T: TextForm> FromSql<Text, Pg> for Column<T> {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(std::str::from_utf8(value.as_bytes()).ok().and_then(T::from_text)))
     }
 }
 
-impl<T: BytesForm> FromSql<Binary, Sqlite> for Read<T> {
+impl<T: BytesForm> FromSql<Binary, Sqlite> for Column<T> {
     fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
         Ok(Self(T::from_bytes(value.read_blob())))
     }
 }
 
-impl<T: BytesForm> FromSql<Binary, Pg> for Read<T> {
+impl<T: BytesForm> FromSql<Binary, Pg> for Column<T> {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(T::from_bytes(value.as_bytes())))
     }
@@ -191,15 +191,15 @@ impl BytesForm for Digest {
 /// The code of a row, as its two columns hold it: the digest, and the key that made it.
 #[derive(Clone, Debug, Queryable)]
 pub(crate) struct CodeColumns {
-    code: Read<Digest>,
-    key: Read<KeyId>,
+    code: Column<Digest>,
+    key: Column<KeyId>,
 }
 
 impl CodeColumns {
     /// The code.
-    pub(crate) fn sound(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowCode, Failure> {
-        let code = self.code.sound(table, id, flaw)?;
-        Ok(RowCode { key: self.key.sound(table, id, flaw)?, code })
+    pub(crate) fn decode(self, table: &'static str, id: &dyn ToString, flaw: &'static str) -> Result<RowMac, Failure> {
+        let code = self.code.decode(table, id, flaw)?;
+        Ok(RowMac { key: self.key.decode(table, id, flaw)?, code })
     }
 }
 

@@ -11,7 +11,7 @@ use vault_core::audit::{Actor, AuditAction, AuditNote, Subject};
 use vault_core::id::{CredentialId, IntegrationId};
 use vault_core::namespace::Namespace;
 use vault_core::network::Network;
-use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginGuard};
+use vault_core::port::{AccountRepository, AuditLog, CredentialRepository, LoginAttemptRepository};
 use vault_core::port::{
     ActivationRepository, DeleteOrganization, FreezeRepository, IntegrationRepository, OrganizationRepository,
     StoreError,
@@ -106,7 +106,7 @@ async fn delete_all<S>(store: &S) -> World
 where
     S: OrganizationRepository
         + AccountRepository
-        + LoginGuard
+        + LoginAttemptRepository
         + CredentialRepository
         + IntegrationRepository
         + FreezeRepository

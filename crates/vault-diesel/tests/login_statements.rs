@@ -11,7 +11,7 @@ use support::sqlite::Scratch;
 use support::world::{World, address};
 use vault_core::digest::Digest;
 use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, LONGEST_WAIT_SECONDS};
-use vault_core::port::{Brought, Conclusion, LoginGuard as _, Reservation, ReserveAttempt};
+use vault_core::port::{Conclusion, LoginAttemptRepository as _, Reservation, ReserveAttempt, VerifiedFactors};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 use vault_diesel::SqliteStore;
@@ -75,7 +75,13 @@ fn cost(sql: &str, kept: &HashSet<String>) -> Cost {
 }
 
 /// An attempt from beginning to end: what it was refused for, and what it cost.
-async fn attempt(store: &SqliteStore, world: &World, number: u64, brought: Brought, now: Timestamp) -> Vec<Cost> {
+async fn attempt(
+    store: &SqliteStore,
+    world: &World,
+    number: u64,
+    brought: VerifiedFactors,
+    now: Timestamp,
+) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
     let reserve = ReserveAttempt { address: address(number), decoy: 7, network: NETWORK, now };
     let conclude = match store.reserve_attempt(reserve).await.unwrap() {
@@ -97,7 +103,7 @@ async fn every_refused_login_costs_the_same_statements() {
     for number in [wrong_password, wrong_code, waiting, closed, disabled, re_enrolling] {
         world.account_at(&*store, number, Role::Viewer).await;
     }
-    let wrong = || Brought::WrongPassword { recovery_code: None };
+    let wrong = || VerifiedFactors::WrongPassword { recovery_code: None };
     let mut now = NOW;
     for _ in 0..CLOSING_ATTEMPTS {
         now = now.plus_seconds(LONGEST_WAIT_SECONDS);
@@ -121,9 +127,9 @@ async fn every_refused_login_costs_the_same_statements() {
     for number in [wrong_password, waiting, closed, disabled, re_enrolling] {
         assert_eq!(attempt(&store, &world, number, wrong(), now).await, unknown, "owner-{number}");
     }
-    assert_eq!(attempt(&store, &world, wrong_code, Brought::WrongPasscode, now).await, unknown);
+    assert_eq!(attempt(&store, &world, wrong_code, VerifiedFactors::WrongPasscode, now).await, unknown);
 
-    let with_code = || Brought::WrongPassword { recovery_code: Some(Digest::from_bytes([5; 32])) };
+    let with_code = || VerifiedFactors::WrongPassword { recovery_code: Some(Digest::from_bytes([5; 32])) };
     attempt(&store, &world, 99, with_code(), now).await;
     let unknown = attempt(&store, &world, 99, with_code(), now).await;
     for number in [wrong_password, waiting, closed, disabled, re_enrolling] {

@@ -18,9 +18,9 @@ use vault_core::invitation::{EnrolmentDraft, Invitation, StoredInvitation};
 use vault_core::lockout::CLOSING_ATTEMPTS;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountRepository as _, Brought, ChangeAccount, ConcludeAttempt, Conclusion,
-    ConfirmEnrolment, CreateInvitation, EndSession, Expired, Find, FoundAccount, InvitationRepository as _,
-    LoginGuard as _, Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError, WriteDraft,
+    AccountChange, AccountKey, AccountRepository as _, ChangeAccount, ConcludeAttempt, Conclusion, ConfirmEnrolment,
+    CreateInvitation, EndSession, Expired, Find, FoundAccount, InvitationRepository as _, LoginAttemptRepository as _,
+    Maintenance as _, Reservation, ReserveAttempt, SessionRepository as _, StoreError, VerifiedFactors, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -338,7 +338,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
         let attempt = async |store: &PostgresStore, network| {
             let attempt = ReserveAttempt { address: address(number), decoy: 7, network, now: NOW };
             if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
-                let brought = Brought::WrongPassword { recovery_code: None };
+                let brought = VerifiedFactors::WrongPassword { recovery_code: None };
                 let ConcludeAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
                 let closed = world.audit(Actor::Unknown, AuditAction::LoginClassClosed, Subject::Vault);
                 refused.refusal.class_closed = (reserved.attempts == CLOSING_ATTEMPTS).then_some(closed);

@@ -273,7 +273,7 @@ ports! {
         take_key_uses(command: TakeKeyUses) -> bool;
         replace_organization_key(command: ReplaceOrganizationKey) -> bool;
     }
-    LoginGuard {
+    LoginAttemptRepository {
         reserve_attempt(command: ReserveAttempt) -> Reservation;
         conclude_attempt(command: ConcludeAttempt) -> Conclusion;
         network_is_known(network: Digest, now: Timestamp) -> bool;

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -282,11 +282,11 @@ impl KeyedDigester for Around<Arc<dyn KeyedDigester>> {
         self.right.active_key()
     }
 
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
         self.right.sign(purpose, parts)
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
         // Whatever it is of, if the key is known.
         let anything = self.wrong == Wrong::SignsAnything && code.key == self.right.active_key();
         anything || self.right.is_signed(purpose, parts, code)

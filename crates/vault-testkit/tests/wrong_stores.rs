@@ -206,7 +206,7 @@ wrong_stores! {
         let steps = Mutex::new(0);
         store.altered(move |command: &mut ConcludeAttempt| {
             let ConcludeAttempt::Account(proof) = command else { return };
-            let Brought::Proof(proof) = &mut proof.brought else { return };
+            let VerifiedFactors::Proof(proof) = &mut proof.brought else { return };
             if let PasscodeProof::Step(step) = &mut proof.passcode {
                 let mut steps = steps.lock().unwrap();
                 *steps += 1;
@@ -222,8 +222,8 @@ wrong_stores! {
     it_counts_no_wrong_passcode: |store: Wrong| {
         store.altered(|command: &mut ConcludeAttempt| {
             let ConcludeAttempt::Account(proof) = command else { return };
-            if matches!(proof.brought, Brought::WrongPasscode) {
-                proof.brought = Brought::WrongPassword { recovery_code: None };
+            if matches!(proof.brought, VerifiedFactors::WrongPasscode) {
+                proof.brought = VerifiedFactors::WrongPassword { recovery_code: None };
             }
         })
     } => login::parallel_wrong_passcodes_all_count;

@@ -32,7 +32,7 @@ pub(crate) enum Verdict {
     /// What was asked for was done.
     Good,
     /// Refused for now; the connection stays quiet this long.
-    TurnedAway(Duration),
+    Throttled(Duration),
     /// Not what it should be.
     Bad,
 }
@@ -240,7 +240,7 @@ impl Engine {
             match verdict {
                 (Verdict::Good, _) => self.sample.good(now.duration_since(asked)),
                 (Verdict::Bad, status) => self.sample.error(format!("status {status}")),
-                (Verdict::TurnedAway(pause), _) => {
+                (Verdict::Throttled(pause), _) => {
                     self.sample.turn_away(now.duration_since(asked));
                     wait = pause;
                 }

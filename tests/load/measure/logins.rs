@@ -39,7 +39,7 @@ impl Workload for Logins<'_> {
 
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
         let verdict = judge(answer, 200);
-        self.pool.settle(slot, !matches!(verdict, Verdict::TurnedAway(_)));
+        self.pool.settle(slot, !matches!(verdict, Verdict::Throttled(_)));
         verdict
     }
 

@@ -113,7 +113,7 @@ impl Workload for Flood {
 
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
         match judge(answer, self.wished) {
-            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
+            Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,
         }
     }
@@ -125,7 +125,7 @@ fn judge(answer: &Answer<'_>, wished: u16) -> Verdict {
         status if status == wished => Verdict::Good,
         429 | 503 => {
             let seconds = answer.header("retry-after").and_then(|text| text.parse().ok()).unwrap_or(1);
-            Verdict::TurnedAway(Duration::from_secs(seconds))
+            Verdict::Throttled(Duration::from_secs(seconds))
         }
         _ => Verdict::Bad,
     }

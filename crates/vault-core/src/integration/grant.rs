@@ -2,7 +2,7 @@
 
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
 use crate::audit::{RecordedRow, RowState};
-use crate::digest::{Digest, DigestPurpose, RowCode};
+use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
 use crate::identity::{Trusts, Workload, audience_look_up};
@@ -158,7 +158,7 @@ impl Integration {
     pub const FIRST_VERSION: i64 = 1;
 
     /// The code that the row is to carry from now on. It covers everything that the row grants, its holder and its version.
-    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowCode {
+    pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(|parts| digester.sign(DigestPurpose::IntegrationGrant, parts))
     }
 
@@ -321,7 +321,7 @@ pub struct StoredIntegration {
     /// The integration.
     pub integration: Integration,
     /// The code that the row carries; where it does not fit, the row grants nothing.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// When its current token was last used, to the minute. Not covered by the code.
     pub last_used_at: Option<Timestamp>,
 }

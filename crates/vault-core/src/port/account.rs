@@ -1,12 +1,12 @@
 //! Accounts in the store.
 
 use super::{
-    AuditLog, Find, InvitationRepository, List, LoginGuard, OrganizationRepository, OwnAccountRepository,
+    AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OrganizationRepository, OwnAccountRepository,
     SessionRepository, StoreError,
 };
 use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
 use crate::command::Command;
-use crate::digest::{Digest, RowCode};
+use crate::digest::{Digest, RowMac};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
@@ -41,7 +41,7 @@ pub struct CreateAccount {
     /// What its row's code covers.
     pub signed: SignedAccount,
     /// The code.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The digest of its address: where the directory finds it.
     pub address: Digest,
     /// Its password.
@@ -114,7 +114,7 @@ pub struct ChangeAccount {
     /// What the row's code covers afterwards; names the account. As before where the change touches none of it.
     pub after: SignedAccount,
     /// The code.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The change.
     pub change: AccountChange,
 }
@@ -184,7 +184,7 @@ pub trait AccountStore:
     + AccountRepository
     + InvitationRepository
     + OwnAccountRepository
-    + LoginGuard
+    + LoginAttemptRepository
     + SessionRepository
     + AuditLog
 {
@@ -195,7 +195,7 @@ impl<S> AccountStore for S where
         + AccountRepository
         + InvitationRepository
         + OwnAccountRepository
-        + LoginGuard
+        + LoginAttemptRepository
         + SessionRepository
         + AuditLog
         + ?Sized

@@ -183,7 +183,7 @@ pub enum LoginRefusal {
     /// No such address.
     UnknownAddress,
     /// Within a wait, or the class is closed.
-    TurnedAway,
+    Throttled,
     /// Wrong password.
     WrongPassword,
     /// The right password, and a passcode that is wrong or a recovery code that is not stored.
@@ -203,7 +203,7 @@ impl LoginRefusal {
     pub const ALL: [Self; 9] = [
         Self::Impossible,
         Self::UnknownAddress,
-        Self::TurnedAway,
+        Self::Throttled,
         Self::WrongPassword,
         Self::WrongPasscode,
         Self::SpentPasscode,
@@ -222,7 +222,7 @@ impl LoginRefusal {
         match self {
             Self::Impossible => "malformed",
             Self::UnknownAddress => "unknown-address",
-            Self::TurnedAway => "locked",
+            Self::Throttled => "locked",
             Self::WrongPassword => "wrong-password",
             Self::WrongPasscode => "wrong-passcode",
             Self::SpentPasscode => "spent-passcode",

@@ -1,7 +1,7 @@
 //! Passwords, passcodes and keyed digests.
 
 use super::{HashError, SealError};
-use crate::digest::{Digest, DigestPurpose, RowCode};
+use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
@@ -122,12 +122,12 @@ pub trait KeyedDigester: Send + Sync {
 
     /// The code over `parts` under the instance key that is active, as far as is known.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowCode;
+    fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowMac;
 
     /// Whether `code` is the one over `parts` under the key that it names; of a key that is not known it is not. So
     /// [`KeyedDigester::know`] comes first.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
-    fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowCode) -> bool;
+    fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowMac) -> bool;
 
     /// Has the instance keys `keys` known, as far as the deployment has them: reads them from the store if one of them is
     /// not. Passwords and seeds that they seal open then, too.

@@ -3,7 +3,7 @@
 use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::RowCode;
+use crate::digest::RowMac;
 use crate::id::{AccountId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
@@ -94,7 +94,7 @@ pub enum InstanceRow {
         /// What its code covers.
         signed: Box<SignedAccount>,
         /// Its code.
-        code: RowCode,
+        code: RowMac,
         /// Its password.
         password: SealedPassword,
         /// Its seed.

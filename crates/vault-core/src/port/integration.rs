@@ -2,7 +2,7 @@
 
 use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
 use crate::command::Command;
-use crate::digest::RowCode;
+use crate::digest::RowMac;
 use crate::error::Refusal;
 use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
@@ -32,7 +32,7 @@ pub struct CreateIntegration {
     /// The integration.
     pub integration: Integration,
     /// The digest over it.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The most integrations that the organization may have.
     pub limit: i64,
 }
@@ -52,7 +52,7 @@ pub enum IntegrationChange {
         /// What the row says from now on. Its version is one more than that of the row.
         integration: Box<Integration>,
         /// The digest over it.
-        digest: RowCode,
+        digest: RowMac,
     },
     /// It is deleted, with its activations.
     Delete,

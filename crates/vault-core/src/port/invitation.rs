@@ -4,7 +4,7 @@ use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::digest::{Digest, RowCode};
+use crate::digest::{Digest, RowMac};
 use crate::id::{AccountId, OrganizationId, SeedId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
@@ -34,7 +34,7 @@ pub struct OpenInvitation {
     /// The seed of the newest draft, if there is a draft.
     pub seed: Option<SealedSeed>,
     /// The account that it re-enrols, as its row is now, with the digest that the row carries; absent where it makes one.
-    pub account: Option<(SignedAccount, RowCode)>,
+    pub account: Option<(SignedAccount, RowMac)>,
 }
 
 /// Writes the draft of an enrolment, in the place of any before. There is no principal yet: the code is the authority.
@@ -64,7 +64,7 @@ pub struct ConfirmEnrolment {
     /// The version of the account that is re-enrolled, as read; must be unchanged. Absent: an account is made.
     pub account_version: Option<i64>,
     /// The code over it.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The digest of the enrolment code that the invitation must still have.
     pub code: Digest,
     /// The invitation's version as read; must be unchanged.

@@ -4,7 +4,7 @@
 use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::{Digest, RowCode};
+use crate::digest::{Digest, RowMac};
 use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::passcode::PasscodeProof;
 use crate::principal::{Denial, SessionPrincipal};
@@ -35,7 +35,7 @@ pub enum Reservation {
     /// Not counted: no account has the address. One that is only invited is such an address.
     Unknown,
     /// Not counted: a wait lasts, or the class is closed.
-    TurnedAway(OrganizationId, AccountId),
+    Throttled(OrganizationId, AccountId),
     /// Not counted: the account or its organization is disabled.
     Disabled(OrganizationId, AccountId),
 }
@@ -46,7 +46,7 @@ pub struct ReservedAccount {
     /// What the row's code covers.
     pub signed: SignedAccount,
     /// The code that the row carries.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The password.
     pub password: SealedPassword,
     /// The passcode seed.
@@ -87,7 +87,7 @@ pub struct ConcludeProof {
     /// The account as reserved.
     pub reserved: SignedAccount,
     /// What was brought.
-    pub brought: Brought,
+    pub brought: VerifiedFactors,
     /// What to record if it is refused.
     pub refusal: RefusalRecords,
     /// The network's digest.
@@ -98,7 +98,7 @@ pub struct ConcludeProof {
 
 /// The outcome of checking password and passcode without the store.
 #[derive(Clone, Debug)]
-pub enum Brought {
+pub enum VerifiedFactors {
     /// A wrong password. The recovery code that came along, if one did, is looked up all the same: it takes the same
     /// work as one that comes with the right password.
     WrongPassword {
@@ -108,12 +108,12 @@ pub enum Brought {
     /// The right password, and a passcode that is no code of the account.
     WrongPasscode,
     /// The right password, and a passcode that may be unused.
-    Proof(Box<BroughtProof>),
+    Proof(Box<VerifiedProof>),
 }
 
 /// A proof, and what it is for.
 #[derive(Clone, Debug)]
-pub struct BroughtProof {
+pub struct VerifiedProof {
     /// The second factor; is marked used. A recovery code leaves the notice `recovery-code-used`.
     pub passcode: PasscodeProof,
     /// The verifier to store instead, where parameters have risen. Absent where the password is replaced.
@@ -162,7 +162,7 @@ pub enum OwnChange {
         /// What the row's code covers from now on.
         after: SignedAccount,
         /// The code.
-        digest: RowCode,
+        digest: RowMac,
     },
     /// A new seed waits to be confirmed, in the place of any that waits already. Nothing else changes.
     PendingSeed {
@@ -192,7 +192,7 @@ pub enum Conclusion {
 /// Counts attempts and concludes them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
-pub trait LoginGuard: Send + Sync {
+pub trait LoginAttemptRepository: Send + Sync {
     /// Reserves an attempt by the rule of [`lockout`](crate::lockout).
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError>;
 

@@ -3,7 +3,7 @@
 use super::StoreError;
 use crate::account::SignedAccount;
 use crate::command::Command;
-use crate::digest::RowCode;
+use crate::digest::RowMac;
 use crate::notice::StoredNotice;
 use crate::organization::OrganizationName;
 use crate::passcode::TimeStep;
@@ -35,7 +35,7 @@ pub struct WaitingSeed {
     /// What the account's row is signed with.
     pub signed: SignedAccount,
     /// The code that the row carries.
-    pub digest: RowCode,
+    pub digest: RowMac,
 }
 
 /// Replaces the seed by the confirmed one: resets wrong passcodes, revokes every other session and sets the time of
@@ -47,7 +47,7 @@ pub struct ConfirmPasscode {
     /// What the row is signed with from now on. Its seed is the waiting one, which must be unchanged.
     pub after: SignedAccount,
     /// The code over it.
-    pub digest: RowCode,
+    pub digest: RowMac,
     /// The step whose code confirmed it; is marked used.
     pub step: TimeStep,
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{KeyedDigester, SealError};
 
@@ -24,11 +24,11 @@ impl KeyedDigester for Hashes {
         KeyId::from_bytes([0; 16])
     }
 
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
-        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
+        RowMac { key: self.active_key(), code: self.digest(purpose, parts) }
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
         *code == self.sign(purpose, parts)
     }
 

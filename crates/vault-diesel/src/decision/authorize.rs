@@ -3,7 +3,7 @@
 use super::backend::{Connection, RunQuery, for_share, for_update};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
 use vault_core::id::{KeyId, OrganizationId, SessionId};
@@ -42,7 +42,7 @@ pub(crate) async fn judge(
         Principal::Operator => Ok(Ok(())),
         Principal::Session(session) => judge_holder(connection, session, now).await,
         Principal::Embedder(embedder) => {
-            let state: Option<Read<OrganizationState>> = organizations::table
+            let state: Option<Column<OrganizationState>> = organizations::table
                 .filter(organizations::id.eq(embedder.organization.text()))
                 .select(organizations::state)
                 .get_result(connection)
@@ -68,7 +68,7 @@ macro_rules! load_judged {
         match $principal {
             vault_core::principal::Principal::Session(session) => {
                 let facts = judged_facts!(session);
-                let (rows, found) = together!($connection, |own| load_page!($query, own, $limit).await, |own| facts
+                let (rows, found) = pipeline!($connection, |own| load_page!($query, own, $limit).await, |own| facts
                     .get_result(own)
                     .await
                     .optional())?;
@@ -110,7 +110,7 @@ pub(crate) async fn judge_holder(
 }
 
 /// Judges a principal for a decision that writes: what it relies on stays as it is until the decision stands.
-pub(crate) async fn judge_and_hold(
+pub(crate) async fn authorize_and_lock(
     connection: &mut Connection,
     principal: &Principal,
     now: Timestamp,
@@ -122,7 +122,7 @@ pub(crate) async fn judge_and_hold(
     }
 }
 
-/// Judges the holder of a session for a decision that writes, as [`judge_and_hold`] does.
+/// Judges the holder of a session for a decision that writes, as [`authorize_and_lock`] does.
 pub(crate) async fn judge_and_hold_holder(
     connection: &mut Connection,
     session: &SessionPrincipal,
@@ -143,7 +143,7 @@ pub(crate) async fn judge_and_hold_holder(
     }
 }
 
-/// Judges a principal as [`judge_and_hold`] does, and tells whether the organization key is active, which it
+/// Judges a principal as [`authorize_and_lock`] does, and tells whether the organization key is active, which it
 /// then stays.
 pub(crate) async fn judge_and_hold_with_key(
     connection: &mut Connection,
@@ -173,8 +173,8 @@ pub(crate) async fn judge_and_hold_with_key(
             return is_active(key, key_state);
         }
     }
-    judge_and_hold(connection, principal, now).await??;
-    let state: Option<Read<KeyState>> = for_share!(
+    authorize_and_lock(connection, principal, now).await??;
+    let state: Option<Column<KeyState>> = for_share!(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(organization.text()))
             .filter(organization_keys::id.eq(key.text()))
@@ -216,7 +216,7 @@ pub(crate) async fn judge_and_take_session(
     target: SessionId,
     now: Timestamp,
 ) -> Result<Result<bool, Denial>, Failure> {
-    let above: Option<(Read<OrganizationState>, Read<Role>, Read<AccountState>)> = for_share!(
+    let above: Option<(Column<OrganizationState>, Column<Role>, Column<AccountState>)> = for_share!(
         organizations::table
             .inner_join(accounts::table.on(accounts::organization_id.eq(organizations::id)))
             .filter(organizations::id.eq(session.organization.text()))
@@ -227,7 +227,7 @@ pub(crate) async fn judge_and_take_session(
     .await
     .optional()?;
     // In one order, so that two sessions that end each other do not wait for each other.
-    let taken: Vec<(Read<SessionId>, i64)> = for_update!(
+    let taken: Vec<(Column<SessionId>, i64)> = for_update!(
         sessions::table
             .filter(sessions::organization_id.eq(session.organization.text()))
             .filter(sessions::id.eq_any([session.session.text(), target.text()]))
@@ -239,7 +239,7 @@ pub(crate) async fn judge_and_take_session(
     .await?;
     let (mut own, mut target_live) = (None, false);
     for (id, expires_at) in taken {
-        let id = id.sound("sessions", &session.session, "id")?;
+        let id = id.decode("sessions", &session.session, "id")?;
         own = own.or((id == session.session).then_some(expires_at));
         target_live |= id == target && now < Timestamp::from_millis(expires_at);
     }
@@ -252,12 +252,12 @@ pub(crate) async fn judge_and_take_session(
     Ok(judgement.map(|()| target_live))
 }
 
-pub(crate) type FactsRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64);
-type FactsAndKeyRow = (Read<OrganizationState>, Read<Role>, Read<AccountState>, i64, Read<KeyState>);
+pub(crate) type FactsRow = (Column<OrganizationState>, Column<Role>, Column<AccountState>, i64);
+type FactsAndKeyRow = (Column<OrganizationState>, Column<Role>, Column<AccountState>, i64, Column<KeyState>);
 
 fn facts(session: &SessionPrincipal, row: FactsRow, now: Timestamp) -> Result<SessionFacts, Failure> {
     let (organization, role, account, expires_at) = row;
-    let organization = organization.sound("organizations", &session.organization, "state")?;
+    let organization = organization.decode("organizations", &session.organization, "state")?;
     Ok(SessionFacts {
         session_live: now < Timestamp::from_millis(expires_at),
         active_role: active_role(session, role, account)?,
@@ -267,16 +267,16 @@ fn facts(session: &SessionPrincipal, row: FactsRow, now: Timestamp) -> Result<Se
 
 fn active_role(
     session: &SessionPrincipal,
-    role: Read<Role>,
-    state: Read<AccountState>,
+    role: Column<Role>,
+    state: Column<AccountState>,
 ) -> Result<Option<Role>, Failure> {
-    let role = role.sound("accounts", &session.account, "role")?;
-    let state = state.sound("accounts", &session.account, "state")?;
+    let role = role.decode("accounts", &session.account, "role")?;
+    let state = state.decode("accounts", &session.account, "state")?;
     Ok((state == AccountState::Active).then_some(role))
 }
 
-fn is_active(key: KeyId, state: Read<KeyState>) -> Result<bool, Failure> {
-    Ok(state.sound("organization_keys", &key, "state")? == KeyState::Active)
+fn is_active(key: KeyId, state: Column<KeyState>) -> Result<bool, Failure> {
+    Ok(state.decode("organization_keys", &key, "state")? == KeyState::Active)
 }
 
 /// Judges a principal of which a row was missing. If all are there now, the rows changed in between.
@@ -293,13 +293,13 @@ async fn partial_facts(
     session: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<SessionFacts, Failure> {
-    let organization: Option<Read<OrganizationState>> = organizations::table
+    let organization: Option<Column<OrganizationState>> = organizations::table
         .filter(organizations::id.eq(session.organization.text()))
         .select(organizations::state)
         .get_result(connection)
         .await
         .optional()?;
-    let account: Option<(Read<Role>, Read<AccountState>)> = accounts::table
+    let account: Option<(Column<Role>, Column<AccountState>)> = accounts::table
         .filter(accounts::organization_id.eq(session.organization.text()))
         .filter(accounts::id.eq(session.account.text()))
         .select((accounts::role, accounts::state))
@@ -326,7 +326,7 @@ pub(crate) async fn hold_organization(
     connection: &mut Connection,
     organization: OrganizationId,
 ) -> Result<Judgement, Failure> {
-    let state: Option<Read<OrganizationState>> =
+    let state: Option<Column<OrganizationState>> =
         for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
             .get_result(connection)
             .await
@@ -336,8 +336,8 @@ pub(crate) async fn hold_organization(
 
 pub(crate) fn judge_organization(
     id: OrganizationId,
-    state: Option<Read<OrganizationState>>,
+    state: Option<Column<OrganizationState>>,
 ) -> Result<Judgement, Failure> {
-    let state = state.map(|state| state.sound("organizations", &id, "state")).transpose()?;
+    let state = state.map(|state| state.decode("organizations", &id, "state")).transpose()?;
     Ok(if state == Some(OrganizationState::Active) { Ok(()) } else { Err(Denial::OrganizationClosed) })
 }

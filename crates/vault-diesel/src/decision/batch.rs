@@ -62,7 +62,7 @@ pub(crate) async fn authorize_each<A: Sync>(
     for (principal, key) in &distinct {
         let outcome = match key {
             Some(key) => authorize::judge_and_hold_with_key(connection, principal, organization, *key, now).await,
-            None => match authorize::judge_and_hold(connection, principal, now).await {
+            None => match authorize::authorize_and_lock(connection, principal, now).await {
                 Ok(judgement) => judgement.map(|()| true).map_err(Failure::from),
                 Err(failure) => Err(failure),
             },

@@ -7,7 +7,7 @@ use super::look_ups;
 use super::organization::instance_rotation;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -129,20 +129,20 @@ async fn version_places(
 
 async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<ClosedState>, Failure> {
     let id = organization.text();
-    let state: Option<Read<OrganizationState>> = organizations::table
+    let state: Option<Column<OrganizationState>> = organizations::table
         .filter(organizations::id.eq(id))
         .select(organizations::state)
         .get_result(connection)
         .await
         .optional()?;
     let Some(state) = state else { return Ok(None) };
-    let state = state.sound("organizations", &organization, "state")?;
-    let frozen: Vec<Read<Namespace>> = frozen_namespaces::table
+    let state = state.decode("organizations", &organization, "state")?;
+    let frozen: Vec<Column<Namespace>> = frozen_namespaces::table
         .filter(frozen_namespaces::organization_id.eq(id))
         .select(frozen_namespaces::namespace)
         .load(connection)
         .await?;
-    let decode = |namespace: Read<Namespace>| namespace.sound("frozen_namespaces", &organization, "namespace");
+    let decode = |namespace: Column<Namespace>| namespace.decode("frozen_namespaces", &organization, "namespace");
     Ok(Some(ClosedState { state, frozen: frozen.into_iter().map(decode).collect::<Result<_, _>>()? }))
 }
 

@@ -1,11 +1,11 @@
 //! Issuers of identity tokens: few rows, the operator's.
 
-use super::authorize::judge_and_hold;
+use super::authorize::authorize_and_lock;
 use super::backend::{Connection, RunQuery, Store};
 use super::{Answer, Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::issuers;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -45,7 +45,7 @@ impl Decision for StoredIssuer {
     type Outcome = Answer<()>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer<()>> {
@@ -80,7 +80,7 @@ impl Decision for IssuerName {
     type Outcome = bool;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<bool> {
@@ -91,7 +91,7 @@ impl Decision for IssuerName {
 }
 
 /// A row, in the order of [`COLUMNS`].
-type Row = (String, String, String, String, String, String, i64, String, i64, i64, String, Read<Digest>);
+type Row = (String, String, String, String, String, String, i64, String, i64, i64, String, Column<Digest>);
 
 const COLUMNS: (
     issuers::name,
@@ -179,6 +179,6 @@ fn decode(row: Row) -> Result<StoredIssuer, Failure> {
         fetched_at: Timestamp::from_millis(fetched_at),
         asked_at: Timestamp::from_millis(asked_at),
         failure,
-        code: code.sound(TABLE, &name.as_str(), "code")?,
+        code: code.decode(TABLE, &name.as_str(), "code")?,
     })
 }

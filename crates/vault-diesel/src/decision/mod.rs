@@ -34,7 +34,7 @@ use vault_core::{Command, Refusal};
 /// Carries statements out in one exchange with the server. How many rows each changed.
 macro_rules! execute_together {
     ($connection:expr, $($statement:expr),+) => {
-        together!($connection, $(|own| $statement.execute(own).await),+)
+        pipeline!($connection, $(|own| $statement.execute(own).await),+)
     };
 }
 

@@ -22,7 +22,7 @@ macro_rules! load_page {
 ///
 /// They arrive in this order: each is sent when its future is first polled, the futures are polled as they are written,
 /// and a connection prepares one statement at a time.
-macro_rules! together {
+macro_rules! pipeline {
     ($connection:expr, $(|$own:ident| $outcome:expr),+) => {{
         let shared: &crate::postgres::backend::Connection = std::borrow::Borrow::borrow(&*$connection);
         futures_util::try_join!($(async {
@@ -152,7 +152,7 @@ macro_rules! narrow {
 pub(crate) use super::replacements::write_changes;
 pub(crate) use {
     delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, of_credentials, row_by_row, together, without_index,
+    load_each, load_page, narrow, of_credentials, pipeline, row_by_row, without_index,
 };
 
 /// The history in PostgreSQL's spelling.

@@ -1,6 +1,6 @@
 //! Replacements that are written together: four statements and their entries, however many they are.
 
-use super::backend::together;
+use super::backend::pipeline;
 use super::decision::credential::versions::{Change, no_data};
 use super::decision::execute_together;
 use crate::failure::Failure;

@@ -76,7 +76,7 @@ where
 }
 
 /// Carries statements out in their order. What each came to.
-macro_rules! together {
+macro_rules! pipeline {
     ($connection:expr, $(|$own:ident| $outcome:expr),+) => {
         async {
             diesel::QueryResult::Ok(($({
@@ -202,7 +202,7 @@ diesel::define_sql_function! {
 
 pub(crate) use {
     delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, row_by_row, together, without_index,
+    load_each, load_page, narrow, pipeline, row_by_row, without_index,
 };
 
 /// Writes and records changes.

@@ -4,7 +4,7 @@ use super::world::{World, address, bytes, row_code};
 use vault_core::Command;
 use vault_core::activation::{HandedOut, VendMode, VendedForm};
 use vault_core::audit::{Actor, AuditAction, Subject};
-use vault_core::digest::RowCode;
+use vault_core::digest::RowMac;
 use vault_core::id::{ActivationId, CredentialId, IntegrationId};
 use vault_core::integration::{
     Integration, IntegrationName, IntegrationPrincipal, IntegrationState, NamespacePatterns, Overlap, StoredIntegration,
@@ -45,7 +45,7 @@ impl World {
         };
         let act = CreateIntegration {
             integration,
-            digest: RowCode { code: address(self.next()), ..row_code(1) },
+            digest: RowMac { code: address(self.next()), ..row_code(1) },
             limit: i64::MAX,
         };
         self.command(principal, AuditAction::IntegrationCreated, Subject::Integration(id), act)
@@ -157,7 +157,7 @@ impl World {
         self.change(
             principal,
             stored,
-            IntegrationChange::Replace { integration, digest: RowCode { code: address(self.next()), ..row_code(1) } },
+            IntegrationChange::Replace { integration, digest: RowMac { code: address(self.next()), ..row_code(1) } },
         )
     }
 

@@ -6,16 +6,17 @@ use vault_core::account::{AccountGrant, AccountState, SignedAccount};
 use vault_core::activation::VendRule;
 use vault_core::audit::{Actor, AuditAction, AuditRecord, SealedAuditRecord, Subject};
 use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, SeedId, SessionId};
 use vault_core::namespace::Namespace;
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountRepository, Brought, BroughtProof, ChangeCredential, ConcludeAttempt, ConcludeProof, Conclusion,
-    CreateAccount, CreateOrganization, CredentialChange, EndSession, KeyedDigester, ListCredentials, LoginGuard,
-    NewVersion, OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata,
+    AccountRepository, ChangeCredential, ConcludeAttempt, ConcludeProof, Conclusion, CreateAccount, CreateOrganization,
+    CredentialChange, EndSession, KeyedDigester, ListCredentials, LoginAttemptRepository, NewVersion,
+    OrganizationRepository, ProofEffect, RefusalRecords, SaveCredential, StoredMetadata, VerifiedFactors,
+    VerifiedProof,
 };
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -56,8 +57,8 @@ fn seed(account: AccountId) -> SeedId {
 }
 
 /// A code under the instance key of the contract's cases, with which tests share databases.
-pub(crate) fn row_code(byte: u8) -> RowCode {
-    RowCode { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
+pub(crate) fn row_code(byte: u8) -> RowMac {
+    RowMac { key: FakeDigester::default().active_key(), code: Digest::from_bytes([byte; 32]) }
 }
 
 /// Digests differ in their first eight bytes.
@@ -71,7 +72,7 @@ impl World {
     /// The world of this number; worlds of different numbers share nothing.
     pub(crate) async fn make<S>(store: &S, number: u64) -> Self
     where
-        S: OrganizationRepository + AccountRepository + LoginGuard,
+        S: OrganizationRepository + AccountRepository + LoginAttemptRepository,
     {
         let first = number << 32;
         let world = Self {
@@ -108,7 +109,7 @@ impl World {
     /// One more account, logged in.
     pub(crate) async fn member<S>(&self, store: &S, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + LoginGuard,
+        S: AccountRepository + LoginAttemptRepository,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, self.next()).await;
@@ -118,7 +119,7 @@ impl World {
     /// One more account, whose address is that of `number`.
     pub(crate) async fn account_at<S>(&self, store: &S, number: u64, role: Role) -> SessionPrincipal
     where
-        S: AccountRepository + LoginGuard,
+        S: AccountRepository + LoginAttemptRepository,
     {
         let (account, session) = (AccountId::from_bytes(bytes(self.next())), SessionId::from_bytes(bytes(self.next())));
         self.enter(store, account, session, role, number).await;
@@ -127,7 +128,7 @@ impl World {
 
     async fn enter<S>(&self, store: &S, account: AccountId, session: SessionId, role: Role, number: u64)
     where
-        S: AccountRepository + LoginGuard,
+        S: AccountRepository + LoginAttemptRepository,
     {
         let grant = AccountGrant {
             account,
@@ -165,13 +166,13 @@ impl World {
             client: None,
         });
         let audit = self.audit(Actor::Unknown, AuditAction::LoginSucceeded, Subject::Vault);
-        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
+        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
         let seed = seed(grant.account);
-        self.refusal(SignedAccount::new(grant, seed), Brought::Proof(Box::new(proof)))
+        self.refusal(SignedAccount::new(grant, seed), VerifiedFactors::Proof(Box::new(proof)))
     }
 
     /// The conclusion of an attempt that brought this.
-    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: Brought) -> ConcludeAttempt {
+    pub(crate) fn refusal(&self, reserved: SignedAccount, brought: VerifiedFactors) -> ConcludeAttempt {
         let record = |action| self.audit(Actor::Unknown, action, Subject::Vault);
         ConcludeAttempt::Account(Box::new(ConcludeProof {
             reserved,

@@ -2,7 +2,7 @@
 
 use super::crypto::DigestSubject;
 use std::collections::HashSet;
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 
 /// What rows and cursors are signed for.
@@ -72,8 +72,8 @@ pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn()
         }
         let mut bytes = *code.code.as_bytes();
         bytes[31] ^= 1;
-        let renamed = RowCode { key: KeyId::from_bytes([9; 16]), ..code };
-        for wrong in [RowCode { code: Digest::from_bytes(bytes), ..code }, renamed] {
+        let renamed = RowMac { key: KeyId::from_bytes([9; 16]), ..code };
+        for wrong in [RowMac { code: Digest::from_bytes(bytes), ..code }, renamed] {
             assert!(!digester.is_signed(purpose, &[b"row 1", b"viewer"], &wrong), "{purpose:?}");
         }
     }

@@ -10,7 +10,7 @@ use crate::crypto::{FakeAuditSealer, FakeDigester};
 use std::sync::Arc;
 use vault_core::Refusal;
 use vault_core::audit::AuditAction;
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{KeyId, OrganizationId, SeedId};
 use vault_core::integration::{Integration, StoredIntegration};
 use vault_core::invitation::StoredInvitation;
@@ -43,10 +43,10 @@ fn blob_again(blob: &Blob, from: KeyId, to: KeyId) -> Blob {
 
 /// The row as `to` makes it again.
 fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
-    let code = |code: &RowCode| {
+    let code = |code: &RowMac| {
         let mut bytes = *code.code.as_bytes();
         bytes[0] ^= 1;
-        if code.key == from { RowCode { key: to, code: Digest::from_bytes(bytes) } } else { *code }
+        if code.key == from { RowMac { key: to, code: Digest::from_bytes(bytes) } } else { *code }
     };
     let blob = |blob: &Blob| blob_again(blob, from, to);
     let seed = |seed: &SealedSeed| SealedSeed { id: seed.id, blob: blob(&seed.blob) };
@@ -128,7 +128,7 @@ impl World<'_> {
         holder.password = SealedPassword(under(key, &format!("password {id}")));
         holder.seed = SealedSeed { id: holder.seed.id, blob: under(key, &format!("seed {id}")) };
         let act = CreateAccount {
-            digest: RowCode { key, ..holder.signed.digest(&FakeDigester::default()) },
+            digest: RowMac { key, ..holder.signed.digest(&FakeDigester::default()) },
             ..self.create_account(&holder).act
         };
         (holder, act)

@@ -1,4 +1,4 @@
-//! Cases of [`reserve_attempt`](vault_core::port::LoginGuard::reserve_attempt): how many attempts whom gets when.
+//! Cases of [`reserve_attempt`](vault_core::port::LoginAttemptRepository::reserve_attempt): how many attempts whom gets when.
 
 use super::AccountSubject;
 use super::tools::{address, is_nobody, race};
@@ -56,7 +56,7 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject
         for _ in 0..3 {
             let reservation = world.reserve(&holder, network).await;
             let account = holder.signed.grant.account;
-            assert!(matches!(reservation, Reservation::TurnedAway(_, named) if named == account));
+            assert!(matches!(reservation, Reservation::Throttled(_, named) if named == account));
         }
         world.clock.advance_millis(wait * 1000 - 1);
         assert!(!is_counted(&world, &holder, network).await, "{wait} s are not over");
@@ -82,7 +82,7 @@ pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
     let attempts = (0..50).map(|_| world.attempt(holder.address, world.network())).collect();
     let reservations = race_attempts(&world, attempts).await;
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Account(_))), 5);
-    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::TurnedAway(..))), 45);
+    assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Throttled(..))), 45);
 }
 
 /// However often an unknown address is tried, and by however many at once, it is told so: nothing waits, and nothing is

@@ -50,12 +50,12 @@ pub async fn entries_are_appended(suite: &dyn CredentialSubject) {
 /// Entries outside every organization, and none at all, are no failure.
 pub async fn entries_need_no_organization(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
-    let mut entry = world.audit(AuditAction::LoginTurnedAway);
+    let mut entry = world.audit(AuditAction::LoginThrottled);
     entry.record.organization = None;
     entry.record.subject = Subject::UnknownAddresses;
     world.store.append(vec![entry]).await.unwrap();
     world.store.append(Vec::new()).await.unwrap();
-    assert_eq!(world.audited(AuditAction::LoginTurnedAway).await, 0);
+    assert_eq!(world.audited(AuditAction::LoginThrottled).await, 0);
 }
 
 /// All of them or none: where one cannot be appended, because its id is taken, the others are not either.

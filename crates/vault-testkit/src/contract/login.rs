@@ -1,4 +1,4 @@
-//! Cases of the end of an attempt: [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt).
+//! Cases of the end of an attempt: [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt).
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -12,7 +12,7 @@ use vault_core::notice::NoticeCode;
 use vault_core::organization::OrganizationState;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, Brought, ConcludeProof, Conclusion, DeleteOrganization, LoginRefusal, Reservation,
+    AccountChange, ConcludeProof, Conclusion, DeleteOrganization, LoginRefusal, Reservation, VerifiedFactors,
 };
 use vault_core::role::Role;
 
@@ -284,7 +284,7 @@ pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     let recovery_code = Some(holder.recovery_codes[0]);
-    let command = world.bring(&holder, world.network(), Brought::WrongPassword { recovery_code });
+    let command = world.bring(&holder, world.network(), VerifiedFactors::WrongPassword { recovery_code });
     assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::WrongPassword));
     let logins = world.read(&holder).await.logins;
     assert_eq!((logins.wrong_passcodes, logins.last_refused_at), (0, Some(world.now())));

@@ -114,7 +114,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     world.clock.advance_seconds(1);
     let deleted = delete_all_expired(&world).await;
     assert!(deleted[&Expired::Attempts] > 0, "{deleted:?}");
-    assert!(matches!(world.reserve(&holder, home).await, Reservation::TurnedAway { .. }), "others still wait");
+    assert!(matches!(world.reserve(&holder, home).await, Reservation::Throttled { .. }), "others still wait");
 
     assert_eq!(world.listed(&principal).await.len(), MANY + 2);
     assert_eq!(world.read(&holder).await.signed, holder.signed);

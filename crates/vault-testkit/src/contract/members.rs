@@ -13,9 +13,9 @@ use vault_core::invitation::{EnrolmentDraft, INVITATION_SECONDS, Invitation, Sto
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountKey, AccountStore, Brought, BroughtProof, ChangeInvitation, ConcludeProof, Conclusion,
-    ConfirmEnrolment, CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester,
-    List, OpenInvitation, OwnAccount, OwnChange, ProofEffect, WriteDraft,
+    AccountChange, AccountKey, AccountStore, ChangeInvitation, ConcludeProof, Conclusion, ConfirmEnrolment,
+    CreateInvitation, EndSession, Find, FoundAccount, IdGenerator, InvitationChange, KeyedDigester, List,
+    OpenInvitation, OwnAccount, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof, WriteDraft,
 };
 use vault_core::principal::{Denial, Principal, Scope, SessionPrincipal};
 use vault_core::role::Role;
@@ -218,8 +218,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         };
         let audit = self.audit_in(holder.signed.grant.organization, action);
         let effect = ProofEffect::Own { principal: principal.clone(), change };
-        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
-        self.bring(holder, self.network(), Brought::Proof(Box::new(proof)))
+        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
+        self.bring(holder, self.network(), VerifiedFactors::Proof(Box::new(proof)))
     }
 
     /// Carries a change of one's own account out.
@@ -248,8 +248,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     /// An attempt with a wrong passcode, or else with a wrong password.
     pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> ConcludeProof {
         let brought = match wrong_passcode {
-            true => Brought::WrongPasscode,
-            false => Brought::WrongPassword { recovery_code: None },
+            true => VerifiedFactors::WrongPasscode,
+            false => VerifiedFactors::WrongPassword { recovery_code: None },
         };
         self.bring(holder, self.network(), brought)
     }

@@ -1,5 +1,5 @@
 //! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes of one's own account
-//! that [`conclude_attempt`](vault_core::port::LoginGuard::conclude_attempt) carries out.
+//! that [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt) carries out.
 
 use super::AccountSubject;
 use super::account_change::regrant;

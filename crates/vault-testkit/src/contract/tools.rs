@@ -14,17 +14,17 @@ use vault_core::lockout::DECOYS;
 use vault_core::namespace::Namespace;
 use vault_core::organization::OrganizationName;
 use vault_core::port::{
-    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, LoginGuard, ProofEffect,
-    Reservation, StoreError,
+    ConcludeAttempt, ConcludeProof, Conclusion, KeyedDigester, LoginAttemptRepository, ProofEffect, Reservation,
+    StoreError, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::sealed::Blob;
 use vault_core::{Command, Error, Refusal};
 
 /// The proof that `command` brings.
-pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut BroughtProof {
+pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut VerifiedProof {
     match &mut command.brought {
-        Brought::Proof(proof) => proof,
+        VerifiedFactors::Proof(proof) => proof,
         other => panic!("no proof: {other:?}"),
     }
 }
@@ -32,7 +32,7 @@ pub(super) fn proof_of(command: &mut ConcludeProof) -> &mut BroughtProof {
 /// The holder of the session that `command` makes or is given by.
 pub(super) fn principal_of(command: &ConcludeProof) -> SessionPrincipal {
     let AccountGrant { organization, account, role, .. } = command.reserved.grant;
-    let Brought::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
+    let VerifiedFactors::Proof(proof) = &command.brought else { panic!("no proof: {command:?}") };
     let session = match &proof.effect {
         ProofEffect::Session(session) => session.id,
         ProofEffect::Own { principal, .. } => principal.session,
@@ -67,7 +67,7 @@ pub(super) fn is_nobody(reservation: &Reservation) -> bool {
 }
 
 /// Concludes an attempt on an account.
-pub(super) async fn conclude<S: LoginGuard + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
+pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
     store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
 }
 

@@ -21,11 +21,11 @@ use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, Se
 use vault_core::organization::{Organization, OrganizationName, OrganizationState};
 use vault_core::passcode::{PasscodeProof, TimeStep};
 use vault_core::port::{
-    AccountChange, AccountStore, ActivationStore, AuditSealer, Brought, BroughtProof, ChangeAccount, Clock,
-    ConcludeProof, Conclusion, CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find,
-    IdGenerator, IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
+    AccountChange, AccountStore, ActivationStore, AuditSealer, ChangeAccount, Clock, ConcludeProof, Conclusion,
+    CreateAccount, CreateOrganization, CredentialStore, DeleteCredential, EndSession, Find, IdGenerator,
+    IntegrationStore, KeyedDigester, ListCredentials, OperatorStore, OrganizationRepository, ProofEffect,
     RefusalRecords, ReplaceOrganizationKey, Reservation, ReserveAttempt, ReservedAccount, SaveCredential,
-    SetOrganizationState, StoredMetadata,
+    SetOrganizationState, StoredMetadata, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{EmbedderPrincipal, Principal, SessionPrincipal};
 use vault_core::role::Role;
@@ -268,7 +268,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     /// The conclusion of an attempt that brings `brought`.
-    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: Brought) -> ConcludeProof {
+    pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> ConcludeProof {
         let record = |action| self.audit_in(holder.signed.grant.organization, action);
         ConcludeProof {
             reserved: holder.signed.clone(),
@@ -294,8 +294,8 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
             client: Some("curl/8.0".to_owned()),
         });
         let audit = self.audit_in(holder.signed.grant.organization, AuditAction::LoginSucceeded);
-        let proof = BroughtProof { passcode, rehashed: None, effect, audit };
-        self.bring(holder, network, Brought::Proof(Box::new(proof)))
+        let proof = VerifiedProof { passcode, rehashed: None, effect, audit };
+        self.bring(holder, network, VerifiedFactors::Proof(Box::new(proof)))
     }
 
     pub(super) async fn conclude(&self, command: ConcludeProof) -> Conclusion {

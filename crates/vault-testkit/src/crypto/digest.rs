@@ -4,7 +4,7 @@ use crate::clock::scramble;
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 use vault_core::time::Timestamp;
@@ -35,11 +35,11 @@ impl KeyedDigester for FakeDigester {
         KeyId::from_uuid(Uuid::from_u128(Self::FIRST_KEY | u128::from(self.key)))
     }
 
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
-        RowCode { key: self.active_key(), code: self.digest(purpose, parts) }
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
+        RowMac { key: self.active_key(), code: self.digest(purpose, parts) }
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
         code.key == self.active_key() && code.code == self.digest(purpose, parts)
     }
 

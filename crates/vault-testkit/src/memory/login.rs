@@ -9,15 +9,15 @@ use vault_core::lockout::{AttemptDecision, network_is_known};
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::PasscodeProof;
 use vault_core::port::{
-    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, LoginGuard, LoginRefusal, OwnChange,
-    ProofEffect, Reservation, ReserveAttempt, ReservedAccount, StoreError,
+    ConcludeAttempt, ConcludeProof, Conclusion, LoginAttemptRepository, LoginRefusal, OwnChange, ProofEffect,
+    Reservation, ReserveAttempt, ReservedAccount, StoreError, VerifiedFactors, VerifiedProof,
 };
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{ProofFacts, ProofOutcome, conclude_proof};
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl LoginGuard for MemoryStore {
+impl LoginAttemptRepository for MemoryStore {
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError> {
         self.decide(|state| reserve(state, command))
     }
@@ -54,7 +54,7 @@ fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
     }
     let (key, class) = row.classes.counting(&network, now);
     let AttemptDecision::Evaluate(counted) = class.decide(now) else {
-        return Reservation::TurnedAway(organization, account);
+        return Reservation::Throttled(organization, account);
     };
     row.set_class(key, counted);
     Reservation::Account(Box::new(ReservedAccount {
@@ -86,7 +86,7 @@ fn conclude(state: &mut State, command: ConcludeProof) -> Conclusion {
 }
 
 fn judge_owner(state: &State, command: &ConcludeProof) -> Result<(), Denial> {
-    let Brought::Proof(proof) = &command.brought else { return Ok(()) };
+    let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(()) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(()) };
     state.judge_session(principal, command.now)
 }
@@ -103,7 +103,7 @@ fn facts(state: &State, command: &ConcludeProof) -> ProofFacts {
     }
 }
 
-fn carry_out(state: &mut State, command: &ConcludeProof, proof: BroughtProof) {
+fn carry_out(state: &mut State, command: &ConcludeProof, proof: VerifiedProof) {
     let grant = &command.reserved.grant;
     let (organization, account, now) = (grant.organization, grant.account, command.now);
     let Some(row) = state.accounts.get_mut(&account) else { return };

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use vault_core::account::{Account, AccountLogins, SignedAccount};
 use vault_core::credential::{LastCheck, Superseded};
 use vault_core::decision::EarlierRequest;
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
-use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, WrongPasscodes};
+use vault_core::lockout::{ClassKey, LoginNetwork, ThrottleCounter, ThrottleCounters, WrongPasscodes};
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::passcode::TimeStep;
 use vault_core::port::StoredCredential;
@@ -18,7 +18,7 @@ use vault_core::time::Timestamp;
 #[derive(Clone)]
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
-    pub(super) digest: RowCode,
+    pub(super) digest: RowMac,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -28,7 +28,7 @@ pub(super) struct AccountRow {
     pub(super) last_step: TimeStep,
     pub(super) wrong_passcodes: WrongPasscodes,
     pub(super) recovery_codes: Vec<Digest>,
-    pub(super) classes: AttemptClasses,
+    pub(super) classes: ThrottleCounters,
     pub(super) notices: Vec<StoredNotice>,
     pub(super) created_at: Timestamp,
     pub(super) last_login_at: Option<Timestamp>,
@@ -38,7 +38,7 @@ pub(super) struct AccountRow {
 /// What an account begins with.
 pub(super) struct NewAccount {
     pub(super) signed: SignedAccount,
-    pub(super) digest: RowCode,
+    pub(super) digest: RowMac,
     pub(super) address: Digest,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -121,7 +121,7 @@ impl AccountRow {
             last_step: Self::NO_STEP,
             wrong_passcodes: WrongPasscodes::default(),
             recovery_codes,
-            classes: AttemptClasses::default(),
+            classes: ThrottleCounters::default(),
             notices: Vec::new(),
             created_at,
             last_login_at: None,
@@ -154,7 +154,7 @@ impl AccountRow {
         }
     }
 
-    pub(super) fn set_class(&mut self, key: ClassKey, class: AttemptClass) {
+    pub(super) fn set_class(&mut self, key: ClassKey, class: ThrottleCounter) {
         match key {
             ClassKey::Shared => self.classes.shared = class,
             ClassKey::Network(network) => {
@@ -168,17 +168,17 @@ impl AccountRow {
     pub(super) fn note_login(&mut self, network: Digest, now: Timestamp) {
         let after = self.classes.after_login(&network, now);
         if after.resets_shared {
-            self.classes.shared = AttemptClass::default();
+            self.classes.shared = ThrottleCounter::default();
         }
         self.classes.networks.retain(|kept| kept.network != network && !after.forgotten.contains(&kept.network));
-        self.classes.networks.push(LoginNetwork { network, last_login_at: now, class: AttemptClass::default() });
+        self.classes.networks.push(LoginNetwork { network, last_login_at: now, class: ThrottleCounter::default() });
     }
 
     /// Lifts waits and closed classes.
     pub(super) fn unlock(&mut self) {
-        self.classes.shared = AttemptClass::default();
+        self.classes.shared = ThrottleCounter::default();
         for network in &mut self.classes.networks {
-            network.class = AttemptClass::default();
+            network.class = ThrottleCounter::default();
         }
     }
 }

@@ -52,7 +52,7 @@ async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
     let number = |refusal| refusals.iter().filter(|found| **found == refusal).count();
     assert_eq!(number(LoginRefusal::UnknownAddress), 3 * free);
     assert_eq!(number(LoginRefusal::WrongPassword), free);
-    assert_eq!(number(LoginRefusal::TurnedAway), 2 * free);
+    assert_eq!(number(LoginRefusal::Throttled), 2 * free);
     assert_eq!(number(LoginRefusal::Closed), 3 * free);
 }
 
@@ -77,9 +77,9 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
         ("nobody", "a wrong password", LoginRefusal::UnknownAddress),
         ("jane", "a wrong password", LoginRefusal::WrongPassword),
         ("joe", PASSWORD, LoginRefusal::WrongPasscode),
-        ("waiting", "a wrong password", LoginRefusal::TurnedAway),
-        ("waiting", PASSWORD, LoginRefusal::TurnedAway),
-        ("closed", PASSWORD, LoginRefusal::TurnedAway),
+        ("waiting", "a wrong password", LoginRefusal::Throttled),
+        ("waiting", PASSWORD, LoginRefusal::Throttled),
+        ("closed", PASSWORD, LoginRefusal::Throttled),
         ("disabled", PASSWORD, LoginRefusal::Closed),
         ("re-enrolling", PASSWORD, LoginRefusal::Closed),
     ];
@@ -119,10 +119,10 @@ async fn refusals_that_count_nowhere_are_recorded_once_a_minute() {
     for _ in 0..FREE_ATTEMPTS + 7 {
         refused(&service, "jane@example.com", wrong()).await;
     }
-    assert_eq!(service.audited(AuditAction::LoginTurnedAway).0, 0);
+    assert_eq!(service.audited(AuditAction::LoginThrottled).0, 0);
     service.tally.flush(true).await.unwrap();
     let records = service.store.audit();
-    let tallied = records.iter().filter(|record| record.action == AuditAction::LoginTurnedAway);
+    let tallied = records.iter().filter(|record| record.action == AuditAction::LoginThrottled);
     let mut tallied: Vec<_> = tallied.map(|record| (record.subject.text(), record.count)).collect();
     tallied.sort();
     assert_eq!(tallied, [(format!("account:{}", jane.account), 7), ("unknown-addresses".to_owned(), 300)]);

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, RowCode};
+use vault_core::digest::{Digest, DigestPurpose, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
@@ -82,12 +82,12 @@ impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
         self.adapter.active_key()
     }
 
-    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowCode {
+    fn sign(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> RowMac {
         self.work.note(format!("digest {purpose:?}"));
         self.adapter.sign(purpose, parts)
     }
 
-    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowCode) -> bool {
+    fn is_signed(&self, purpose: DigestPurpose, parts: &[&[u8]], code: &RowMac) -> bool {
         self.work.note(format!("digest {purpose:?}"));
         self.adapter.is_signed(purpose, parts, code)
     }

@@ -56,13 +56,13 @@ impl Workload for Logins<'_> {
     fn answered(&mut self, slot: usize, answer: &Answer<'_>) -> Verdict {
         *self.statuses.entry(answer.status).or_default() += 1;
         let verdict = match judge(answer, 200) {
-            Verdict::TurnedAway(_) if !self.waits => Verdict::TurnedAway(Duration::ZERO),
+            Verdict::Throttled(_) if !self.waits => Verdict::Throttled(Duration::ZERO),
             // Up to twice as long as it must: all were turned away at one moment, and are not to come back at one.
-            Verdict::TurnedAway(wait) => Verdict::TurnedAway(wait.mul_f64(1.0 + slot as f64 / self.connections as f64)),
+            Verdict::Throttled(wait) => Verdict::Throttled(wait.mul_f64(1.0 + slot as f64 / self.connections as f64)),
             Verdict::Bad if answer.status == 401 => Verdict::Good,
             verdict => verdict,
         };
-        self.pool.settle(slot, !matches!(verdict, Verdict::TurnedAway(_)));
+        self.pool.settle(slot, !matches!(verdict, Verdict::Throttled(_)));
         verdict
     }
 

@@ -30,7 +30,7 @@ impl Workload for Strangers {
     fn answered(&mut self, _slot: usize, answer: &Answer<'_>) -> Verdict {
         match judge(answer, 401) {
             // It is not asked again, but does not count either: see below.
-            Verdict::TurnedAway(_) => Verdict::TurnedAway(Duration::ZERO),
+            Verdict::Throttled(_) => Verdict::Throttled(Duration::ZERO),
             verdict => verdict,
         }
     }

@@ -11,13 +11,14 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::email::EmailAddress;
 use crate::error::{Error, Refusal};
 use crate::id::{AccountId, OrganizationId};
-use crate::lockout::{AttemptClass, CLOSING_ATTEMPTS, FREE_ATTEMPTS, decoy_of};
+use crate::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS, ThrottleCounter, decoy_of};
 use crate::network::Network;
 use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{
-    Brought, BroughtProof, ConcludeAttempt, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount, OwnChange,
-    PasswordVerdict, ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError,
+    ConcludeAttempt, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount, OwnChange, PasswordVerdict,
+    ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError, VerifiedFactors,
+    VerifiedProof,
 };
 use crate::principal::SessionPrincipal;
 use crate::sealed::SealedPassword;
@@ -88,8 +89,8 @@ impl Accounts {
         let (reserved, uncounted) = match self.store.reserve_attempt(reservation).await? {
             Reservation::Account(reserved) => (*reserved, None),
             Reservation::Unknown => (decoy.clone(), Some(Uncounted::UNKNOWN)),
-            Reservation::TurnedAway(organization, account) => {
-                (decoy.clone(), Some(Uncounted::of(LoginRefusal::TurnedAway, organization, account)))
+            Reservation::Throttled(organization, account) => {
+                (decoy.clone(), Some(Uncounted::of(LoginRefusal::Throttled, organization, account)))
             }
             Reservation::Disabled(organization, account) => {
                 (decoy.clone(), Some(Uncounted::of(LoginRefusal::Closed, organization, account)))
@@ -121,10 +122,10 @@ impl Accounts {
                 Ok(Proven { reserved, attempt, passcode, rehashed })
             }
             (PasswordVerdict::Right { .. }, None) => {
-                Err(self.conclude(&reserved, attempt, Brought::WrongPasscode).await)
+                Err(self.conclude(&reserved, attempt, VerifiedFactors::WrongPasscode).await)
             }
             (PasswordVerdict::Wrong | PasswordVerdict::Damaged, _) => {
-                Err(self.conclude(&reserved, attempt, Brought::WrongPassword { recovery_code }).await)
+                Err(self.conclude(&reserved, attempt, VerifiedFactors::WrongPassword { recovery_code }).await)
             }
         }
     }
@@ -148,11 +149,11 @@ impl Accounts {
         let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
         // A verifier that was made anew under a key that is active no longer is made anew by a later login.
         let rehashed = rehashed.clone().filter(|password| !replaced && self.is_under_active_key(password));
-        let proof = BroughtProof { passcode: *passcode, rehashed, effect, audit };
-        let mut concluded = self.try_conclude(reserved, attempt, Brought::Proof(Box::new(proof.clone()))).await;
+        let proof = VerifiedProof { passcode: *passcode, rehashed, effect, audit };
+        let mut concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof.clone()))).await;
         if proof.rehashed.is_some() && matches!(concluded, Err(Error::Refused(Refusal::Contended))) {
-            let proof = BroughtProof { rehashed: None, ..proof };
-            concluded = self.try_conclude(reserved, attempt, Brought::Proof(Box::new(proof))).await;
+            let proof = VerifiedProof { rehashed: None, ..proof };
+            concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof))).await;
         }
         match concluded? {
             Conclusion::Completed => {
@@ -233,11 +234,11 @@ impl Accounts {
     fn count_uncounted(&self, actor: Actor, place: Option<(OrganizationId, AccountId)>) {
         let subject = place.map_or(Subject::UnknownAddresses, |(_, account)| Subject::Account(account));
         let organization = place.map(|(organization, _)| organization);
-        self.tally.count(self.environment.now(), organization, actor, AuditAction::LoginTurnedAway, subject);
+        self.tally.count(self.environment.now(), organization, actor, AuditAction::LoginThrottled, subject);
     }
 
     /// Concludes a failed attempt, and returns its error.
-    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: Brought) -> Error {
+    async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: VerifiedFactors) -> Error {
         match self.try_conclude(reserved, attempt, brought).await {
             Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
             Err(error) => error,
@@ -248,7 +249,7 @@ impl Accounts {
         &self,
         reserved: &ReservedAccount,
         attempt: Attempt,
-        brought: Brought,
+        brought: VerifiedFactors,
     ) -> Result<Conclusion, Error> {
         let command = ConcludeProof {
             reserved: reserved.signed.clone(),
@@ -291,7 +292,7 @@ impl Accounts {
                 denial.into()
             }
         };
-        let class = AttemptClass { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
+        let class = ThrottleCounter { attempts: reserved.attempts, latest: Some(attempt.reserved_at) };
         if class.attempts == CLOSING_ATTEMPTS {
             self.environment.emit(Event::LoginClassClosed { account, network });
         } else if let Some(until) = class.waits_until(attempt.reserved_at) {

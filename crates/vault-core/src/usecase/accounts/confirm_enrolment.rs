@@ -4,7 +4,7 @@
 use super::Accounts;
 use crate::account::SignedAccount;
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, RecordedRow, RowState, Subject};
-use crate::digest::RowCode;
+use crate::digest::RowMac;
 use crate::error::{Error, Refusal};
 use crate::id::SeedId;
 use crate::invitation::Invitation;
@@ -85,7 +85,7 @@ impl Accounts {
     fn enrolled(
         &self,
         invitation: &Invitation,
-        current: Option<&(SignedAccount, RowCode)>,
+        current: Option<&(SignedAccount, RowMac)>,
         seed: SeedId,
     ) -> Result<SignedAccount, Error> {
         match current {

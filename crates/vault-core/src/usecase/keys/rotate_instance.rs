@@ -4,7 +4,7 @@
 use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
 use crate::audit::{Actor, Affected, AuditAction, AuditChange, ChangedField, Subject};
-use crate::digest::RowCode;
+use crate::digest::RowMac;
 use crate::error::{Error, Refusal};
 use crate::id::KeyId;
 use crate::integration::StoredIntegration;
@@ -246,7 +246,7 @@ impl InstanceRotation {
                 (row.part().table(), row.place().1.to_string(), "the row does not fit its code");
             SealError::Integrity { table, column: "code", object, reason }
         };
-        let signed = |fits: bool, made: RowCode, code: &RowCode| {
+        let signed = |fits: bool, made: RowMac, code: &RowMac| {
             match (code.key == made.key, fits) {
                 // It stays what it is, whether it fits or not.
                 (true, _) => Ok(*code),

@@ -1,6 +1,6 @@
 //! Accounts.
 
-use super::super::authorize::judge_and_hold;
+use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
@@ -9,13 +9,13 @@ use super::row::row_of;
 use super::{directory, invitation_row, lookup};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations, recovery_codes};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, ListedAccount, MAX_ACCOUNTS, SignedAccount};
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::passcode::TimeStep;
 use vault_core::port::{
@@ -66,7 +66,7 @@ impl Decision for CreateAccount {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -129,7 +129,7 @@ pub(crate) async fn has_room(connection: &mut Connection, organization: Organiza
 /// An account to be stored, whose address is in the directory already.
 pub(crate) struct NewAccount<'command> {
     pub(crate) signed: &'command SignedAccount,
-    pub(crate) digest: &'command RowCode,
+    pub(crate) digest: &'command RowMac,
     pub(crate) address: &'command Digest,
     pub(crate) password: &'command SealedPassword,
     pub(crate) seed: &'command SealedSeed,
@@ -225,7 +225,7 @@ impl Decision for ReadPasscode {
     type Outcome = Option<StoredPasscode>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<StoredPasscode>> {
@@ -233,7 +233,7 @@ impl Decision for ReadPasscode {
         if !command.principal.reaches(organization) {
             return Ok(Verdict::Refused(None));
         }
-        let row: Option<(Read<SeedId>, Read<Blob>, i64)> = row_of!(command.act)
+        let row: Option<(Column<SeedId>, Column<Blob>, i64)> = row_of!(command.act)
             .inner_join(
                 account_logins::table.on(account_logins::organization_id
                     .eq(accounts::organization_id)
@@ -245,8 +245,8 @@ impl Decision for ReadPasscode {
             .optional()?;
         let Some((seed_id, seed, last_step)) = row else { return Ok(Verdict::Refused(None)) };
         let seed = SealedSeed {
-            id: seed_id.sound("accounts", &account, "seed_id")?,
-            blob: seed.sound("accounts", &account, "seed")?,
+            id: seed_id.decode("accounts", &account, "seed_id")?,
+            blob: seed.decode("accounts", &account, "seed")?,
         };
         Ok(Verdict::Done(Some(StoredPasscode { seed, last_step: TimeStep(last_step) })))
     }

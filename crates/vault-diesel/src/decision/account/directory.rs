@@ -4,12 +4,12 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::{accounts, directory, invited_addresses};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 
-type Entry = (Read<OrganizationId>, Read<AccountId>);
+type Entry = (Column<OrganizationId>, Column<AccountId>);
 
 /// The account of an address.
 pub(crate) async fn account_of(
@@ -56,8 +56,8 @@ pub(crate) async fn invitation_of(
 }
 
 fn decode(table: &'static str, (organization, account): Entry) -> Result<(OrganizationId, AccountId), Failure> {
-    let account = account.sound(table, &"unknown", "account_id")?;
-    Ok((organization.sound(table, &account, "organization_id")?, account))
+    let account = account.decode(table, &"unknown", "account_id")?;
+    Ok((organization.decode(table, &account, "organization_id")?, account))
 }
 
 /// Enters the address of an account. `false`: another account has it; nothing was written.

@@ -10,7 +10,7 @@ use super::row::{row_of as account_row, sign};
 use super::{change, directory};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_drafts};
-use crate::stored::{Digests, Read, ToIdText as _};
+use crate::stored::{Column, Digests, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
@@ -139,7 +139,7 @@ pub(crate) async fn drafted_seed(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<SealedSeed>, Failure> {
-    let row: Option<(Read<SeedId>, Read<Blob>)> = row_of!(organization, account)
+    let row: Option<(Column<SeedId>, Column<Blob>)> = row_of!(organization, account)
         .select((enrolment_drafts::seed_id, enrolment_drafts::seed))
         .get_result(connection)
         .await
@@ -152,7 +152,7 @@ async fn draft_of(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<EnrolmentDraft>, Failure> {
-    type Row = (Read<Blob>, Read<SeedId>, Read<Blob>, Read<Digests>);
+    type Row = (Column<Blob>, Column<SeedId>, Column<Blob>, Column<Digests>);
     let row: Option<Row> = row_of!(organization, account)
         .select((
             enrolment_drafts::password,
@@ -164,14 +164,14 @@ async fn draft_of(
         .await
         .optional()?;
     let Some((password, seed_id, seed_blob, recovery_codes)) = row else { return Ok(None) };
-    let Digests(recovery_codes) = recovery_codes.sound(TABLE, &account, "recovery_codes")?;
+    let Digests(recovery_codes) = recovery_codes.decode(TABLE, &account, "recovery_codes")?;
     Ok(Some(EnrolmentDraft {
-        password: SealedPassword(password.sound(TABLE, &account, "password")?),
+        password: SealedPassword(password.decode(TABLE, &account, "password")?),
         seed: seed(account, seed_id, seed_blob)?,
         recovery_codes,
     }))
 }
 
-fn seed(account: AccountId, id: Read<SeedId>, blob: Read<Blob>) -> Result<SealedSeed, Failure> {
-    Ok(SealedSeed { id: id.sound(TABLE, &account, "seed_id")?, blob: blob.sound(TABLE, &account, "seed")? })
+fn seed(account: AccountId, id: Column<SeedId>, blob: Column<Blob>) -> Result<SealedSeed, Failure> {
+    Ok(SealedSeed { id: id.decode(TABLE, &account, "seed_id")?, blob: blob.decode(TABLE, &account, "seed")? })
 }

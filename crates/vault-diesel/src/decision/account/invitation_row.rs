@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::directory;
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, enrolment_drafts, invitations, invited_addresses};
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::Digest;
@@ -16,16 +16,16 @@ use vault_core::time::Timestamp;
 
 #[derive(Queryable)]
 pub(crate) struct InvitationRow {
-    organization: Read<OrganizationId>,
-    account: Read<AccountId>,
-    email: Read<EmailAddress>,
-    role: Read<Role>,
-    code: Read<Digest>,
+    organization: Column<OrganizationId>,
+    account: Column<AccountId>,
+    email: Column<EmailAddress>,
+    role: Column<Role>,
+    code: Column<Digest>,
     digest: CodeColumns,
     version: i64,
     created_at: i64,
     expires_at: i64,
-    state: Option<Read<AccountState>>,
+    state: Option<Column<AccountState>>,
 }
 
 /// The columns of [`InvitationRow`].
@@ -66,24 +66,24 @@ macro_rules! row_of {
 impl InvitationRow {
     pub(crate) fn decode(self) -> Result<StoredInvitation, Failure> {
         const TABLE: &str = "invitations";
-        let account = self.account.sound(TABLE, &"unknown", "account_id")?;
+        let account = self.account.decode(TABLE, &"unknown", "account_id")?;
         let grant = AccountGrant {
             account,
-            organization: self.organization.sound(TABLE, &account, "organization_id")?,
-            email: self.email.sound(TABLE, &account, "email")?,
-            role: self.role.sound(TABLE, &account, "role")?,
+            organization: self.organization.decode(TABLE, &account, "organization_id")?,
+            email: self.email.decode(TABLE, &account, "email")?,
+            role: self.role.decode(TABLE, &account, "role")?,
             state: match self.state {
-                Some(state) => state.sound(TABLE, &account, "state")?,
+                Some(state) => state.decode(TABLE, &account, "state")?,
                 None => AccountState::Invited,
             },
         };
         let invitation = Invitation {
             grant,
-            code: self.code.sound(TABLE, &account, "code")?,
+            code: self.code.decode(TABLE, &account, "code")?,
             created_at: Timestamp::from_millis(self.created_at),
             expires_at: Timestamp::from_millis(self.expires_at),
         };
-        let digest = self.digest.sound(TABLE, &account, "digest")?;
+        let digest = self.digest.decode(TABLE, &account, "digest")?;
         Ok(StoredInvitation { invitation, digest, version: self.version })
     }
 }
@@ -105,13 +105,13 @@ pub(crate) async fn hold(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Option<Held>, Failure> {
-    let row: Option<(InvitationRow, Read<Digest>)> =
+    let row: Option<(InvitationRow, Column<Digest>)> =
         for_update!(row_of!(organization, account).select((columns!(), invitations::address)))
             .get_result(connection)
             .await
             .optional()?;
     let Some((row, address)) = row else { return Ok(None) };
-    let address = address.sound("invitations", &account, "address")?;
+    let address = address.decode("invitations", &account, "address")?;
     Ok(Some(Held { stored: row.decode()?, address }))
 }
 

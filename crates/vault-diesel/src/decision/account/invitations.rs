@@ -1,6 +1,6 @@
 //! Invitations.
 
-use super::super::authorize::judge_and_hold;
+use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide, hourly};
@@ -10,13 +10,13 @@ use super::row::{self, SignedRow, row_of, signed_columns};
 use super::{directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::OrganizationId;
 use vault_core::organization::{OrganizationName, OrganizationState};
@@ -56,7 +56,7 @@ impl Decision for CreateInvitation {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -122,7 +122,7 @@ pub(crate) async fn hold_presence(connection: &mut Connection, organization: Org
 }
 
 async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Result<Option<OpenInvitation>, Failure> {
-    let row: Option<(InvitationRow, Read<OrganizationName>, Read<OrganizationState>)> = enrolment_codes::table
+    let row: Option<(InvitationRow, Column<OrganizationName>, Column<OrganizationState>)> = enrolment_codes::table
         .inner_join(
             invitations::table.on(invitations::organization_id
                 .eq(enrolment_codes::organization_id)
@@ -138,7 +138,7 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
     let Some((row, name, state)) = row else { return Ok(None) };
     let stored = row.decode()?;
     let (organization, account) = (stored.invitation.grant.organization, stored.invitation.grant.account);
-    let in_use = state.sound("organizations", &organization, "state")? == OrganizationState::Active;
+    let in_use = state.decode("organizations", &organization, "state")? == OrganizationState::Active;
     if !in_use || !stored.invitation.is_open(now) {
         return Ok(None);
     }
@@ -147,7 +147,7 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
         true => signed_account(connection, &stored.invitation.grant).await?,
         false => None,
     };
-    let organization = name.sound("organizations", &organization, "name")?;
+    let organization = name.decode("organizations", &organization, "name")?;
     Ok(Some(OpenInvitation { stored, organization, seed, account: re_enrolled }))
 }
 
@@ -155,7 +155,7 @@ async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Res
 async fn signed_account(
     connection: &mut Connection,
     grant: &AccountGrant,
-) -> Result<Option<(SignedAccount, RowCode)>, Failure> {
+) -> Result<Option<(SignedAccount, RowMac)>, Failure> {
     let row: Option<(SignedRow, CodeColumns)> = row_of!(grant)
         .select((signed_columns!(), (accounts::grant_digest, accounts::grant_key_id)))
         .get_result(connection)
@@ -163,7 +163,7 @@ async fn signed_account(
         .optional()?;
     let Some((signed, digest)) = row else { return Ok(None) };
     let signed = signed.decode()?;
-    let digest = digest.sound(row::TABLE, &signed.grant.account, "grant_digest")?;
+    let digest = digest.decode(row::TABLE, &signed.grant.account, "grant_digest")?;
     Ok(Some((signed, digest)))
 }
 
@@ -172,7 +172,7 @@ impl Decision for ChangeInvitation {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {

@@ -8,7 +8,7 @@ use super::invitation_row::{self, InvitationRow, columns};
 use super::row::{SignedRow, TABLE, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
-use crate::stored::{CodeColumns, IdText, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, IdText, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _, Queryable,
@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use vault_core::account::{Account, AccountLogins, ListedAccount};
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::lockout::{AttemptClasses, WrongPasscodes};
+use vault_core::lockout::{ThrottleCounters, WrongPasscodes};
 use vault_core::port::{AccountKey, Find, FoundAccount, List};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
@@ -219,7 +219,7 @@ async fn complete(connection: &mut Connection, rows: Vec<AccountRow>, now: Times
 async fn classes_of(
     connection: &mut Connection,
     accounts: &[Account],
-) -> Result<HashMap<AccountId, AttemptClasses>, Failure> {
+) -> Result<HashMap<AccountId, ThrottleCounters>, Failure> {
     let mut organizations: Vec<OrganizationId> =
         accounts.iter().map(|account| account.signed.grant.organization).collect();
     organizations.dedup(); // they come in order
@@ -228,14 +228,14 @@ async fn classes_of(
         let own = accounts.iter().map(|account| &account.signed.grant);
         let ids: Vec<IdText> =
             own.filter(|grant| grant.organization == organization).map(|grant| grant.account.text()).collect();
-        let rows: Vec<(Read<AccountId>, ClassRow)> = attempt_classes::table
+        let rows: Vec<(Column<AccountId>, ClassRow)> = attempt_classes::table
             .filter(attempt_classes::organization_id.eq(organization.text()))
             .filter(attempt_classes::account_id.eq_any(ids))
             .select((attempt_classes::account_id, attempts::columns!()))
             .load(connection)
             .await?;
         for (account, row) in rows {
-            let account = account.sound("attempt_classes", &"unknown", "account_id")?;
+            let account = account.decode("attempt_classes", &"unknown", "account_id")?;
             row.add_to(account, found.entry(account).or_default())?;
         }
     }
@@ -253,7 +253,7 @@ impl AccountRow {
             ..AccountLogins::default()
         };
         Ok(Account {
-            digest: self.digest.sound(TABLE, &account, "grant_digest")?,
+            digest: self.digest.decode(TABLE, &account, "grant_digest")?,
             signed,
             created_at: Timestamp::from_millis(self.created_at),
             logins,

@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::account_notices;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -48,14 +48,14 @@ pub(crate) async fn of(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<Vec<StoredNotice>, Failure> {
-    let rows: Vec<(Read<NoticeCode>, i64)> = account_notices::table
+    let rows: Vec<(Column<NoticeCode>, i64)> = account_notices::table
         .filter(account_notices::organization_id.eq(organization.text()))
         .filter(account_notices::account_id.eq(account.text()))
         .select((account_notices::code, account_notices::at))
         .load(connection)
         .await?;
-    let decode = |(code, at): (Read<NoticeCode>, i64)| {
-        let code = code.sound("account_notices", &account, "code")?;
+    let decode = |(code, at): (Column<NoticeCode>, i64)| {
+        let code = code.decode("account_notices", &account, "code")?;
         Ok(StoredNotice { code, at: Timestamp::from_millis(at) })
     };
     rows.into_iter().map(decode).collect()

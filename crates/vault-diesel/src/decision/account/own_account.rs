@@ -10,7 +10,7 @@ use super::pending_seed::{self, PendingSeed};
 use super::row::{SignedRow, row_of, sign, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
@@ -51,7 +51,7 @@ async fn show(
 ) -> Result<OwnAccount, Failure> {
     judge_holder(connection, principal, now).await??;
     let SessionPrincipal { organization, account, .. } = principal;
-    type Row = (SignedRow, Read<OrganizationName>, i64);
+    type Row = (SignedRow, Column<OrganizationName>, i64);
     let (signed, name, passcode_enrolled_at): Row = row_of!(principal)
         .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
         .select((signed_columns!(), organizations::name, accounts::passcode_enrolled_at))
@@ -65,7 +65,7 @@ async fn show(
         .await?;
     Ok(OwnAccount {
         signed: signed.decode()?,
-        organization: name.sound("organizations", organization, "name")?,
+        organization: name.decode("organizations", organization, "name")?,
         passcode_enrolled_at: Timestamp::from_millis(passcode_enrolled_at),
         recovery_codes_left: u32::try_from(recovery_codes_left).unwrap_or(u32::MAX),
         notices: notices::of(connection, *organization, *account).await?,
@@ -89,7 +89,7 @@ async fn reserve(
     let waiting = WaitingSeed {
         seed: pending.seed,
         signed: signed.decode()?,
-        digest: digest.sound("accounts", &account, "grant_digest")?,
+        digest: digest.decode("accounts", &account, "grant_digest")?,
     };
     pending_seed::count(connection, organization, account).await?;
     Ok(Verdict::Recorded(Some(waiting)))

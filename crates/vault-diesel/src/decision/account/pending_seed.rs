@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::pending_seeds;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
@@ -56,7 +56,7 @@ pub(crate) async fn hold(
     account: AccountId,
 ) -> Result<Option<PendingSeed>, Failure> {
     const TABLE: &str = "pending_seeds";
-    let row: Option<(Read<SeedId>, Read<Blob>, i64, i64)> = for_update!(row_of!(organization, account).select((
+    let row: Option<(Column<SeedId>, Column<Blob>, i64, i64)> = for_update!(row_of!(organization, account).select((
         pending_seeds::seed_id,
         pending_seeds::seed,
         pending_seeds::expires_at,
@@ -67,7 +67,7 @@ pub(crate) async fn hold(
     .optional()?;
     let Some((id, blob, expires_at, tried)) = row else { return Ok(None) };
     Ok(Some(PendingSeed {
-        seed: SealedSeed { id: id.sound(TABLE, &account, "seed_id")?, blob: blob.sound(TABLE, &account, "seed")? },
+        seed: SealedSeed { id: id.decode(TABLE, &account, "seed_id")?, blob: blob.decode(TABLE, &account, "seed")? },
         expires_at: Timestamp::from_millis(expires_at),
         tried: u32::try_from(tried).map_err(|_| Failure::damaged(TABLE, account.to_string(), "tried"))?,
     }))

@@ -3,11 +3,11 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::accounts;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
-use vault_core::digest::RowCode;
+use vault_core::digest::RowMac;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
 use vault_core::role::Role;
@@ -43,33 +43,33 @@ pub(crate) use {row_of, signed_columns};
 
 #[derive(Queryable)]
 pub(crate) struct SignedRow {
-    organization: Read<OrganizationId>,
-    account: Read<AccountId>,
-    email: Read<EmailAddress>,
-    role: Read<Role>,
-    state: Read<AccountState>,
+    organization: Column<OrganizationId>,
+    account: Column<AccountId>,
+    email: Column<EmailAddress>,
+    role: Column<Role>,
+    state: Column<AccountState>,
     version: i64,
     password_version: i64,
-    seed: Read<SeedId>,
+    seed: Column<SeedId>,
 }
 
 impl SignedRow {
     pub(crate) fn decode(self) -> Result<SignedAccount, Failure> {
-        let account = self.account.sound(TABLE, &"unknown", "id")?;
+        let account = self.account.decode(TABLE, &"unknown", "id")?;
         let grant = AccountGrant {
             account,
-            organization: self.organization.sound(TABLE, &account, "organization_id")?,
-            email: self.email.sound(TABLE, &account, "email")?,
-            role: self.role.sound(TABLE, &account, "role")?,
-            state: self.state.sound(TABLE, &account, "state")?,
+            organization: self.organization.decode(TABLE, &account, "organization_id")?,
+            email: self.email.decode(TABLE, &account, "email")?,
+            role: self.role.decode(TABLE, &account, "role")?,
+            state: self.state.decode(TABLE, &account, "state")?,
         };
-        let seed = self.seed.sound(TABLE, &account, "seed_id")?;
+        let seed = self.seed.decode(TABLE, &account, "seed_id")?;
         Ok(SignedAccount { grant, version: self.version, password_version: self.password_version, seed })
     }
 }
 
 /// Writes what a row is signed with, and its code.
-pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &RowCode) -> Result<(), Failure> {
+pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, digest: &RowMac) -> Result<(), Failure> {
     update(row_of!(signed.grant))
         .set((
             accounts::email.eq(signed.grant.email.as_str()),

@@ -7,7 +7,7 @@ use super::super::{Decided, Decision, Verdict, audit, decide};
 use super::activator::{judge, judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::activations;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{Activation, HandOutRefusal, VendMode};
@@ -99,18 +99,18 @@ macro_rules! columns {
     };
 }
 
-type ActivationRow = (Read<ActivationId>, Read<Namespace>, Read<VendMode>, i64, i64, i64);
+type ActivationRow = (Column<ActivationId>, Column<Namespace>, Column<VendMode>, i64, i64, i64);
 
 fn decode(principal: &IntegrationPrincipal, row: ActivationRow) -> Result<Activation, Failure> {
     const TABLE: &str = "activations";
     let (id, namespace, vend, credentials, begun_at, expires_at) = row;
-    let id = id.sound(TABLE, &"unknown", "id")?;
+    let id = id.decode(TABLE, &"unknown", "id")?;
     Ok(Activation {
         id,
         organization: principal.organization,
         integration: principal.integration,
-        namespace: namespace.sound(TABLE, &id, "namespace")?,
-        vend: vend.sound(TABLE, &id, "vend")?,
+        namespace: namespace.decode(TABLE, &id, "namespace")?,
+        vend: vend.decode(TABLE, &id, "vend")?,
         credentials: u32::try_from(credentials).map_err(|_| Failure::damaged(TABLE, id.to_string(), "credentials"))?,
         begun_at: Timestamp::from_millis(begun_at),
         expires_at: Timestamp::from_millis(expires_at),

@@ -1,11 +1,11 @@
 //! Whether an integration may act: asked first by everything that it does, in its own transaction.
 
 use super::super::authorize::judge_organization;
-use super::super::backend::{Connection, RunQuery, for_share, for_update, together};
+use super::super::backend::{Connection, RunQuery, for_share, for_update, pipeline};
 use super::super::integration::row::row_of;
 use crate::failure::Failure;
 use crate::schema::{activations, integrations, organizations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
@@ -30,8 +30,8 @@ macro_rules! judged_of {
     };
 }
 
-type State = Option<Read<OrganizationState>>;
-type Judged = Option<(Read<Digest>, Option<i64>)>;
+type State = Option<Column<OrganizationState>>;
+type Judged = Option<(Column<Digest>, Option<i64>)>;
 
 /// The activation, if it is the integration's.
 macro_rules! own_activation {
@@ -50,7 +50,7 @@ macro_rules! read_both {
     ($row:expr, $connection:expr, $principal:expr) => {{
         let (row, organization) = ($row, organization_of!($principal));
         let both: (Judged, State) =
-            together!($connection, |own| row.get_result(own).await.optional(), |own| organization
+            pipeline!($connection, |own| row.get_result(own).await.optional(), |own| organization
                 .get_result(own)
                 .await
                 .optional())?;
@@ -103,7 +103,7 @@ fn conclude(
 ) -> Result<Judgement, Failure> {
     let (digest, last_used_at) = judged.unzip();
     let facts = IntegrationFacts {
-        digest: digest.map(|digest| digest.sound("integrations", &principal.integration, "digest")).transpose()?,
+        digest: digest.map(|digest| digest.decode("integrations", &principal.integration, "digest")).transpose()?,
         organization_active: judge_organization(principal.organization, state)?.is_ok(),
     };
     Ok(judge_integration(principal, facts, now).map(|()| last_used_at.flatten()))

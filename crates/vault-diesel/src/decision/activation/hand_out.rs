@@ -1,13 +1,13 @@
 //! The last decision of an activation, after all waiting.
 
-use super::super::backend::{Connection, RunQuery, execute_each, for_share, for_update, together};
+use super::super::backend::{Connection, RunQuery, execute_each, for_share, for_update, pipeline};
 use super::super::integration::freezes::frozen_since;
 use super::super::{Decided, Decision, Verdict, audit};
 use super::activations::remove;
 use super::activator::{judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, judge_hand_out};
@@ -46,7 +46,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
                 .order(credentials::id)
                 .select((credentials::id, credentials::version, credentials::vend))
         );
-        let (begun, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) = together!(
+        let (begun, frozen, current): (Option<i64>, Option<i64>, Vec<CurrentRow>) = pipeline!(
             connection,
             |own| begun.get_result(own).await.optional(),
             |own| frozen_since!(organization, namespace).get_result(own).await.optional(),
@@ -87,7 +87,7 @@ impl Decision<IntegrationPrincipal> for HandOut {
                 }
                 let entry = audit::entry(&command.audit);
                 let _: (Vec<usize>, usize) =
-                    together!(connection, |own| execute_each!(own, uses), |own| entry.execute(own).await)?;
+                    pipeline!(connection, |own| execute_each!(own, uses), |own| entry.execute(own).await)?;
                 Ok(Verdict::Recorded(None))
             }
             Err(refusal) => {
@@ -111,9 +111,9 @@ async fn take_live(connection: &mut Connection, command: &ForIntegration<HandOut
 }
 
 /// A credential's id, version and rule.
-type CurrentRow = (Read<CredentialId>, i64, Read<VendRule>);
+type CurrentRow = (Column<CredentialId>, i64, Column<VendRule>);
 
 fn decode((id, version, vend): CurrentRow) -> Result<(CredentialId, i64, VendRule), Failure> {
-    let id = id.sound("credentials", &"unknown", "id")?;
-    Ok((id, version, vend.sound("credentials", &id, "vend")?))
+    let id = id.decode("credentials", &"unknown", "id")?;
+    Ok((id, version, vend.decode("credentials", &id, "vend")?))
 }

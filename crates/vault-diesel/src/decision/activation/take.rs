@@ -1,6 +1,6 @@
 //! The first decision of an activation or a check: taking the credentials of a namespace, to open them.
 
-use super::super::backend::{Connection, RunQuery, load_page, narrow, together};
+use super::super::backend::{Connection, RunQuery, load_page, narrow, pipeline};
 use super::super::credential::row::{StateColumns, state_columns};
 use super::super::integration::freezes::frozen_since;
 use super::super::integration::row::row_of;
@@ -9,7 +9,7 @@ use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
 use crate::schema::{activations, credential_secrets, credentials, integrations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -53,8 +53,8 @@ macro_rules! oldest_first {
     };
 }
 
-type SealedRow = (Read<CredentialId>, Read<CredentialType>, i64, SealedColumns, StateColumns, Option<i64>);
-type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+type SealedRow = (Column<CredentialId>, Column<CredentialType>, i64, SealedColumns, StateColumns, Option<i64>);
+type SealedColumns = (Column<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
 
 impl Decision<IntegrationPrincipal> for TakeCredentials {
     /// When the integration's current token was last used.
@@ -74,7 +74,7 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
         let TakeCredentials { namespace, activation, most } = &command.act;
         let (principal, now) = (&command.principal, command.now);
         // Of too many credentials, one more than there may be is read.
-        let (frozen, sealed, live): (Option<i64>, Vec<SealedRow>, Option<(i64, i64)>) = together!(
+        let (frozen, sealed, live): (Option<i64>, Vec<SealedRow>, Option<(i64, i64)>) = pipeline!(
             connection,
             |own| frozen_since!(principal.organization, namespace).get_result(own).await.optional(),
             |own| load_page!(oldest_first!(principal, namespace), own, most.saturating_add(1)).await,
@@ -113,24 +113,24 @@ fn decode((id, kind, version, sealed, state, last_activated_at): SealedRow) -> R
     const TABLE: &str = "credentials";
     let (key, information, data_key, data) = sealed;
     let (vend, staged, revision, metadata_revision, code) = state;
-    let id = id.sound(TABLE, &"unknown", "id")?;
+    let id = id.decode(TABLE, &"unknown", "id")?;
     let missing = || Failure::damaged("credential_secrets", id.to_string(), "missing");
     Ok(TakenCredential {
         id,
-        kind: kind.sound(TABLE, &id, "type")?,
+        kind: kind.decode(TABLE, &id, "type")?,
         version,
         sealed: SealedCredential {
-            key: key.sound(TABLE, &id, "key_id")?,
+            key: key.decode(TABLE, &id, "key_id")?,
             data_key: Blob::from_bytes(data_key.ok_or_else(missing)?),
             data: Blob::from_bytes(data.ok_or_else(missing)?),
             information: Blob::from_bytes(information),
         },
-        vend: vend.sound(TABLE, &id, "vend")?,
+        vend: vend.decode(TABLE, &id, "vend")?,
         current: version,
         staged,
         revision,
         metadata_revision,
-        code: code.sound(TABLE, &id, "code")?,
+        code: code.decode(TABLE, &id, "code")?,
         last_activated_at: last_activated_at.map(Timestamp::from_millis),
     })
 }

@@ -8,7 +8,7 @@ use super::versions::{Change, Current};
 use crate::failure::Failure;
 use crate::new_row::NewClaim;
 use crate::schema::credentials;
-use crate::stored::Read;
+use crate::stored::Column;
 use diesel::SelectableHelper as _;
 use std::collections::{HashMap, HashSet};
 use vault_core::Command;
@@ -113,7 +113,7 @@ async fn load(
     commands: &[&Command<ChangeCredential>],
 ) -> Result<HashMap<CredentialId, Current>, Failure> {
     let ids: Vec<CredentialId> = commands.iter().map(|command| command.act.id).collect();
-    let rows: Vec<(Read<CredentialId>, Current)> =
+    let rows: Vec<(Column<CredentialId>, Current)> =
         load_credentials!(connection, organization, &ids, (credentials::id, Current::as_select()))?;
-    rows.into_iter().map(|(id, row)| Ok((id.sound("credentials", &organization, "id")?, row))).collect()
+    rows.into_iter().map(|(id, row)| Ok((id.decode("credentials", &organization, "id")?, row))).collect()
 }

@@ -1,6 +1,6 @@
 //! Comparisons and checks of credentials: counted, requested, taken by an activation side, recorded.
 
-use super::super::authorize::judge_and_hold;
+use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, for_update, load_page};
 use super::super::{Answer, Decided, Decision, Verdict, audit, hourly};
 use super::row::{self, CheckColumns, StateColumns, of_credential, state_columns};
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
 };
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -37,7 +37,7 @@ impl Decision for MatchCredential {
     type Outcome = Answer<StoredCredential>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer<StoredCredential>> {
@@ -60,7 +60,7 @@ impl Decision for RequestCheck {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -125,7 +125,7 @@ pub(crate) async fn take(connection: &mut Connection, act: &TakeChecks) -> Decid
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
-    type RoundRow = (i64, Option<i64>, Option<Read<OrganizationId>>, Option<Read<CredentialId>>);
+    type RoundRow = (i64, Option<i64>, Option<Column<OrganizationId>>, Option<Column<CredentialId>>);
     let row = check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON));
     let round = row.select((
         check_rounds::seen_at,
@@ -134,9 +134,9 @@ pub(crate) async fn take(connection: &mut Connection, act: &TakeChecks) -> Decid
         check_rounds::credential_id,
     ));
     let (seen_at, began_at, organization, credential): RoundRow = for_update!(round).get_result(connection).await?;
-    let sound = |organization: Read<OrganizationId>, credential: Read<CredentialId>| {
-        let organization = organization.sound("check_rounds", &SINGLETON, "organization_id")?;
-        Ok::<_, Failure>((organization, credential.sound("check_rounds", &SINGLETON, "credential_id")?))
+    let sound = |organization: Column<OrganizationId>, credential: Column<CredentialId>| {
+        let organization = organization.decode("check_rounds", &SINGLETON, "organization_id")?;
+        Ok::<_, Failure>((organization, credential.decode("check_rounds", &SINGLETON, "credential_id")?))
     };
     let after = organization.zip(credential).map(|(one, two)| sound(one, two)).transpose()?;
     let before = CheckRound { began_at: began_at.map(Timestamp::from_millis), after };
@@ -185,11 +185,11 @@ async fn requested(
         .filter(check_requests::taken_at.is_null().or(check_requests::taken_at.le(stale)))
         .order((check_requests::requested_at, check_requests::organization_id, check_requests::id))
         .select((check_requests::organization_id, check_requests::id, check_requests::version));
-    let rows: Vec<(Read<OrganizationId>, Read<CredentialId>, i64)> = load_page!(waiting, connection, most).await?;
+    let rows: Vec<(Column<OrganizationId>, Column<CredentialId>, i64)> = load_page!(waiting, connection, most).await?;
     let mut taken = Vec::with_capacity(rows.len());
     for (organization, id, version) in rows {
-        let organization = organization.sound("check_requests", &"unknown", "organization_id")?;
-        let id = id.sound("check_requests", &organization, "id")?;
+        let organization = organization.decode("check_requests", &"unknown", "organization_id")?;
+        let id = id.decode("check_requests", &organization, "id")?;
         update(of_credential!(check_requests, organization, id))
             .set(check_requests::taken_at.eq(now.as_millis()))
             .execute(connection)
@@ -215,16 +215,17 @@ async fn following(
         .filter(credentials::organization_id.gt(organization).or(credentials::id.gt(id)))
         .order((credentials::organization_id, credentials::id))
         .select((credentials::organization_id, credentials::id, credentials::version));
-    let rows: Vec<(Read<OrganizationId>, Read<CredentialId>, i64)> = load_page!(following, connection, most).await?;
-    let decode = |(organization, id, version): (Read<OrganizationId>, Read<CredentialId>, i64)| {
-        let organization = organization.sound("credentials", &"unknown", "organization_id")?;
-        Ok(((organization, id.sound("credentials", &organization, "id")?), version))
+    let rows: Vec<(Column<OrganizationId>, Column<CredentialId>, i64)> =
+        load_page!(following, connection, most).await?;
+    let decode = |(organization, id, version): (Column<OrganizationId>, Column<CredentialId>, i64)| {
+        let organization = organization.decode("credentials", &"unknown", "organization_id")?;
+        Ok(((organization, id.decode("credentials", &organization, "id")?), version))
     };
     rows.into_iter().map(decode).collect()
 }
 
-type SealedColumns = (Read<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
-type DueRow = (i64, Read<CredentialType>, Read<Namespace>, StateColumns, Option<i64>, SealedColumns, CheckColumns);
+type SealedColumns = (Column<KeyId>, Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>);
+type DueRow = (i64, Column<CredentialType>, Column<Namespace>, StateColumns, Option<i64>, SealedColumns, CheckColumns);
 
 /// A version with its sealed data; `None`: it is there no more.
 pub(in super::super) async fn read(
@@ -283,23 +284,23 @@ pub(in super::super) async fn read(
     let missing = || Failure::damaged("credential_secrets", id.to_string(), "missing");
     Ok(Some(DueCheck {
         organization,
-        namespace: namespace.sound("credentials", &id, "namespace")?,
+        namespace: namespace.decode("credentials", &id, "namespace")?,
         credential: TakenCredential {
             id,
-            kind: kind.sound("credentials", &id, "type")?,
+            kind: kind.decode("credentials", &id, "type")?,
             version,
             sealed: SealedCredential {
-                key: key.sound(table, &id, "key_id")?,
+                key: key.decode(table, &id, "key_id")?,
                 data_key: Blob::from_bytes(data_key.ok_or_else(missing)?),
                 data: Blob::from_bytes(data.ok_or_else(missing)?),
                 information: Blob::from_bytes(information),
             },
-            vend: vend.sound("credentials", &id, "vend")?,
+            vend: vend.decode("credentials", &id, "vend")?,
             current,
             staged,
             revision,
             metadata_revision,
-            code: code.sound("credentials", &id, "code")?,
+            code: code.decode("credentials", &id, "code")?,
             last_activated_at: last_activated_at.map(Timestamp::from_millis),
         },
         before: row::check(check, table, id)?,

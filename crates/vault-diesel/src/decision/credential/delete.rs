@@ -1,13 +1,13 @@
 //! Deletions of credentials.
 
 use super::super::Answer;
-use super::super::backend::{Connection, RunQuery, delete_credentials, insert_rows, load_credentials, together};
+use super::super::backend::{Connection, RunQuery, delete_credentials, insert_rows, load_credentials, pipeline};
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
 use super::count;
 use crate::failure::Failure;
 use crate::new_row::NewEntry;
 use crate::schema::credentials;
-use crate::stored::Read;
+use crate::stored::Column;
 use vault_core::Command;
 use vault_core::decision::judge_deletes;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -29,10 +29,11 @@ impl Batch for DeleteCredential {
         count::hold(connection, organization).await?;
         let authorized = authorize_each(connection, organization, commands, |_| None).await?;
         let ids: Vec<CredentialId> = commands.iter().map(|command| command.act.id).collect();
-        let rows: Vec<(Read<CredentialId>, i64)> =
+        let rows: Vec<(Column<CredentialId>, i64)> =
             load_credentials!(connection, organization, &ids, (credentials::id, credentials::revision))?;
-        let revision =
-            |(id, revision): (Read<CredentialId>, i64)| Ok((id.sound("credentials", &organization, "id")?, revision));
+        let revision = |(id, revision): (Column<CredentialId>, i64)| {
+            Ok((id.decode("credentials", &organization, "id")?, revision))
+        };
         let revisions = rows.into_iter().map(revision).collect::<Result<_, Failure>>()?;
         let may = commands.iter().zip(&authorized).filter(|(_, authorized)| authorized.is_ok());
         let outcomes = judge_deletes(revisions, may.map(|(command, _)| &command.act));
@@ -51,7 +52,7 @@ async fn write(
     let ids: Vec<CredentialId> = deleted.iter().map(|command| command.act.id).collect();
     let entries = deleted.iter().map(|command| NewEntry::of(&command.audit));
     let counted = count::add(organization, -count);
-    together!(
+    pipeline!(
         connection,
         |own| delete_credentials!(own, credentials, organization, &ids),
         |own| delete_credentials!(own, credential_secrets, organization, &ids),

@@ -5,7 +5,7 @@ use super::row::of_credential;
 use crate::failure::Failure;
 use crate::new_row::NewLabel;
 use crate::schema::credential_labels;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -39,6 +39,6 @@ pub(in super::super) async fn of(
     id: CredentialId,
 ) -> Result<Vec<Digest>, Failure> {
     let labels = of_credential!(credential_labels, organization, id).select(credential_labels::label);
-    let labels: Vec<Read<Digest>> = labels.load(connection).await?;
-    labels.into_iter().map(|label| label.sound("credential_labels", &id, "label")).collect()
+    let labels: Vec<Column<Digest>> = labels.load(connection).await?;
+    labels.into_iter().map(|label| label.decode("credential_labels", &id, "label")).collect()
 }

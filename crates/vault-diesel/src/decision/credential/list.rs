@@ -2,11 +2,11 @@
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
 use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
-use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, row_by_row, together, without_index};
+use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, pipeline, row_by_row, without_index};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
-use crate::stored::{IdText, Read, ToIdText as _};
+use crate::stored::{Column, IdText, ToIdText as _};
 use diesel::dsl::exists;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -231,7 +231,7 @@ async fn by_expiry(
     // Both bounds are said of the column alone too, and the condition of the index, so that it leads to the first row.
     let range =
         expires_at.lt(row::Never).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
-    let end: Option<(Read<CredentialId>, i64)> = credentials::table
+    let end: Option<(Column<CredentialId>, i64)> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .filter(range)
         .order((credentials::expires_at, credentials::id))
@@ -242,7 +242,7 @@ async fn by_expiry(
         .await
         .optional()?;
     let end = match end {
-        Some((id, at)) => Some((id.sound("credentials", &"unknown", "id")?, at)),
+        Some((id, at)) => Some((id.decode("credentials", &"unknown", "id")?, at)),
         None => None,
     };
     let mut rows = fitting(query, Lead::Credentials).filter(range);

@@ -1,9 +1,9 @@
 //! A credential's row, without its data.
 
 use super::super::authorize::{self, facts_of, judged_facts, load_judged};
-use super::super::backend::{Connection, RunQuery, load_page, together};
+use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use crate::failure::Failure;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
@@ -18,16 +18,27 @@ use vault_core::time::Timestamp;
 const TABLE: &str = "credentials";
 
 /// When, since when, and why it failed.
-pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Read<CheckReason>>);
+pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Column<CheckReason>>);
 /// What the code over a row covers and is not read anyway: the rule, the staged version, the revision, that of the metadata; and
 /// the code.
-pub(crate) type StateColumns = (Read<VendRule>, Option<i64>, i64, Option<i64>, Read<Digest>);
+pub(crate) type StateColumns = (Column<VendRule>, Option<i64>, i64, Option<i64>, Column<Digest>);
 
 pub(super) type CredentialRow = (
-    (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64, i64, i64, Option<i64>, Read<KeyId>, Vec<u8>),
+    (
+        Column<CredentialId>,
+        Column<CredentialType>,
+        Column<Namespace>,
+        i64,
+        i64,
+        i64,
+        i64,
+        Option<i64>,
+        Column<KeyId>,
+        Vec<u8>,
+    ),
     i64,
-    (Read<VendRule>, Read<Digest>),
-    (Option<Vec<u8>>, Option<Read<KeyId>>, Option<i64>),
+    (Column<VendRule>, Column<Digest>),
+    (Option<Vec<u8>>, Option<Column<KeyId>>, Option<i64>),
     CheckColumns,
     Option<i64>,
 );
@@ -101,7 +112,7 @@ pub(crate) fn check(
     table: &'static str,
     id: CredentialId,
 ) -> Result<Option<LastCheck>, Failure> {
-    let failed = failed.map(|reason| reason.sound(table, &id, "check_failed")).transpose()?;
+    let failed = failed.map(|reason| reason.decode(table, &id, "check_failed")).transpose()?;
     let moment = Timestamp::from_millis;
     Ok(at.zip(since).map(|(at, since)| LastCheck { at: moment(at), since: moment(since), failed }))
 }
@@ -109,10 +120,10 @@ pub(crate) fn check(
 pub(super) fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
     let (first, expires_at, (vend, code), metadata, check_columns, last_activated_at) = row;
     let (id, kind, namespace, version, created_at, updated_at, revision, staged, key, information) = first;
-    let id = id.sound(TABLE, &"unknown", "id")?;
+    let id = id.decode(TABLE, &"unknown", "id")?;
     let metadata = match metadata {
         (Some(blob), Some(key), Some(revision)) => Some(SealedMetadata {
-            key: key.sound(TABLE, &id, "metadata_key_id")?,
+            key: key.decode(TABLE, &id, "metadata_key_id")?,
             revision,
             blob: Blob::from_bytes(blob),
         }),
@@ -121,20 +132,20 @@ pub(super) fn decode(row: CredentialRow) -> Result<StoredCredential, Failure> {
     };
     Ok(StoredCredential {
         id,
-        kind: kind.sound(TABLE, &id, "type")?,
-        namespace: namespace.sound(TABLE, &id, "namespace")?,
+        kind: kind.decode(TABLE, &id, "type")?,
+        namespace: namespace.decode(TABLE, &id, "namespace")?,
         version,
         created_at: Timestamp::from_millis(created_at),
         updated_at: Timestamp::from_millis(updated_at),
         revision,
         staged,
         expires_at: expiry(expires_at),
-        vend: vend.sound(TABLE, &id, "vend")?,
-        code: code.sound(TABLE, &id, "code")?,
+        vend: vend.decode(TABLE, &id, "vend")?,
+        code: code.decode(TABLE, &id, "code")?,
         metadata,
         check: check(check_columns, TABLE, id)?,
         last_activated_at: last_activated_at.map(Timestamp::from_millis),
-        key: key.sound(TABLE, &id, "key_id")?,
+        key: key.decode(TABLE, &id, "key_id")?,
         information: Blob::from_bytes(information),
     })
 }

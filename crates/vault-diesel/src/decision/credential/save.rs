@@ -2,13 +2,13 @@
 
 use super::super::Answer;
 use super::super::authorize::judge;
-use super::super::backend::{Connection, RunQuery, insert_rows, load_each, together};
+use super::super::backend::{Connection, RunQuery, insert_rows, load_each, pipeline};
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
 use super::count;
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewCredential, NewEntry, NewLabel, NewSecret};
 use crate::schema::idempotency_keys;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Command;
 use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, judge_saves};
@@ -63,7 +63,7 @@ async fn write(
     });
     let entries = made.iter().map(|command| NewEntry::of(&command.audit));
     let counted = count::add(organization, count);
-    together!(
+    pipeline!(
         connection,
         |own| insert_rows!(own, idempotency_keys, NewClaims, claims),
         |own| insert_rows!(own, credentials, NewCredentials, credentials),
@@ -104,7 +104,7 @@ async fn load_earlier<'a>(
     organization: OrganizationId,
     keys: &[&'a Idempotency],
 ) -> Result<Vec<(&'a Idempotency, EarlierRequest)>, Failure> {
-    type Row = (Read<Digest>, Read<CredentialId>, i64);
+    type Row = (Column<Digest>, Column<CredentialId>, i64);
     if keys.is_empty() {
         return Ok(Vec::new());
     }
@@ -120,8 +120,8 @@ async fn load_earlier<'a>(
         let (body, credential, version) = row?;
         let request = || {
             let account = idempotency.account.text();
-            let body = body.sound("idempotency_keys", &account.as_str(), "body")?;
-            let credential = credential.sound("idempotency_keys", &account.as_str(), "credential_id")?;
+            let body = body.decode("idempotency_keys", &account.as_str(), "body")?;
+            let credential = credential.decode("idempotency_keys", &account.as_str(), "credential_id")?;
             Ok((*idempotency, EarlierRequest { body, credential, version }))
         };
         Some(request())

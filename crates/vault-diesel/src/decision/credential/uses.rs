@@ -5,7 +5,7 @@ use super::super::backend::{Connection, load_page};
 use super::row;
 use crate::failure::Failure;
 use crate::schema::{credential_uses, integrations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
@@ -20,12 +20,12 @@ const AFTER_ALL_IDS: &str = "~";
 
 type UseRow = (
     i64,
-    Read<ActivationId>,
-    Read<IntegrationId>,
-    Read<VendedForm>,
-    Option<Read<Purpose>>,
+    Column<ActivationId>,
+    Column<IntegrationId>,
+    Column<VendedForm>,
+    Option<Column<Purpose>>,
     Option<String>,
-    Option<Read<IntegrationName>>,
+    Option<Column<IntegrationName>>,
 );
 
 pub(super) async fn list(
@@ -67,12 +67,12 @@ pub(super) async fn list(
     let decode = |(at, activation, integration, form, purpose, workload, name): UseRow| {
         const TABLE: &str = "credential_uses";
         Ok(CredentialUse {
-            activation: activation.sound(TABLE, &id, "activation_id")?,
+            activation: activation.decode(TABLE, &id, "activation_id")?,
             at: Timestamp::from_millis(at),
-            integration: integration.sound(TABLE, &id, "integration_id")?,
-            name: name.map(|name| name.sound("integrations", &id, "name")).transpose()?,
-            form: form.sound(TABLE, &id, "form")?,
-            purpose: purpose.map(|purpose| purpose.sound(TABLE, &id, "purpose")).transpose()?,
+            integration: integration.decode(TABLE, &id, "integration_id")?,
+            name: name.map(|name| name.decode("integrations", &id, "name")).transpose()?,
+            form: form.decode(TABLE, &id, "form")?,
+            purpose: purpose.map(|purpose| purpose.decode(TABLE, &id, "purpose")).transpose()?,
             workload,
         })
     };

@@ -4,13 +4,13 @@
 //! others are in `credential_versions`.
 
 use super::super::authorize::{self, facts_of, judged_facts, load_judged};
-use super::super::backend::{Connection, RunQuery, load_page, together};
+use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use super::super::{audit, execute_together};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
@@ -34,7 +34,7 @@ pub(in super::super) async fn versions(
     connection: &mut Connection,
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredVersions>, Failure> {
-    type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Read<KeyId>, Vec<u8>);
+    type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Column<KeyId>, Vec<u8>);
     type Row = (CredentialRow, i64, i64, Option<Version>);
     let of_both = credential_versions::organization_id.eq(credentials::organization_id);
     let of_both = of_both.and(credential_versions::id.eq(credentials::id));
@@ -77,7 +77,7 @@ pub(in super::super) async fn versions(
             created_at: Timestamp::from_millis(created_at),
             superseded,
             check: row::check(check, TABLE, query.key)?,
-            key: key.sound(TABLE, &query.key, "key_id")?,
+            key: key.decode(TABLE, &query.key, "key_id")?,
             information: Blob::from_bytes(information),
         })
     };
@@ -153,7 +153,7 @@ pub(crate) struct Current {
     highest_version: i64,
     key_id: String,
     expires_at: i64,
-    metadata_key_id: Option<Read<KeyId>>,
+    metadata_key_id: Option<Column<KeyId>>,
 }
 
 impl Current {
@@ -165,7 +165,7 @@ impl Current {
             version: self.version,
             staged: self.staged_version,
             highest: self.highest_version,
-            metadata_key: metadata_key.map(|key| key.sound("credentials", &id, "metadata_key_id")).transpose()?,
+            metadata_key: metadata_key.map(|key| key.decode("credentials", &id, "metadata_key_id")).transpose()?,
         })
     }
 }

@@ -1,14 +1,14 @@
 //! Namespaces: frozen, thawed and listed.
 
 use super::super::account::invitations::hold_presence;
-use super::super::authorize::{judge, judge_and_hold};
+use super::super::authorize::{authorize_and_lock, judge};
 use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
 use super::lookup::{Range, range};
 use super::row;
 use crate::failure::Failure;
 use crate::schema::{credentials, frozen_namespaces};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -51,7 +51,7 @@ impl Decision for FreezeNamespace {
     type Outcome = Option<Freezing>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<Freezing>> {
@@ -124,7 +124,7 @@ macro_rules! frozen_since {
 
 pub(crate) use frozen_since;
 
-type FrozenRow = (Read<OrganizationId>, Read<Namespace>, i64);
+type FrozenRow = (Column<OrganizationId>, Column<Namespace>, i64);
 
 async fn list_frozen(connection: &mut Connection, query: &List<NamePosition>) -> Result<Vec<FrozenNamespace>, Failure> {
     let range = range(&query.principal, query.of, query.after.as_ref())?;
@@ -160,10 +160,10 @@ async fn frozen(connection: &mut Connection, range: &Range<'_>, limit: usize) ->
 
 fn decode((organization, namespace, frozen_at): FrozenRow) -> Result<FrozenNamespace, Failure> {
     const TABLE: &str = "frozen_namespaces";
-    let organization = organization.sound(TABLE, &"unknown", "organization_id")?;
+    let organization = organization.decode(TABLE, &"unknown", "organization_id")?;
     Ok(FrozenNamespace {
         organization,
-        namespace: namespace.sound(TABLE, &organization, "namespace")?,
+        namespace: namespace.decode(TABLE, &organization, "namespace")?,
         frozen_at: Timestamp::from_millis(frozen_at),
     })
 }
@@ -204,7 +204,7 @@ async fn next(
         .filter(narrow!(credentials::namespace.gt(last)))
         .order(credentials::namespace)
         .select(credentials::namespace);
-    let found: Vec<Read<Namespace>> = load_page!(following, connection, 1).await?;
-    let sound = |namespace: Read<Namespace>| namespace.sound("credentials", &organization, "namespace");
+    let found: Vec<Column<Namespace>> = load_page!(following, connection, 1).await?;
+    let sound = |namespace: Column<Namespace>| namespace.decode("credentials", &organization, "namespace");
     found.into_iter().next().map(sound).transpose()
 }

@@ -1,6 +1,6 @@
 //! Creating and changing integrations.
 
-use super::super::authorize::judge_and_hold;
+use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
@@ -53,7 +53,7 @@ impl Decision for CreateIntegration {
         // Before the session is judged, which holds the organization too: to hold it first and take it then would have
         // two such decisions wait for each other.
         let found = command.principal.reaches(organization) && take_organization(connection, organization).await?;
-        judge_and_hold(connection, &command.principal, command.now).await??;
+        authorize_and_lock(connection, &command.principal, command.now).await??;
         Ok(found)
     }
 
@@ -89,7 +89,7 @@ impl Decision for ChangeIntegration {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {

@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, load_page};
 use super::row::{IntegrationRow, columns, row_of};
 use crate::failure::Failure;
 use crate::schema::{integration_tokens, integrations, organizations};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
@@ -41,7 +41,7 @@ pub(crate) async fn find_by_token(
     connection: &mut Connection,
     token: &Digest,
 ) -> Result<Option<FoundIntegration>, Failure> {
-    let row: Option<(IntegrationRow, Read<OrganizationState>)> = integration_tokens::table
+    let row: Option<(IntegrationRow, Column<OrganizationState>)> = integration_tokens::table
         .inner_join(
             integrations::table.on(integrations::organization_id
                 .eq(integration_tokens::organization_id)
@@ -55,7 +55,7 @@ pub(crate) async fn find_by_token(
         .optional()?;
     let Some((row, state)) = row else { return Ok(None) };
     let stored = row.decode()?;
-    let state = state.sound("organizations", &stored.integration.organization, "state")?;
+    let state = state.decode("organizations", &stored.integration.organization, "state")?;
     Ok(Some(FoundIntegration { stored, organization_active: state == OrganizationState::Active }))
 }
 

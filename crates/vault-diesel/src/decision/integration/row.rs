@@ -3,10 +3,10 @@
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
-use vault_core::digest::{Digest, RowCode};
+use vault_core::digest::{Digest, RowMac};
 use vault_core::id::{IntegrationId, OrganizationId};
 use vault_core::identity::{Trusts, audience_look_up};
 use vault_core::integration::{
@@ -17,17 +17,17 @@ use vault_core::time::Timestamp;
 /// A row of `integrations`, as [`columns`] selects it.
 #[derive(Queryable)]
 pub(crate) struct IntegrationRow {
-    id: Read<IntegrationId>,
-    organization: Read<OrganizationId>,
-    name: Read<IntegrationName>,
-    patterns: Read<NamespacePatterns>,
+    id: Column<IntegrationId>,
+    organization: Column<OrganizationId>,
+    name: Column<IntegrationName>,
+    patterns: Column<NamespacePatterns>,
     expires_at: Option<i64>,
-    state: Read<IntegrationState>,
-    token: Read<Digest>,
-    previous_token: Option<Read<Digest>>,
+    state: Column<IntegrationState>,
+    token: Column<Digest>,
+    previous_token: Option<Column<Digest>>,
     previous_until: Option<i64>,
-    trusts: Read<Trusts>,
-    managed_by: Option<Read<ManagedBy>>,
+    trusts: Column<Trusts>,
+    managed_by: Option<Column<ManagedBy>>,
     created_at: i64,
     digest: CodeColumns,
     version: i64,
@@ -70,10 +70,10 @@ pub(crate) use {columns, row_of};
 impl IntegrationRow {
     pub(crate) fn decode(self) -> Result<StoredIntegration, Failure> {
         const TABLE: &str = "integrations";
-        let id = self.id.sound(TABLE, &"unknown", "id")?;
+        let id = self.id.decode(TABLE, &"unknown", "id")?;
         let previous = match (self.previous_token, self.previous_until) {
             (Some(token), Some(until)) => Some(PreviousToken {
-                digest: token.sound(TABLE, &id, "previous_token")?,
+                digest: token.decode(TABLE, &id, "previous_token")?,
                 until: Timestamp::from_millis(until),
             }),
             (None, None) => None,
@@ -81,19 +81,19 @@ impl IntegrationRow {
         };
         let integration = Integration {
             id,
-            organization: self.organization.sound(TABLE, &id, "organization_id")?,
-            name: self.name.sound(TABLE, &id, "name")?,
-            patterns: self.patterns.sound(TABLE, &id, "patterns")?,
+            organization: self.organization.decode(TABLE, &id, "organization_id")?,
+            name: self.name.decode(TABLE, &id, "name")?,
+            patterns: self.patterns.decode(TABLE, &id, "patterns")?,
             expires_at: self.expires_at.map(Timestamp::from_millis),
-            state: self.state.sound(TABLE, &id, "state")?,
-            token: self.token.sound(TABLE, &id, "token")?,
+            state: self.state.decode(TABLE, &id, "state")?,
+            token: self.token.decode(TABLE, &id, "token")?,
             previous,
-            trusts: self.trusts.sound(TABLE, &id, "trusts")?,
-            managed_by: self.managed_by.map(|set| set.sound(TABLE, &id, "managed_by")).transpose()?,
+            trusts: self.trusts.decode(TABLE, &id, "trusts")?,
+            managed_by: self.managed_by.map(|set| set.decode(TABLE, &id, "managed_by")).transpose()?,
             version: self.version,
             created_at: Timestamp::from_millis(self.created_at),
         };
-        let digest = self.digest.sound(TABLE, &id, "digest")?;
+        let digest = self.digest.decode(TABLE, &id, "digest")?;
         Ok(StoredIntegration { integration, digest, last_used_at: self.last_used_at.map(Timestamp::from_millis) })
     }
 }
@@ -105,9 +105,9 @@ pub(crate) async fn take(
     integration: IntegrationId,
 ) -> Result<Option<(i64, Digest)>, Failure> {
     let row = row_of!(organization, integration).select((integrations::version, integrations::token));
-    let taken: Option<(i64, Read<Digest>)> = for_update!(row).get_result(connection).await.optional()?;
+    let taken: Option<(i64, Column<Digest>)> = for_update!(row).get_result(connection).await.optional()?;
     let sound =
-        |(version, token): (i64, Read<Digest>)| Ok((version, token.sound("integrations", &integration, "token")?));
+        |(version, token): (i64, Column<Digest>)| Ok((version, token.decode("integrations", &integration, "token")?));
     taken.map(sound).transpose()
 }
 
@@ -138,7 +138,7 @@ pub(crate) async fn count(connection: &mut Connection, organization: Organizatio
 pub(crate) async fn insert(
     connection: &mut Connection,
     integration: &Integration,
-    digest: &RowCode,
+    digest: &RowMac,
 ) -> Result<bool, Failure> {
     let created = diesel::insert_into(integrations::table)
         .values((
@@ -174,7 +174,7 @@ pub(crate) async fn insert(
 pub(crate) async fn replace(
     connection: &mut Connection,
     integration: &Integration,
-    digest: &RowCode,
+    digest: &RowMac,
     token: Digest,
 ) -> Result<(), Failure> {
     let (organization, id) = (integration.organization, integration.id);

@@ -9,7 +9,7 @@ use crate::update::update;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::lockout::{AttemptClass, AttemptClasses, ClassKey, LoginNetwork, network_is_known};
+use vault_core::lockout::{ClassKey, LoginNetwork, ThrottleCounter, ThrottleCounters, network_is_known};
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "attempt_classes";
@@ -51,10 +51,10 @@ macro_rules! classes_of {
 
 impl ClassRow {
     /// Adds the class to those of its account.
-    pub(crate) fn add_to(self, account: AccountId, classes: &mut AttemptClasses) -> Result<(), Failure> {
+    pub(crate) fn add_to(self, account: AccountId, classes: &mut ThrottleCounters) -> Result<(), Failure> {
         let damaged = |reason| Failure::damaged(TABLE, account.to_string(), reason);
         let attempts = u32::try_from(self.attempts).map_err(|_| damaged("attempts"))?;
-        let class = AttemptClass { attempts, latest: self.latest.map(Timestamp::from_millis) };
+        let class = ThrottleCounter { attempts, latest: self.latest.map(Timestamp::from_millis) };
         if self.network == SHARED_CLASS {
             classes.shared = class;
             return Ok(());
@@ -73,7 +73,7 @@ impl Classes {
         self,
         connection: &mut Connection,
         network: &Digest,
-    ) -> Result<Option<AttemptClasses>, Failure> {
+    ) -> Result<Option<ThrottleCounters>, Failure> {
         // Not as a list of values: SQLite would be given the statement to parse at every login.
         let shared_or_own =
             attempt_classes::network.eq(SHARED_CLASS).or(attempt_classes::network.eq(network.as_bytes().as_slice()));
@@ -85,17 +85,17 @@ impl Classes {
     }
 
     /// Takes every class.
-    async fn hold_all(self, connection: &mut Connection) -> Result<Option<AttemptClasses>, Failure> {
+    async fn hold_all(self, connection: &mut Connection) -> Result<Option<ThrottleCounters>, Failure> {
         let rows: Vec<ClassRow> =
             for_update!(classes_of!(self).order(attempt_classes::network).select(columns!())).load(connection).await?;
         self.decode(rows)
     }
 
-    fn decode(self, rows: Vec<ClassRow>) -> Result<Option<AttemptClasses>, Failure> {
+    fn decode(self, rows: Vec<ClassRow>) -> Result<Option<ThrottleCounters>, Failure> {
         if !rows.iter().any(|row| row.network == SHARED_CLASS) {
             return Ok(None);
         }
-        let mut classes = AttemptClasses::default();
+        let mut classes = ThrottleCounters::default();
         for row in rows {
             row.add_to(self.account, &mut classes)?;
         }
@@ -107,7 +107,7 @@ impl Classes {
         self,
         connection: &mut Connection,
         key: ClassKey,
-        class: AttemptClass,
+        class: ThrottleCounter,
     ) -> Result<(), Failure> {
         let network = match &key {
             ClassKey::Shared => SHARED_CLASS,
@@ -134,14 +134,14 @@ impl Classes {
         let classes = self.hold_all(connection).await?.ok_or_else(missing)?;
         let after = classes.after_login(network, now);
         if after.resets_shared {
-            self.set(connection, ClassKey::Shared, AttemptClass::default()).await?;
+            self.set(connection, ClassKey::Shared, ThrottleCounter::default()).await?;
         }
         for forgotten in &after.forgotten {
             let network = forgotten.as_bytes().as_slice();
             diesel::delete(classes_of!(self).filter(attempt_classes::network.eq(network))).execute(connection).await?;
         }
         if classes.networks.iter().any(|kept| kept.network == *network) {
-            self.set(connection, ClassKey::Network(*network), AttemptClass::default()).await?;
+            self.set(connection, ClassKey::Network(*network), ThrottleCounter::default()).await?;
             update(classes_of!(self).filter(attempt_classes::network.eq(network.as_bytes().as_slice())))
                 .set(attempt_classes::last_login_at.eq(now.as_millis()))
                 .execute(connection)
@@ -189,7 +189,7 @@ pub(crate) async fn reset_all(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<(), Failure> {
-    let AttemptClass { attempts, latest } = AttemptClass::default();
+    let ThrottleCounter { attempts, latest } = ThrottleCounter::default();
     take_all(connection, organization, Some(account)).await?;
     update(classes_of!(Classes { organization, account }))
         .set((

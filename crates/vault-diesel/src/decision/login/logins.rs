@@ -10,7 +10,7 @@ use super::decoys::{self, Part};
 use super::proof;
 use crate::failure::Failure;
 use crate::schema::{accounts, organizations};
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
@@ -19,13 +19,13 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::AttemptDecision;
 use vault_core::organization::OrganizationState;
 use vault_core::port::{
-    ConcludeAttempt, Conclusion, LoginGuard, Reservation, ReserveAttempt, ReservedAccount, StoreError,
+    ConcludeAttempt, Conclusion, LoginAttemptRepository, Reservation, ReserveAttempt, ReservedAccount, StoreError,
 };
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
 #[async_trait]
-impl LoginGuard for Store {
+impl LoginAttemptRepository for Store {
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError> {
         self.write(command, |connection, command| Box::pin(reserve(connection, command))).await
     }
@@ -42,11 +42,11 @@ impl LoginGuard for Store {
 /// An account that an address leads to, with its organization's state.
 #[derive(Queryable)]
 pub(crate) struct FoundRow {
-    organization_state: Read<OrganizationState>,
+    organization_state: Column<OrganizationState>,
     signed: SignedRow,
     digest: CodeColumns,
-    password: Read<Blob>,
-    seed: Read<Blob>,
+    password: Column<Blob>,
+    seed: Column<Blob>,
 }
 
 async fn reserve(connection: &mut Connection, command: &ReserveAttempt) -> Decided<Reservation> {
@@ -76,7 +76,7 @@ async fn reserve(connection: &mut Connection, command: &ReserveAttempt) -> Decid
     }
     let (key, class) = held.counting(network, *now);
     let AttemptDecision::Evaluate(counted) = class.decide(*now) else {
-        return uncounted(connection, *decoy, *now, Reservation::TurnedAway(organization, account)).await;
+        return uncounted(connection, *decoy, *now, Reservation::Throttled(organization, account)).await;
     };
     classes.set(connection, key, counted).await?;
     reserved.attempts = counted.attempts;
@@ -135,12 +135,12 @@ impl FoundRow {
     pub(crate) fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
         let signed = self.signed.decode()?;
         let (organization, account) = (signed.grant.organization, signed.grant.account);
-        let organization_state = self.organization_state.sound("organizations", &organization, "state")?;
+        let organization_state = self.organization_state.decode("organizations", &organization, "state")?;
         let is_active = signed.grant.state == AccountState::Active && organization_state == OrganizationState::Active;
         let reserved = ReservedAccount {
-            digest: self.digest.sound(TABLE, &account, "grant_digest")?,
-            password: SealedPassword(self.password.sound(TABLE, &account, "password")?),
-            seed: SealedSeed { id: signed.seed, blob: self.seed.sound(TABLE, &account, "seed")? },
+            digest: self.digest.decode(TABLE, &account, "grant_digest")?,
+            password: SealedPassword(self.password.decode(TABLE, &account, "password")?),
+            seed: SealedSeed { id: signed.seed, blob: self.seed.decode(TABLE, &account, "seed")? },
             signed,
             attempts: 0,
         };

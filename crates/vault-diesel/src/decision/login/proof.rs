@@ -24,7 +24,9 @@ use vault_core::id::{AccountId, OrganizationId};
 use vault_core::lockout::WrongPasscodes;
 use vault_core::notice::NoticeCode;
 use vault_core::passcode::{PasscodeProof, TimeStep};
-use vault_core::port::{Brought, BroughtProof, ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect};
+use vault_core::port::{
+    ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof,
+};
 use vault_core::principal::{Denial, SessionPrincipal};
 use vault_core::proof::{ProofFacts, ProofOutcome, RefusedProof, conclude_proof};
 use vault_core::sealed::SealedPassword;
@@ -84,7 +86,7 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
 
 /// Judges who asks for a change of their own account, and takes the account.
 async fn judge_owner(connection: &mut Connection, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
-    let Brought::Proof(proof) = &command.brought else { return Ok(Ok(())) };
+    let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
     judge_and_take_account(connection, principal, command.now).await
 }
@@ -94,7 +96,7 @@ async fn hold_account(connection: &mut Connection, command: &ConcludeProof) -> R
     let grant = &command.reserved.grant;
     let organization = hold_organization(connection, grant.organization).await?;
     let row = row_of!(grant).select(signed_columns!());
-    let rehashed = matches!(&command.brought, Brought::Proof(proof) if proof.rehashed.is_some());
+    let rehashed = matches!(&command.brought, VerifiedFactors::Proof(proof) if proof.rehashed.is_some());
     let row: Option<SignedRow> = match rehashed {
         true => for_update!(row).get_result(connection).await,
         false => for_share!(row).get_result(connection).await,
@@ -163,7 +165,7 @@ async fn refuse(
     Ok(())
 }
 
-async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {
+async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: &VerifiedProof) -> Result<(), Failure> {
     let ConcludeProof { reserved: SignedAccount { grant, .. }, network, now, .. } = command;
     let (organization, account) = (grant.organization, grant.account);
     spend(connection, command, proof).await?;
@@ -178,7 +180,7 @@ async fn carry_out(connection: &mut Connection, command: &ConcludeProof, proof: 
 }
 
 /// Spends the passcode; a login is noted as the account's last.
-async fn spend(connection: &mut Connection, command: &ConcludeProof, proof: &BroughtProof) -> Result<(), Failure> {
+async fn spend(connection: &mut Connection, command: &ConcludeProof, proof: &VerifiedProof) -> Result<(), Failure> {
     let (grant, now) = (&command.reserved.grant, command.now);
     if let ProofEffect::Session(_) = proof.effect {
         update(logins_of!(grant)).set(account_logins::last_login_at.eq(now.as_millis())).execute(connection).await?;

@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::sessions;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
@@ -106,7 +106,7 @@ impl Decision for EndSession {
 
 #[derive(Queryable)]
 struct SessionRow {
-    id: Read<SessionId>,
+    id: Column<SessionId>,
     created_at: i64,
     expires_at: i64,
     network: String,
@@ -140,7 +140,7 @@ impl SessionRow {
     fn decode(self, owner: &SessionPrincipal) -> Result<StoredSession, Failure> {
         let created_at = Timestamp::from_millis(self.created_at);
         let session = NewSession {
-            id: self.id.sound("sessions", &owner.account, "id")?,
+            id: self.id.decode("sessions", &owner.account, "id")?,
             created_at,
             expires_at: Timestamp::from_millis(self.expires_at),
             network: self.network,

@@ -12,7 +12,7 @@ use crate::schema::{
     integrations, invitations, organization_keys, organizations, pending_seeds, receivers, retiring_instance_keys,
     sessions,
 };
-use crate::stored::{CodeColumns, Read, ToIdText as _};
+use crate::stored::{CodeColumns, Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -178,15 +178,15 @@ macro_rules! page {
 async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> Decided<bool> {
     let ReplaceInstanceKey { current, next, keys, now, audit: entry } = command;
     // Whoever stores something under the instance key holds this row.
-    type Row = (Read<KeyId>, Read<KeyId>, Vec<u8>);
+    type Row = (Column<KeyId>, Column<KeyId>, Vec<u8>);
     let row: Option<Row> =
         for_update!(instance::table.select((instance::root_key_id, instance::instance_key_id, instance::wrapped)))
             .get_result(connection)
             .await
             .optional()?;
     let Some((root_key, instance_key, wrapped)) = row else { return Ok(Verdict::Refused(false)) };
-    let root_key = root_key.sound("instance", &current.id, "root_key_id")?;
-    let instance_key = instance_key.sound("instance", &current.id, "instance_key_id")?;
+    let root_key = root_key.decode("instance", &current.id, "root_key_id")?;
+    let instance_key = instance_key.decode("instance", &current.id, "instance_key_id")?;
     if (root_key, instance_key, wrapped.as_slice())
         != (current.root_key, current.instance_key, current.wrapped.as_bytes())
     {
@@ -328,16 +328,16 @@ async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceR
 async fn find_organizations(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organizations";
     let rows = page!(organizations_under!(query.key), query, organizations::id, organizations::id);
-    let rows: Vec<(Read<OrganizationId>, Read<KeyId>, Read<Blob>)> = rows
+    let rows: Vec<(Column<OrganizationId>, Column<KeyId>, Column<Blob>)> = rows
         .select((organizations::id, organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
         .load(connection)
         .await?;
-    let decode = |(id, key, wrapped): (Read<OrganizationId>, Read<KeyId>, Read<Blob>)| {
-        let organization = id.sound(TABLE, &"unknown", "id")?;
+    let decode = |(id, key, wrapped): (Column<OrganizationId>, Column<KeyId>, Column<Blob>)| {
+        let organization = id.decode(TABLE, &"unknown", "id")?;
         Ok(InstanceRow::Organization {
             organization,
-            key: key.sound(TABLE, &organization, "fingerprint_key_id")?,
-            wrapped: wrapped.sound(TABLE, &organization, "fingerprint_wrapped")?,
+            key: key.decode(TABLE, &organization, "fingerprint_key_id")?,
+            wrapped: wrapped.decode(TABLE, &organization, "fingerprint_wrapped")?,
         })
     };
     rows.into_iter().map(decode).collect()
@@ -345,7 +345,7 @@ async fn find_organizations(connection: &mut Connection, query: &Rows) -> Result
 
 async fn find_organization_keys(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "organization_keys";
-    type Row = (Read<OrganizationId>, Read<KeyId>, Read<Blob>);
+    type Row = (Column<OrganizationId>, Column<KeyId>, Column<Blob>);
     let rows =
         page!(organization_keys_under!(query.key), query, organization_keys::organization_id, organization_keys::id);
     let rows: Vec<Row> = rows
@@ -353,11 +353,11 @@ async fn find_organization_keys(connection: &mut Connection, query: &Rows) -> Re
         .load(connection)
         .await?;
     let decode = |(organization, key, wrapped): Row| {
-        let key = key.sound(TABLE, &"unknown", "id")?;
+        let key = key.decode(TABLE, &"unknown", "id")?;
         Ok(InstanceRow::OrganizationKey {
-            organization: organization.sound(TABLE, &key, "organization_id")?,
+            organization: organization.decode(TABLE, &key, "organization_id")?,
             key,
-            wrapped: wrapped.sound(TABLE, &key, "wrapped")?,
+            wrapped: wrapped.decode(TABLE, &key, "wrapped")?,
         })
     };
     rows.into_iter().map(decode).collect()
@@ -365,7 +365,7 @@ async fn find_organization_keys(connection: &mut Connection, query: &Rows) -> Re
 
 async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "accounts";
-    type Row = (SignedRow, CodeColumns, Read<Blob>, Read<Blob>);
+    type Row = (SignedRow, CodeColumns, Column<Blob>, Column<Blob>);
     let rows = page!(accounts_under!(query.key), query, accounts::organization_id, accounts::id);
     let rows: Vec<Row> = rows
         .select((
@@ -380,9 +380,9 @@ async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<
         let signed = signed.decode()?;
         let account = signed.grant.account;
         Ok(InstanceRow::Account {
-            code: code.sound(TABLE, &account, "grant_digest")?,
-            password: SealedPassword(password.sound(TABLE, &account, "password")?),
-            seed: SealedSeed { id: signed.seed, blob: seed.sound(TABLE, &account, "seed")? },
+            code: code.decode(TABLE, &account, "grant_digest")?,
+            password: SealedPassword(password.decode(TABLE, &account, "password")?),
+            seed: SealedSeed { id: signed.seed, blob: seed.decode(TABLE, &account, "seed")? },
             signed: Box::new(signed),
         })
     };
@@ -391,7 +391,7 @@ async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<
 
 async fn find_pending_seeds(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "pending_seeds";
-    type Row = (Read<OrganizationId>, Read<AccountId>, Read<SeedId>, Read<Blob>);
+    type Row = (Column<OrganizationId>, Column<AccountId>, Column<SeedId>, Column<Blob>);
     let rows = page!(pending_seeds_under!(query.key), query, pending_seeds::organization_id, pending_seeds::account_id);
     let rows: Vec<Row> = rows
         .select((
@@ -403,12 +403,12 @@ async fn find_pending_seeds(connection: &mut Connection, query: &Rows) -> Result
         .load(connection)
         .await?;
     let decode = |(organization, account, seed_id, seed): Row| {
-        let account = account.sound(TABLE, &"unknown", "account_id")?;
-        let id = seed_id.sound(TABLE, &account, "seed_id")?;
+        let account = account.decode(TABLE, &"unknown", "account_id")?;
+        let id = seed_id.decode(TABLE, &account, "seed_id")?;
         Ok(InstanceRow::PendingSeed {
-            organization: organization.sound(TABLE, &account, "organization_id")?,
+            organization: organization.decode(TABLE, &account, "organization_id")?,
             account,
-            seed: SealedSeed { id, blob: seed.sound(TABLE, &account, "seed")? },
+            seed: SealedSeed { id, blob: seed.decode(TABLE, &account, "seed")? },
         })
     };
     rows.into_iter().map(decode).collect()
@@ -416,7 +416,7 @@ async fn find_pending_seeds(connection: &mut Connection, query: &Rows) -> Result
 
 async fn find_drafts(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
     const TABLE: &str = "enrolment_drafts";
-    type Row = (Read<OrganizationId>, Read<AccountId>, Read<Blob>, Read<SeedId>, Read<Blob>);
+    type Row = (Column<OrganizationId>, Column<AccountId>, Column<Blob>, Column<SeedId>, Column<Blob>);
     let rows = page!(drafts_under!(query.key), query, enrolment_drafts::organization_id, enrolment_drafts::account_id);
     let rows: Vec<Row> = rows
         .select((
@@ -429,13 +429,13 @@ async fn find_drafts(connection: &mut Connection, query: &Rows) -> Result<Vec<In
         .load(connection)
         .await?;
     let decode = |(organization, account, password, seed_id, seed): Row| {
-        let account = account.sound(TABLE, &"unknown", "account_id")?;
-        let id = seed_id.sound(TABLE, &account, "seed_id")?;
+        let account = account.decode(TABLE, &"unknown", "account_id")?;
+        let id = seed_id.decode(TABLE, &account, "seed_id")?;
         Ok(InstanceRow::Draft {
-            organization: organization.sound(TABLE, &account, "organization_id")?,
+            organization: organization.decode(TABLE, &account, "organization_id")?,
             account,
-            password: SealedPassword(password.sound(TABLE, &account, "password")?),
-            seed: SealedSeed { id, blob: seed.sound(TABLE, &account, "seed")? },
+            password: SealedPassword(password.decode(TABLE, &account, "password")?),
+            seed: SealedSeed { id, blob: seed.decode(TABLE, &account, "seed")? },
         })
     };
     rows.into_iter().map(decode).collect()
@@ -491,9 +491,9 @@ async fn count_under_instance_key(connection: &mut Connection, key: KeyId) -> Re
 
 async fn move_rows(connection: &mut Connection, command: &MoveToInstanceKey) -> Decided<Option<usize>> {
     // It must not be replaced before what is moved to it stands.
-    let active: Option<Read<KeyId>> =
+    let active: Option<Column<KeyId>> =
         for_key_share!(instance::table.select(instance::instance_key_id)).get_result(connection).await.optional()?;
-    let active = active.map(|active| active.sound("instance", &"unknown", "instance_key_id")).transpose()?;
+    let active = active.map(|active| active.decode("instance", &"unknown", "instance_key_id")).transpose()?;
     if active != Some(command.to) {
         return Ok(Verdict::Refused(None));
     }

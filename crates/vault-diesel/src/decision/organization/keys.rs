@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, Store, for_key_share};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -56,7 +56,7 @@ impl KeyRepository for Store {
 }
 
 pub(crate) async fn read_instance(connection: &mut Connection) -> Result<Option<InstanceRecord>, Failure> {
-    type Row = (Read<InstanceId>, Read<KeyId>, Read<KeyId>, Read<Blob>, Read<Blob>, i64);
+    type Row = (Column<InstanceId>, Column<KeyId>, Column<KeyId>, Column<Blob>, Column<Blob>, i64);
     const TABLE: &str = "instance";
     let row: Option<Row> = instance::table
         .select((
@@ -71,13 +71,13 @@ pub(crate) async fn read_instance(connection: &mut Connection) -> Result<Option<
         .await
         .optional()?;
     let Some((id, root_key, instance_key, wrapped, keyring, created_at)) = row else { return Ok(None) };
-    let id = id.sound(TABLE, &"unknown", "id")?;
+    let id = id.decode(TABLE, &"unknown", "id")?;
     Ok(Some(InstanceRecord {
         id,
-        root_key: root_key.sound(TABLE, &id, "root_key_id")?,
-        instance_key: instance_key.sound(TABLE, &id, "instance_key_id")?,
-        wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
-        keyring: keyring.sound(TABLE, &id, "keyring")?,
+        root_key: root_key.decode(TABLE, &id, "root_key_id")?,
+        instance_key: instance_key.decode(TABLE, &id, "instance_key_id")?,
+        wrapped: wrapped.decode(TABLE, &id, "wrapped")?,
+        keyring: keyring.decode(TABLE, &id, "keyring")?,
         created_at: Timestamp::from_millis(created_at),
     }))
 }
@@ -149,7 +149,7 @@ async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> 
 }
 
 pub(crate) async fn read_instance_keys(connection: &mut Connection) -> Result<Vec<InstanceKeyRecord>, Failure> {
-    type Row = (Read<KeyId>, Read<InstanceKeyPurpose>, Read<Blob>, i64);
+    type Row = (Column<KeyId>, Column<InstanceKeyPurpose>, Column<Blob>, i64);
     const TABLE: &str = "instance_keys";
     let rows: Vec<Row> = instance_keys::table
         .order((instance_keys::created_at, instance_keys::id))
@@ -157,11 +157,11 @@ pub(crate) async fn read_instance_keys(connection: &mut Connection) -> Result<Ve
         .load(connection)
         .await?;
     let decode = |(id, purpose, wrapped, created_at): Row| {
-        let id = id.sound(TABLE, &"unknown", "id")?;
+        let id = id.decode(TABLE, &"unknown", "id")?;
         Ok(InstanceKeyRecord {
             id,
-            purpose: purpose.sound(TABLE, &id, "purpose")?,
-            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            purpose: purpose.decode(TABLE, &id, "purpose")?,
+            wrapped: wrapped.decode(TABLE, &id, "wrapped")?,
             created_at: Timestamp::from_millis(created_at),
         })
     };
@@ -172,9 +172,9 @@ async fn read_organization_keys(
     connection: &mut Connection,
     organization: OrganizationId,
 ) -> Result<Option<OrganizationKeys>, Failure> {
-    type Row = (Read<KeyId>, Read<KeyState>, Read<Blob>, i64, i64);
+    type Row = (Column<KeyId>, Column<KeyState>, Column<Blob>, i64, i64);
     const TABLE: &str = "organization_keys";
-    let fingerprint: Option<(Read<KeyId>, Read<Blob>)> = organizations::table
+    let fingerprint: Option<(Column<KeyId>, Column<Blob>)> = organizations::table
         .filter(organizations::id.eq(organization.text()))
         .select((organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
         .get_result(connection)
@@ -194,25 +194,25 @@ async fn read_organization_keys(
         .load(connection)
         .await?;
     let decode = |(id, state, wrapped, uses, created_at): Row| {
-        let id = id.sound(TABLE, &organization, "id")?;
+        let id = id.decode(TABLE, &organization, "id")?;
         Ok(OrganizationKeyRecord {
             organization,
             id,
-            state: state.sound(TABLE, &id, "state")?,
-            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            state: state.decode(TABLE, &id, "state")?,
+            wrapped: wrapped.decode(TABLE, &id, "wrapped")?,
             uses,
             created_at: Timestamp::from_millis(created_at),
         })
     };
     Ok(Some(OrganizationKeys {
-        fingerprint_key: fingerprint_key.sound("organizations", &organization, "fingerprint_key_id")?,
-        fingerprint_wrapped: fingerprint_wrapped.sound("organizations", &organization, "fingerprint_wrapped")?,
+        fingerprint_key: fingerprint_key.decode("organizations", &organization, "fingerprint_key_id")?,
+        fingerprint_wrapped: fingerprint_wrapped.decode("organizations", &organization, "fingerprint_wrapped")?,
         keys: rows.into_iter().map(decode).collect::<Result<_, Failure>>()?,
     }))
 }
 
 async fn read_retiring(connection: &mut Connection) -> Result<Vec<RetiringInstanceKey>, Failure> {
-    type Row = (Read<KeyId>, Read<KeyId>, Read<Blob>, i64);
+    type Row = (Column<KeyId>, Column<KeyId>, Column<Blob>, i64);
     const TABLE: &str = "retiring_instance_keys";
     let rows: Vec<Row> = retiring_instance_keys::table
         .order((retiring_instance_keys::retired_at, retiring_instance_keys::id))
@@ -225,11 +225,11 @@ async fn read_retiring(connection: &mut Connection) -> Result<Vec<RetiringInstan
         .load(connection)
         .await?;
     let decode = |(id, root_key, wrapped, retired_at): Row| {
-        let id = id.sound(TABLE, &"unknown", "id")?;
+        let id = id.decode(TABLE, &"unknown", "id")?;
         Ok(RetiringInstanceKey {
             id,
-            root_key: root_key.sound(TABLE, &id, "root_key_id")?,
-            wrapped: wrapped.sound(TABLE, &id, "wrapped")?,
+            root_key: root_key.decode(TABLE, &id, "root_key_id")?,
+            wrapped: wrapped.decode(TABLE, &id, "wrapped")?,
             retired_at: Timestamp::from_millis(retired_at),
         })
     };
@@ -250,10 +250,10 @@ pub(crate) async fn require_active(
     if keys.peek().is_none() {
         return Ok(());
     }
-    let active: Option<Read<KeyId>> =
+    let active: Option<Column<KeyId>> =
         for_key_share!(instance::table.select(instance::instance_key_id)).get_result(connection).await.optional()?;
     let Some(active) = active else { return Ok(()) };
-    let active = active.sound("instance", &"unknown", "instance_key_id")?;
+    let active = active.decode("instance", &"unknown", "instance_key_id")?;
     if keys.all(|key| key == active) { Ok(()) } else { Err(Refusal::Contended.into()) }
 }
 

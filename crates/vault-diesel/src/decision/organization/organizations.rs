@@ -12,7 +12,7 @@ use crate::schema::{
     integrations, invitations, invited_addresses, organization_keys, organizations, pending_seeds, receivers,
     recovery_codes, sessions,
 };
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -56,17 +56,17 @@ impl OrganizationRepository for Store {
     }
 }
 
-type OrganizationRow = (Read<OrganizationId>, Read<OrganizationName>, Read<OrganizationState>, i64);
+type OrganizationRow = (Column<OrganizationId>, Column<OrganizationName>, Column<OrganizationState>, i64);
 
 const COLUMNS: (organizations::id, organizations::name, organizations::state, organizations::created_at) =
     (organizations::id, organizations::name, organizations::state, organizations::created_at);
 
 fn decode((id, name, state, created_at): OrganizationRow) -> Result<Organization, Failure> {
-    let id = id.sound("organizations", &"unknown", "id")?;
+    let id = id.decode("organizations", &"unknown", "id")?;
     Ok(Organization {
         id,
-        name: name.sound("organizations", &id, "name")?,
-        state: state.sound("organizations", &id, "state")?,
+        name: name.decode("organizations", &id, "name")?,
+        state: state.decode("organizations", &id, "state")?,
         created_at: Timestamp::from_millis(created_at),
     })
 }

@@ -8,7 +8,7 @@ use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_s
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -89,7 +89,7 @@ fn bound(number: usize) -> i64 {
 }
 
 async fn find_current(connection: &mut Connection, query: &FindSealed) -> Result<Vec<SealedRow>, Failure> {
-    type Row = (Read<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+    type Row = (Column<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
     let rows: Vec<Row> = current_under!(query.organization, query.key)
         .inner_join(
             credential_secrets::table.on(credential_secrets::organization_id
@@ -110,14 +110,14 @@ async fn find_current(connection: &mut Connection, query: &FindSealed) -> Result
         .load(connection)
         .await?;
     let decode = |(id, version, information, data_key, data): Row| {
-        let credential = id.sound("credentials", &"unknown", "id")?;
+        let credential = id.decode("credentials", &"unknown", "id")?;
         Ok(version_row(credential, version, query.key, (information, data_key, data)))
     };
     rows.into_iter().map(decode).collect()
 }
 
 async fn find_others(connection: &mut Connection, query: &FindSealed) -> Result<Vec<SealedRow>, Failure> {
-    type Row = (Read<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
+    type Row = (Column<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
     let (last, number) = (after(query).text(), query.after.map_or(i64::MIN, |(_, number)| number));
     let rows: Vec<Row> = others_under!(query.organization, query.key)
         .filter(credential_versions::id.ge(last))
@@ -135,7 +135,7 @@ async fn find_others(connection: &mut Connection, query: &FindSealed) -> Result<
         .load(connection)
         .await?;
     let decode = |(id, version, information, data_key, data): Row| {
-        let credential = id.sound("credential_versions", &"unknown", "id")?;
+        let credential = id.decode("credential_versions", &"unknown", "id")?;
         Ok(version_row(credential, version, query.key, (information, data_key, data)))
     };
     rows.into_iter().map(decode).collect()
@@ -157,7 +157,7 @@ fn version_row(
 }
 
 async fn find_metadata(connection: &mut Connection, query: &FindSealed) -> Result<Vec<SealedRow>, Failure> {
-    type Row = (Read<CredentialId>, Option<Vec<u8>>, Option<i64>);
+    type Row = (Column<CredentialId>, Option<Vec<u8>>, Option<i64>);
     let rows: Vec<Row> = described_under!(query.organization, query.key)
         .filter(credentials::id.gt(after(query).text()))
         .order(credentials::id)
@@ -167,7 +167,7 @@ async fn find_metadata(connection: &mut Connection, query: &FindSealed) -> Resul
         .load(connection)
         .await?;
     let decode = |(id, metadata, revision): Row| {
-        let credential = id.sound("credentials", &"unknown", "id")?;
+        let credential = id.decode("credentials", &"unknown", "id")?;
         let (Some(blob), Some(revision)) = (metadata, revision) else {
             return Err(Failure::damaged("credentials", credential.to_string(), "metadata"));
         };
@@ -188,7 +188,7 @@ async fn move_sealed(connection: &mut Connection, command: &MoveSealed) -> Decid
     let MoveSealed { organization, to, rows, .. } = command;
     // The key must not be destroyed before what is moved to it stands. Uses of it may be taken meanwhile: moves follow each
     // other closely, and a save that waited for a moment without one could wait for long.
-    let state: Option<Read<KeyState>> = for_key_share!(
+    let state: Option<Column<KeyState>> = for_key_share!(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(organization.text()))
             .filter(organization_keys::id.eq(to.text()))
@@ -197,7 +197,7 @@ async fn move_sealed(connection: &mut Connection, command: &MoveSealed) -> Decid
     .get_result(connection)
     .await
     .optional()?;
-    let state = state.map(|state| state.sound("organization_keys", to, "state")).transpose()?;
+    let state = state.map(|state| state.decode("organization_keys", to, "state")).transpose()?;
     if state != Some(KeyState::Active) {
         return Ok(Verdict::Refused(None));
     }
@@ -302,9 +302,9 @@ async fn destroy(connection: &mut Connection, command: &DestroyOrganizationKey) 
             .filter(organization_keys::organization_id.eq(organization.text()))
             .filter(organization_keys::id.eq(key.text()))
     };
-    let state: Option<Read<KeyState>> =
+    let state: Option<Column<KeyState>> =
         for_update!(row().select(organization_keys::state)).get_result(connection).await.optional()?;
-    let state = state.map(|state| state.sound("organization_keys", &key, "state")).transpose()?;
+    let state = state.map(|state| state.decode("organization_keys", &key, "state")).transpose()?;
     if state != Some(KeyState::Retiring) {
         return Ok(Verdict::Refused(KeyDestruction::NotRetiring));
     }

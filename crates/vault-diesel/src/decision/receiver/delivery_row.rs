@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, load_page};
 use super::{organization_of, owner_of};
 use crate::failure::Failure;
 use crate::schema::event_deliveries;
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
@@ -17,21 +17,21 @@ const TABLE: &str = "event_deliveries";
 
 #[derive(Queryable)]
 pub(super) struct DeliveryRow {
-    organization: Read<OrganizationId>,
-    receiver: Read<ReceiverId>,
-    id: Read<EventId>,
+    organization: Column<OrganizationId>,
+    receiver: Column<ReceiverId>,
+    id: Column<EventId>,
     position: i64,
-    kind: Read<EventKind>,
+    kind: Column<EventKind>,
     subject: String,
     body: String,
     at: i64,
-    code: Read<Digest>,
-    state: Read<DeliveryState>,
+    code: Column<Digest>,
+    state: Column<DeliveryState>,
     since: i64,
     attempts: i64,
     attempted_at: Option<i64>,
     next_at: i64,
-    failure: Option<Read<DeliveryFailure>>,
+    failure: Option<Column<DeliveryFailure>>,
 }
 
 macro_rules! columns {
@@ -69,25 +69,25 @@ macro_rules! of_receiver {
 
 impl DeliveryRow {
     fn decode(self) -> Result<EventDelivery, Failure> {
-        let organization = self.organization.sound(TABLE, &"unknown", "organization_id")?;
-        let receiver = self.receiver.sound(TABLE, &organization, "receiver_id")?;
-        let id = self.id.sound(TABLE, &receiver, "id")?;
+        let organization = self.organization.decode(TABLE, &"unknown", "organization_id")?;
+        let receiver = self.receiver.decode(TABLE, &organization, "receiver_id")?;
+        let id = self.id.decode(TABLE, &receiver, "id")?;
         Ok(EventDelivery {
             id,
             organization: owner_of(organization),
             receiver,
             position: self.position,
-            kind: self.kind.sound(TABLE, &id, "kind")?,
+            kind: self.kind.decode(TABLE, &id, "kind")?,
             subject: self.subject,
             body: self.body,
             at: Timestamp::from_millis(self.at),
-            code: self.code.sound(TABLE, &id, "code")?,
-            state: self.state.sound(TABLE, &id, "state")?,
+            code: self.code.decode(TABLE, &id, "code")?,
+            state: self.state.decode(TABLE, &id, "state")?,
             since: Timestamp::from_millis(self.since),
             attempts: self.attempts,
             attempted_at: self.attempted_at.map(Timestamp::from_millis),
             next_at: Timestamp::from_millis(self.next_at),
-            failure: self.failure.map(|failure| failure.sound(TABLE, &id, "failure")).transpose()?,
+            failure: self.failure.map(|failure| failure.decode(TABLE, &id, "failure")).transpose()?,
         })
     }
 }

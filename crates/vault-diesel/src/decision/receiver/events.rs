@@ -7,7 +7,7 @@ use super::row::{self, ReceiverRow};
 use super::{delivery_row, owner_of};
 use crate::failure::Failure;
 use crate::schema::{account_notices, credentials, event_deliveries, event_position, integrations, receivers};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -121,7 +121,7 @@ async fn take(connection: &mut Connection, lease: &EventLease) -> Decided<Option
         return Ok(Verdict::Refused(None));
     }
     let columns = (event_position::checkpoint, event_position::scanned, event_position::newest, event_position::code);
-    let row: Option<(i64, i64, i64, Read<Digest>)> = event_position::table
+    let row: Option<(i64, i64, i64, Column<Digest>)> = event_position::table
         .filter(event_position::singleton.eq(SINGLETON))
         .select(columns)
         .get_result(connection)
@@ -129,7 +129,7 @@ async fn take(connection: &mut Connection, lease: &EventLease) -> Decided<Option
         .optional()?;
     let Some((checkpoint, scanned, newest, code)) = row else { return Ok(Verdict::Refused(None)) };
     // No code of 32 bytes fits nothing, as any other that does not fit.
-    let code = code.sound("event_position", &checkpoint, "code").unwrap_or(Digest::from_bytes([0; 32]));
+    let code = code.decode("event_position", &checkpoint, "code").unwrap_or(Digest::from_bytes([0; 32]));
     Ok(Verdict::Recorded(Some(EventPosition { checkpoint, scanned: Timestamp::from_millis(scanned), newest, code })))
 }
 
@@ -187,13 +187,13 @@ async fn expiring(connection: &mut Connection, query: &FindExpiring) -> Result<V
             credentials::expires_at,
             credentials::created_at,
         ));
-    type CredentialRow = (Read<CredentialId>, Read<CredentialType>, Read<Namespace>, i64, i64);
+    type CredentialRow = (Column<CredentialId>, Column<CredentialType>, Column<Namespace>, i64, i64);
     let rows: Vec<CredentialRow> = load_page!(of_credentials, connection, limit).await?;
     let mut found = Vec::with_capacity(rows.len());
     for (id, kind, namespace, expires_at, known_since) in rows {
-        let id = id.sound("credentials", &organization, "id")?;
-        let kind = kind.sound("credentials", &id, "type")?.as_str().to_owned();
-        let namespace = namespace.sound("credentials", &id, "namespace")?.as_str().to_owned();
+        let id = id.decode("credentials", &organization, "id")?;
+        let kind = kind.decode("credentials", &id, "type")?.as_str().to_owned();
+        let namespace = namespace.decode("credentials", &id, "namespace")?.as_str().to_owned();
         found.push(Expiring {
             organization,
             object: ExpiringObject::Credential(id, kind, namespace),
@@ -208,11 +208,11 @@ async fn expiring(connection: &mut Connection, query: &FindExpiring) -> Result<V
         .filter(integrations::expires_at.le(until.as_millis()))
         .order((integrations::expires_at, integrations::id))
         .select((integrations::id, integrations::name, integrations::expires_at, integrations::created_at));
-    type IntegrationRow = (Read<IntegrationId>, Read<IntegrationName>, Option<i64>, i64);
+    type IntegrationRow = (Column<IntegrationId>, Column<IntegrationName>, Option<i64>, i64);
     let rows: Vec<IntegrationRow> = load_page!(of_integrations, connection, limit).await?;
     for (id, name, expires_at, known_since) in rows {
-        let id = id.sound("integrations", &organization, "id")?;
-        let name = name.sound("integrations", &id, "name")?.to_string();
+        let id = id.decode("integrations", &organization, "id")?;
+        let name = name.decode("integrations", &id, "name")?.to_string();
         found.push(Expiring {
             organization,
             object: ExpiringObject::Integration(id, name),
@@ -228,7 +228,7 @@ async fn notices(
     after: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<AccountNotice>, Failure> {
-    type NoticeRow = (Read<OrganizationId>, Read<AccountId>, i64, Read<NoticeCode>);
+    type NoticeRow = (Column<OrganizationId>, Column<AccountId>, i64, Column<NoticeCode>);
     let rows: Vec<NoticeRow> = account_notices::table
         .filter(account_notices::at.gt(after.as_millis()))
         .filter(account_notices::at.le(until.as_millis()))
@@ -243,9 +243,9 @@ async fn notices(
         .await?;
     let table = "account_notices";
     let decode = |(organization, account, at, code): NoticeRow| {
-        let organization = organization.sound(table, &at, "organization_id")?;
-        let account = account.sound(table, &organization, "account_id")?;
-        let code = code.sound(table, &account, "code")?;
+        let organization = organization.decode(table, &at, "organization_id")?;
+        let account = account.decode(table, &organization, "account_id")?;
+        let code = code.decode(table, &account, "code")?;
         Ok((organization, account, StoredNotice { code, at: Timestamp::from_millis(at) }))
     };
     rows.into_iter().map(decode).collect()
@@ -259,15 +259,15 @@ async fn due(connection: &mut Connection, now: Timestamp) -> Result<Vec<(Receive
         .filter(event_deliveries::next_at.le(now.as_millis()));
     let is_free = receivers::not_before.le(now.as_millis());
     let is_test = event_deliveries::kind.eq(EventKind::ReceiverTest.as_str());
-    let rows: Vec<(Read<OrganizationId>, Read<ReceiverId>)> = receivers::table
+    let rows: Vec<(Column<OrganizationId>, Column<ReceiverId>)> = receivers::table
         .filter(receivers::state.eq(ReceiverState::Active.as_str()))
         .filter(exists(waits.filter(is_free.or(is_test))))
         .select((receivers::organization_id, receivers::id))
         .load(connection)
         .await?;
-    let decode = |(organization, id): (Read<OrganizationId>, Read<ReceiverId>)| {
-        let organization = organization.sound("receivers", &"unknown", "organization_id")?;
-        Ok((owner_of(organization), id.sound("receivers", &organization, "id")?))
+    let decode = |(organization, id): (Column<OrganizationId>, Column<ReceiverId>)| {
+        let organization = organization.decode("receivers", &"unknown", "organization_id")?;
+        Ok((owner_of(organization), id.decode("receivers", &organization, "id")?))
     };
     rows.into_iter().map(decode).collect()
 }

@@ -1,14 +1,14 @@
 //! Receivers, as admins and operators administer them.
 
 use super::super::account::directory;
-use super::super::authorize::{judge, judge_and_hold};
+use super::super::authorize::{authorize_and_lock, judge};
 use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::row::{self, ReceiverRow};
 use super::{delivery_row, organization_of, reaches};
 use crate::failure::Failure;
 use crate::schema::{accounts, instance, organizations, receivers};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
@@ -64,7 +64,7 @@ impl Decision for AddReceiver {
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         // Before the session is judged, which holds the organization too.
         take_owner(connection, command.act.receiver.receiver.organization).await?;
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -106,14 +106,14 @@ pub(super) async fn is_member(
 ) -> Result<bool, Failure> {
     let found = directory::account_of(connection, address).await?;
     let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };
-    let state: Option<Read<AccountState>> = accounts::table
+    let state: Option<Column<AccountState>> = accounts::table
         .filter(accounts::organization_id.eq(organization.text()))
         .filter(accounts::id.eq(account.text()))
         .select(accounts::state)
         .get_result(connection)
         .await
         .optional()?;
-    let state = state.map(|state| state.sound("accounts", &account, "state")).transpose()?;
+    let state = state.map(|state| state.decode("accounts", &account, "state")).transpose()?;
     Ok(state == Some(AccountState::Active))
 }
 
@@ -138,7 +138,7 @@ impl Decision for ChangeReceiver {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -164,7 +164,7 @@ impl Decision for EventDelivery {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(judge_and_hold(connection, &command.principal, command.now).await??)
+        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -179,7 +179,7 @@ impl Decision for EventDelivery {
 }
 
 async fn resend(connection: &mut Connection, command: &Command<ResendEvent>) -> Decided<Option<EventDelivery>> {
-    judge_and_hold(connection, &command.principal, command.now).await??;
+    authorize_and_lock(connection, &command.principal, command.now).await??;
     let ResendEvent { owner, receiver, event } = command.act;
     let is_there = reaches(&command.principal, owner) && row::take(connection, owner, receiver).await?.is_some();
     let found = if is_there { delivery_row::find(connection, owner, receiver, event).await? } else { None };

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::{organization_of, owner_of};
 use crate::failure::Failure;
 use crate::schema::{event_deliveries, receivers};
-use crate::stored::{Read, ToIdText as _};
+use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
@@ -21,23 +21,23 @@ const TABLE: &str = "receivers";
 /// A row, its columns in the order of [`columns`].
 #[derive(Queryable)]
 pub(in super::super) struct ReceiverRow {
-    organization: Read<OrganizationId>,
-    id: Read<ReceiverId>,
-    channel: Read<Channel>,
+    organization: Column<OrganizationId>,
+    id: Column<ReceiverId>,
+    channel: Column<Channel>,
     shown: String,
-    events: Read<EventKinds>,
-    state: Read<ReceiverState>,
+    events: Column<EventKinds>,
+    state: Column<ReceiverState>,
     version: i64,
     created_at: i64,
-    address: Read<Blob>,
+    address: Column<Blob>,
     secret_number: i64,
-    secret: Read<Blob>,
-    previous_secret: Read<Blob>,
+    secret: Column<Blob>,
+    previous_secret: Column<Blob>,
     previous_until: i64,
-    code: Read<Digest>,
+    code: Column<Digest>,
     last_delivered_at: Option<i64>,
     failing_since: Option<i64>,
-    last_failure: Option<Read<DeliveryFailure>>,
+    last_failure: Option<Column<DeliveryFailure>>,
     not_before: i64,
 }
 
@@ -71,28 +71,28 @@ pub(in super::super) use columns;
 
 impl ReceiverRow {
     pub(in super::super) fn decode(self) -> Result<StoredReceiver, Failure> {
-        let organization = self.organization.sound(TABLE, &"unknown", "organization_id")?;
-        let id = self.id.sound(TABLE, &organization, "id")?;
-        let failure = self.last_failure.map(|failure| failure.sound(TABLE, &id, "last_failure")).transpose()?;
+        let organization = self.organization.decode(TABLE, &"unknown", "organization_id")?;
+        let id = self.id.decode(TABLE, &organization, "id")?;
+        let failure = self.last_failure.map(|failure| failure.decode(TABLE, &id, "last_failure")).transpose()?;
         Ok(StoredReceiver {
             receiver: Receiver {
                 id,
                 organization: owner_of(organization),
-                channel: self.channel.sound(TABLE, &id, "channel")?,
+                channel: self.channel.decode(TABLE, &id, "channel")?,
                 shown: self.shown,
-                events: self.events.sound(TABLE, &id, "events")?,
-                state: self.state.sound(TABLE, &id, "state")?,
+                events: self.events.decode(TABLE, &id, "events")?,
+                state: self.state.decode(TABLE, &id, "state")?,
                 version: self.version,
                 created_at: Timestamp::from_millis(self.created_at),
             },
             target: SealedTarget {
-                address: self.address.sound(TABLE, &id, "address")?,
+                address: self.address.decode(TABLE, &id, "address")?,
                 secret_number: self.secret_number,
-                secret: self.secret.sound(TABLE, &id, "secret")?,
-                previous_secret: self.previous_secret.sound(TABLE, &id, "previous_secret")?,
+                secret: self.secret.decode(TABLE, &id, "secret")?,
+                previous_secret: self.previous_secret.decode(TABLE, &id, "previous_secret")?,
                 previous_until: Timestamp::from_millis(self.previous_until),
             },
-            code: self.code.sound(TABLE, &id, "code")?,
+            code: self.code.decode(TABLE, &id, "code")?,
             status: ReceiverStatus {
                 last_delivered_at: self.last_delivered_at.map(Timestamp::from_millis),
                 failing_since: self.failing_since.map(Timestamp::from_millis),
