@@ -20,6 +20,9 @@ pub(crate) const CLIENTS: usize = 4;
 const CREDENTIALS: usize = 2;
 /// How many operations a client does in a round at most: histories have to be judged, too.
 const MOST: usize = 60;
+/// From how many writes of unknown outcome on a credential is only read in a round: each may have its effect at any later time, so
+/// each doubles what the judge has to look through.
+const MOST_UNSURE: usize = 6;
 /// How long a client waits at most between two.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const NAMESPACE: &str = "crew/shared";
@@ -43,6 +46,8 @@ pub(crate) struct Shared {
 struct Credential {
     id: String,
     history: Mutex<Vec<Operation>>,
+    /// How many writes of unknown outcome its history has.
+    unsure: AtomicUsize,
 }
 
 /// One of the clients.
@@ -75,7 +80,9 @@ impl Sharer {
         let place = self.chance.below(shared.credentials.len());
         let (tag, staged) = self.known[place].clone();
         let value = || shared.values.fetch_add(1, Ordering::Relaxed) + 1;
+        let is_unsure = shared.credentials[place].unsure.load(Ordering::Relaxed) >= MOST_UNSURE;
         let request = match (self.chance.below(100), tag, staged) {
+            _ if is_unsure => Request::Show,
             (0..2, ..) => Request::Delete,
             (2..7, ..) => Request::Activate,
             (7..35, ..) => Request::Show,
@@ -120,7 +127,7 @@ impl Shared {
                     let response = Some(Response::Made { version: 1, tag: tag_of(&answer) });
                     let id = answer.json()["id"].as_str().expect("an id").to_owned();
                     let history = Mutex::new(vec![Operation { request, response, begun, ended }]);
-                    self.credentials.push(Credential { id, history });
+                    self.credentials.push(Credential { id, history, unsure: AtomicUsize::new(0) });
                 }
                 answer => losses.push(format!("a shared credential cannot be saved: {answer:?}")),
             }
@@ -137,7 +144,7 @@ impl Shared {
         let mut tally = Tally::default();
         for place in 0..self.credentials.len() {
             self.carry_out(place, &Request::Show, client, log, &mut tally);
-            let Credential { id, history } = &self.credentials[place];
+            let Credential { id, history, .. } = &self.credentials[place];
             let operations = history.lock().unwrap().clone();
             self.judged = (self.judged.0 + 1, self.judged.1 + operations.len() as u64);
             if !is_explained(&operations) {
@@ -164,7 +171,7 @@ impl Shared {
         log: &AckLog,
         tally: &mut Tally,
     ) -> (Outcome, Option<Response>) {
-        let Credential { id, history } = &self.credentials[place];
+        let Credential { id, history, unsure } = &self.credentials[place];
         let began = Instant::now();
         let begun = self.tick();
         let answer = self.send(id, request, client);
@@ -179,8 +186,9 @@ impl Shared {
             log.note(&format!("{NAMESPACE} {id} {request:?}"), outcome);
         }
         // A read without a response says nothing, nor does a write that was refused for another reason.
-        let is_known = response.is_some() || (is_write && outcome == Outcome::Unsure);
-        if is_known {
+        let is_unsure = response.is_none() && is_write && outcome == Outcome::Unsure;
+        unsure.fetch_add(usize::from(is_unsure), Ordering::Relaxed);
+        if response.is_some() || is_unsure {
             let operation = Operation { request: request.clone(), response: response.clone(), begun, ended };
             history.lock().unwrap().push(operation);
         }
