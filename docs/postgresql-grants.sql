@@ -23,7 +23,7 @@ GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO 
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,
-    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses
+    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses, organization_names
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON

@@ -130,7 +130,7 @@ new_rows! {
     NewEntry<'a>, NewEntries of audit {
         id: IdText as Text,
         at: i64 as BigInt,
-        organization_id: Option<IdText> as Nullable<Text>,
+        organization_id: IdText as Text,
         actor: &'a str as Text,
         account_id: Option<IdText> as Nullable<Text>,
         session_id: Option<IdText> as Nullable<Text>,
@@ -149,6 +149,9 @@ new_rows! {
         changes: Option<String> as Nullable<Text>,
     }
 }
+
+/// In the column of the organization: the row is the instance's own. No organization has the nil id.
+pub(crate) const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
 
 /// In the column of the expiry: it does not expire, as far as is known.
 pub(crate) const NEVER: i64 = i64::MAX;
@@ -246,7 +249,7 @@ impl<'a> NewEntry<'a> {
         Self {
             id: record.id.text(),
             at: record.at.as_millis(),
-            organization_id: record.organization.map(|id| id.text()),
+            organization_id: record.organization.unwrap_or(OF_INSTANCE).text(),
             actor: record.actor.kind(),
             account_id: record.actor.account().map(|id| id.text()),
             session_id: record.actor.session().map(|id| id.text()),

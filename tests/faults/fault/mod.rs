@@ -14,6 +14,7 @@ mod replicas;
 mod rot;
 mod sectors;
 mod server;
+mod spread;
 mod starvation;
 mod storm;
 mod syscalls;
@@ -57,6 +58,8 @@ pub(crate) enum Fault {
     Connections,
     /// PostgreSQL is killed
     Database,
+    /// A node of a PostgreSQL that is spread over machines by the extension Citus is killed
+    Nodes,
     /// The answer to a COMMIT is lost
     LostCommits,
     /// The network to PostgreSQL forwards nothing
@@ -123,6 +126,7 @@ impl Fault {
             | Self::BitRot => &[Database::Sqlite],
             Self::Connections
             | Self::Database
+            | Self::Nodes
             | Self::LostCommits
             | Self::NetworkHangs
             | Self::SlowNetwork
@@ -156,6 +160,7 @@ impl Fault {
             Self::LoginStorm => storm::happen(ground),
             Self::Connections => server::connections(ground),
             Self::Database => server::killed(ground),
+            Self::Nodes => spread::killed(ground),
             Self::LostCommits => network::lost_commits(ground),
             Self::NetworkHangs => network::hanging(ground),
             Self::SlowNetwork => network::slow(ground),

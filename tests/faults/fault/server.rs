@@ -64,7 +64,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-fn finish(rig: Rig) -> Report {
+pub(super) fn finish(rig: Rig) -> Report {
     // Tables and indexes, as PostgreSQL itself judges them.
     let url = rig.vault.url().to_owned();
     let mut report = rig.finish();
@@ -83,7 +83,7 @@ fn kill(id: i32) {
 }
 
 /// Sends a server a signal that ends it, and waits until its other processes have ended, as they do by themselves.
-fn end_all(postmaster: i32, signal: Signal) {
+pub(super) fn end_all(postmaster: i32, signal: Signal) {
     let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
     let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have ended
     let ids = children.split_whitespace().filter_map(|id| id.parse().ok()).chain([postmaster]);

@@ -112,10 +112,10 @@ fn plan(address: &str, sql: &str) -> String {
     // The server cannot guess what an array has; a connection says it.
     let types = match (sql.contains("unnest("), parameters) {
         (false, _) => "",
-        (true, 3) => "(text[], text[], bigint[])",
-        (true, 4) if sql.contains("data_key = new") => "(text[], text[], bytea[], bytea[])",
-        (true, 4) => "(text[], text[], bigint[], bigint[])",
-        (true, 8) => "(text[], text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[])",
+        (true, 3) => "(text[], bigint[], text)",
+        (true, 4) if sql.contains("data_key = new") => "(text[], bytea[], bytea[], text)",
+        (true, 4) => "(text[], bigint[], bigint[], text)",
+        (true, 8) => "(text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[], text)",
         (true, _) => panic!("say the types of {sql}"),
     };
     let given = match parameters {
