@@ -32,7 +32,7 @@ const PORT: u16 = 5432;
 /// What a server with workers has set: few shards, since each database of a test makes its own, a process that looks for
 /// deadlocks in each of them, and no wait before the looking.
 const SPREAD: &str = "shared_preload_libraries='citus,pg_stat_statements'\nmax_prepared_transactions=400\n\
-     max_worker_processes=400\nmax_locks_per_transaction=256\ncitus.shard_count=4\n\
+     wal_level=logical\nmax_wal_senders=20\nmax_replication_slots=20\nmax_worker_processes=400\nmax_locks_per_transaction=256\ncitus.shard_count=4\n\
      citus.stat_statements_track='all'\n";
 
 /// How a throwaway server is set up.
@@ -232,6 +232,15 @@ impl Cluster {
         self.control(&self.directory, &["start"]);
     }
 
+    /// What the server has logged so far.
+    ///
+    /// # Panics
+    /// Its log cannot be read.
+    pub fn log(&self) -> String {
+        let text = fs::read(self.directory.join("log")).expect("the log of a throwaway server");
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
     /// Settings of a server that archives its log, for [`Cluster::recovered`].
     pub fn archiving() -> Options {
         // Relative to the data directory, where the server runs.
@@ -359,6 +368,7 @@ fn configuration(directory: &Path, options: &Options) -> String {
     );
     if *workers > 0 {
         text.push_str(SPREAD);
+        text.push_str(&format!("citus.local_hostname='{directory}'\n"));
     }
     for setting in settings {
         text.push_str(setting);

@@ -13,14 +13,12 @@ const POSTMASTER: &str = "SELECT split_part(pg_read_file('postmaster.pid'), chr(
 /// Transactions between their two phases.
 const PREPARED: &str = "SELECT count(*) FROM pg_prepared_xacts";
 
-/// Why there can be no such cluster here, if there cannot.
-pub(super) fn impossible() -> Option<String> {
-    let missing = "the extension Citus is not installed: tests/citus builds it from its source";
-    (!Cluster::can_have_workers()).then(|| missing.to_owned())
-}
-
 /// In turn the coordinator and each worker are killed, stay away for a while, and are started again.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
+    if !Cluster::can_have_workers() {
+        let missing = "the extension Citus is not installed: tests/citus builds it from its source";
+        return Report::skipped("nodes", ground.database, missing);
+    }
     let cluster = Cluster::start(Options { workers: WORKERS, ..Options::default() });
     let mut rig = Rig::on("nodes", ground, &cluster);
     let url = rig.vault.url().to_owned();

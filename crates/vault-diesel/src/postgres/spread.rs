@@ -414,6 +414,23 @@ mod tests {
     }
 
     #[test]
+    fn the_architecture_says_where_each_table_lies() {
+        let page = include_str!("../../../../docs/ARCHITECTURE.md");
+        let (_, section) = page.split_once("\n## Beyond one machine\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        for (name, place) in PLACES {
+            let row = match place {
+                TablePlace::Organization(_) => "| spread by organization",
+                Key(..) => "| spread by a key of its own",
+                EveryNode => "| on every node",
+                Coordinator => "| on the coordinator",
+            };
+            let rows: Vec<&str> = section.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
+            assert!(rows.len() == 1 && rows[0].starts_with(row), "{name}: {rows:?}");
+        }
+    }
+
+    #[test]
     fn every_key_has_the_column_by_which_its_table_is_spread() {
         let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
         for (name, place) in PLACES {

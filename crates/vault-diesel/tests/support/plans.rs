@@ -104,8 +104,8 @@ fn leading_columns(address: &str, index: &str) -> String {
 /// The plan of a statement whose values the server does not know.
 fn plan(address: &str, sql: &str) -> String {
     let begins = |words: &[&str]| words.iter().any(|word| sql.starts_with(word));
-    if !begins(&["SELECT", "INSERT", "UPDATE", "DELETE"]) || sql.contains("SELECT * FROM unnest(") {
-        // Plans nothing, or inserts new rows and reads none.
+    if !begins(&["SELECT", "INSERT", "UPDATE", "DELETE"]) || sql.contains(" FROM organizations, unnest(") {
+        // Plans nothing, or inserts new rows and reads none but that of the organization.
         return String::new();
     }
     let parameters = (1..=99).rev().find(|number| sql.contains(&format!("${number}"))).unwrap_or_default();
