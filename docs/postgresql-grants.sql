@@ -4,18 +4,30 @@
 -- With `serve --keep-audit`, add `-v keep_audit=1`: the service may then remove audit entries. Without it, it cannot.
 -- FOR SHARE and FOR UPDATE, which keep rows from changing until a decision stands, need UPDATE too.
 
+-- The extension Citus knows no rights on single columns. Where tables are spread by it, the role may change these tables as a whole.
+SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS spread \gset
+\if :spread
+\set of_singleton ''
+\set of_checkpoint ''
+\set of_start ''
+\else
+\set of_singleton '(singleton)'
+\set of_checkpoint '(checkpoint)'
+\set of_start '(entries, key_id, code)'
+\endif
+
 BEGIN;
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
 GRANT USAGE ON SCHEMA public TO :"role";
 
 GRANT SELECT ON instance_keys, retiring_instance_keys, schema_versions TO :"role";
 -- To hold the row, not to change it: keys of the deployment are replaced by the owner of the tables.
-GRANT SELECT, UPDATE (singleton) ON instance TO :"role";
-GRANT SELECT, INSERT, UPDATE (checkpoint) ON audit TO :"role";
+GRANT SELECT, UPDATE :of_singleton ON instance TO :"role";
+GRANT SELECT, INSERT, UPDATE :of_checkpoint ON audit TO :"role";
 GRANT SELECT, INSERT ON audit_checkpoints TO :"role";
 \if :{?keep_audit}
 GRANT DELETE ON audit TO :"role";
-GRANT UPDATE (entries, key_id, code), DELETE ON audit_checkpoints TO :"role";
+GRANT UPDATE :of_start, DELETE ON audit_checkpoints TO :"role";
 \endif
 GRANT SELECT, UPDATE ON decoy_accounts, decoys TO :"role";
 
@@ -23,7 +35,7 @@ GRANT SELECT, INSERT, UPDATE ON audit_delivery, check_rounds, event_position TO 
 
 GRANT SELECT, INSERT, DELETE ON
     account_notices, credential_labels, credential_uses, directory, enrolment_codes, enrolment_drafts, erasures,
-    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses
+    frozen_namespaces, idempotency_keys, integration_tokens, invited_addresses, organization_names
     TO :"role";
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON

@@ -78,7 +78,8 @@ fn run(options: &Options) -> Result<()> {
     }
     if options.shared.database.contains(&Database::Postgres) {
         let settings = vec!["shared_buffers=128MB".to_owned(), "max_wal_size=4GB".to_owned()];
-        let cluster = Cluster::start(postgres::Options { settings, ..postgres::Options::default() });
+        let workers = Cluster::wanted_workers();
+        let cluster = Cluster::start(postgres::Options { settings, workers, ..postgres::Options::default() });
         reports.push(measure(options, target, &directory.path().join("postgres"), Some(&cluster))?);
     }
     if let Some(path) = &options.plot {

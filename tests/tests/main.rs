@@ -31,6 +31,7 @@ mod audit_sink;
 mod backup;
 mod batch_job;
 mod canary;
+mod citus;
 mod cli;
 mod cli_credential;
 mod console;

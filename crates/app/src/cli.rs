@@ -140,8 +140,8 @@ pub(crate) enum Command {
     Init,
     /// Serve the HTTP interface and, with --activation-listen, activations
     Serve(ServeArgs),
-    /// Apply pending database migrations
-    Migrate,
+    /// Apply pending database migrations; with --spread, spread the tables over machines by the PostgreSQL extension Citus
+    Migrate(MigrateArgs),
     /// Move the vault from its embedded database file to an empty PostgreSQL database
     ///
     /// Stop the server first: while it copies, nothing can be written to the file, so nothing that was acknowledged is
@@ -357,6 +357,14 @@ pub(crate) struct ServeArgs {
     /// PostgreSQL
     #[arg(long)]
     pub(crate) adopt_anchor: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct MigrateArgs {
+    /// Spread the tables of this vault over the nodes of its database, which has the extension Citus. Stop the servers first.
+    /// It is one transaction: interrupted, it changes nothing; run it again
+    #[arg(long)]
+    pub(crate) spread: bool,
 }
 
 #[derive(Args)]

@@ -151,7 +151,7 @@ async fn dispatch(settings: Settings, command: Command, output: Output) -> Resul
         Command::Init => command::init::run(&settings, output).await,
         Command::Serve(args) => command::serve::open_and_run(settings, args).await,
         Command::Doctor(args) => command::doctor::run(&settings, &args, output).await,
-        Command::Migrate => command::migrate::run(&settings, output).await,
+        Command::Migrate(args) => command::migrate::run(&settings, &args, output).await,
         Command::MigrateTo(args) => command::migrate_to::run(&settings, args, output).await,
         Command::Backup(args) => command::backup::run(&settings, args, output).await,
         Command::Key(cli::KeyCommand::Rotate(args)) if args.root => {

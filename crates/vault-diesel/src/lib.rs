@@ -45,7 +45,7 @@ mod update;
 pub use load::StoreLoad;
 pub use migration::{MIGRATIONS, MigrateError, Migration, SchemaState, are_rolling};
 pub use ports::{Store, StorePorts};
-pub use postgres::{ConnectError, PostgresSettings, PostgresStore};
+pub use postgres::{ConnectError, PostgresSettings, PostgresStore, SpreadError, Spreading, TablePlace};
 pub use sqlite::{
     CopyError, FileContent, LockError, LockFileFlaw, OpenError, Replayed, ServerLock, SinceCredential, SinceNamed,
     SqliteKey, SqliteSettings, SqliteStore, TableRows, check_file, check_pages, copy_file, replay,

@@ -1,5 +1,6 @@
 //! The one migration history of both databases, in SQLite's spelling. Migrations are only ever added.
 
+use crate::postgres::SpreadError;
 use vault_core::port::StoreError;
 
 /// One step of the schema.
@@ -70,6 +71,9 @@ pub enum MigrateError {
         "the database has schema version {0}, made by a build from before OrgVault 0.1.0, which no release reads. Create a new vault"
     )]
     Unreleased(String),
+    /// The tables cannot be spread over the nodes of the database.
+    #[error(transparent)]
+    Spread(#[from] SpreadError),
     /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),

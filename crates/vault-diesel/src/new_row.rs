@@ -27,14 +27,21 @@ macro_rules! new_rows {
             $(pub(crate) $column: $rust,)*
         }
 
-        /// Many of them in one statement, which is prepared once, however many they are. Each column is an array.
+        /// Many of them, of one organization, in one statement, which is prepared once, however many they are. Each column is an
+        /// array. The organization is read from its row, so that a PostgreSQL that is spread over machines has the statement carried
+        /// out where that row lies, and commits it in one phase.
         pub(crate) struct $many<$a> {
             $($column: Vec<$rust>,)*
         }
 
         impl $many<'_> {
             pub(crate) fn is_empty(&self) -> bool {
-                [$(self.$column.is_empty()),*].contains(&true)
+                self.len() == 0
+            }
+
+            /// How many there are.
+            pub(crate) fn len(&self) -> usize {
+                self.organization_id.len()
             }
         }
 
@@ -55,23 +62,46 @@ macro_rules! new_rows {
 
         impl<$a> QueryFragment<Pg> for $many<$a> {
             fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-                out.push_sql(concat!("INSERT INTO ", stringify!($table), " ("));
-                let mut between = "";
+                use crate::schema::$table as columns;
+                out.push_sql(concat!("INSERT INTO ", stringify!($table), " (organization_id"));
                 $(
-                    out.push_sql(between);
-                    out.push_identifier(crate::schema::$table::$column::NAME)?;
-                    between = ", ";
+                    if columns::$column::NAME != columns::organization_id::NAME {
+                        out.push_sql(", ");
+                        out.push_identifier(columns::$column::NAME)?;
+                    }
                 )*
-                out.push_sql(") SELECT * FROM unnest(");
-                between = "";
+                out.push_sql(") SELECT organizations.id");
                 $(
-                    out.push_sql(between);
-                    out.push_bind_param::<Array<$sql>, _>(&self.$column)?;
-                    between = ", ";
+                    if columns::$column::NAME != columns::organization_id::NAME {
+                        out.push_sql(", new.");
+                        out.push_identifier(columns::$column::NAME)?;
+                    }
                 )*
-                let _ = between;
-                out.push_sql(")");
-                Ok(())
+                out.push_sql(" FROM organizations, unnest");
+                let mut before = "(";
+                $(
+                    if columns::$column::NAME != columns::organization_id::NAME {
+                        out.push_sql(before);
+                        out.push_bind_param::<Array<$sql>, _>(&self.$column)?;
+                        before = ", ";
+                    }
+                )*
+                out.push_sql(") AS new ");
+                before = "(";
+                $(
+                    if columns::$column::NAME != columns::organization_id::NAME {
+                        out.push_sql(before);
+                        out.push_identifier(columns::$column::NAME)?;
+                        before = ", ";
+                    }
+                )*
+                let _ = before;
+                out.push_sql(") WHERE organizations.id = ");
+                // There is one: no statement inserts nothing.
+                match self.organization_id.first() {
+                    Some(organization) => out.push_bind_param::<Text, _>(organization),
+                    None => Err(diesel::result::Error::NotFound),
+                }
             }
         }
     )*};
@@ -130,7 +160,7 @@ new_rows! {
     NewEntry<'a>, NewEntries of audit {
         id: IdText as Text,
         at: i64 as BigInt,
-        organization_id: Option<IdText> as Nullable<Text>,
+        organization_id: IdText as Text,
         actor: &'a str as Text,
         account_id: Option<IdText> as Nullable<Text>,
         session_id: Option<IdText> as Nullable<Text>,
@@ -149,6 +179,9 @@ new_rows! {
         changes: Option<String> as Nullable<Text>,
     }
 }
+
+/// In the column of the organization: the row is the instance's own. No organization has the nil id.
+pub(crate) const OF_INSTANCE: OrganizationId = OrganizationId::from_bytes([0; 16]);
 
 /// In the column of the expiry: it does not expire, as far as is known.
 pub(crate) const NEVER: i64 = i64::MAX;
@@ -246,7 +279,7 @@ impl<'a> NewEntry<'a> {
         Self {
             id: record.id.text(),
             at: record.at.as_millis(),
-            organization_id: record.organization.map(|id| id.text()),
+            organization_id: record.organization.unwrap_or(OF_INSTANCE).text(),
             actor: record.actor.kind(),
             account_id: record.actor.account().map(|id| id.text()),
             session_id: record.actor.session().map(|id| id.text()),

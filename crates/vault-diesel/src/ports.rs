@@ -2,7 +2,7 @@
 
 use crate::load::StoreLoad;
 use crate::migration::{MigrateError, Migration, SchemaState};
-use crate::postgres::PostgresStore;
+use crate::postgres::{PostgresStore, SpreadError, Spreading};
 use crate::sqlite::SqliteStore;
 use std::sync::Arc;
 use vault_core::port::{
@@ -100,6 +100,28 @@ impl Store {
         match self {
             Self::Sqlite(store) => store.migrate(now, progress).await,
             Self::Postgres(store) => store.migrate(now, progress).await,
+        }
+    }
+
+    /// How the tables of a PostgreSQL that is spread over machines lie. `None`: it is not, and cannot be.
+    ///
+    /// # Errors
+    /// The extension of the database cannot be used as it is, or the database cannot be read.
+    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+        match self {
+            Self::Sqlite(_) => Ok(None),
+            Self::Postgres(store) => store.spreading().await,
+        }
+    }
+
+    /// Spreads the tables over the nodes of the database, in one transaction. How many were moved.
+    ///
+    /// # Errors
+    /// The database cannot be spread, or fails.
+    pub async fn spread(&self) -> Result<usize, SpreadError> {
+        match self {
+            Self::Sqlite(_) => Err(SpreadError::Embedded),
+            Self::Postgres(store) => store.spread().await,
         }
     }
 

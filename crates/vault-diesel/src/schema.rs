@@ -52,6 +52,13 @@ diesel::table! {
 }
 
 diesel::table! {
+    organization_names (name_key) {
+        name_key -> Text,
+        organization_id -> Text,
+    }
+}
+
+diesel::table! {
     organization_keys (organization_id, id) {
         organization_id -> Text,
         id -> Text,
@@ -426,10 +433,10 @@ diesel::table! {
 }
 
 diesel::table! {
-    audit (id) {
+    audit (id, organization_id) {
         id -> Text,
         at -> BigInt,
-        organization_id -> Nullable<Text>,
+        organization_id -> Text,
         actor -> Text,
         account_id -> Nullable<Text>,
         session_id -> Nullable<Text>,

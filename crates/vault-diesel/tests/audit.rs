@@ -119,7 +119,7 @@ async fn a_damaged_checkpoint_is_found_and_does_not_stop_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     let (setting, ids) = setting().await;
-    let (first, columns) = (ids[0], "at, actor, action, subject, count, key_id, code");
+    let (first, columns) = (ids[0], "at, organization_id, actor, action, subject, count, key_id, code");
     setting.with_key(|file| {
         for id in ["", "0", "x", "ÿÿÿ"] {
             let sql =

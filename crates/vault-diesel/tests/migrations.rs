@@ -14,7 +14,7 @@ use vault_testkit::postgres::Cluster;
 const RELEASED: [(&str, &str); 0] = [];
 
 /// Tables that belong to no tenant.
-const SHARED: [&str; 18] = [
+const SHARED: [&str; 19] = [
     "audit",
     "audit_checkpoints",
     "audit_delivery",
@@ -31,6 +31,7 @@ const SHARED: [&str; 18] = [
     "issuers",
     "known_networks",
     "retiring_instance_keys",
+    "organization_names",
     "organizations",
     "schema_versions",
 ];

@@ -14,7 +14,9 @@ use vault_core::port::{
 };
 use vault_core::usecase::{Accounts, AuditTally, Environment};
 use vault_crypto::{Anchor, AnchorError, Anchors, DatabaseKey, DatabaseKeyError, DatabaseKeyFile, HashingPool};
-use vault_diesel::{CopyError, Migration, ServerLock, SqliteKey, Store, StoreLoad, StorePorts, check_pages};
+use vault_diesel::{
+    CopyError, Migration, ServerLock, SpreadError, Spreading, SqliteKey, Store, StoreLoad, StorePorts, check_pages,
+};
 
 /// How long entries are sealed when a vault is closed, in milliseconds.
 const SEAL_LAST: i64 = 2_000;
@@ -133,6 +135,22 @@ impl OpenVault {
             Some(file) => DatabaseKeyFile::beside(file).root_keys(),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// How the tables lie on a PostgreSQL that is spread over machines. `None`: it is not, and cannot be.
+    ///
+    /// # Errors
+    /// The database's extension cannot be used as it is, or the database cannot be read.
+    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+        self.adapter.spreading().await
+    }
+
+    /// Spreads the tables over the nodes of the database, in one transaction. How many were moved.
+    ///
+    /// # Errors
+    /// The database cannot be spread, or fails.
+    pub async fn spread(&self) -> Result<usize, SpreadError> {
+        self.adapter.spread().await
     }
 
     /// The migrations that were applied when it was opened.

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Tests find the server by the variable `ORGVAULT_TEST_POSTGRES`. `THROWAWAY_FSYNC=on` makes commits reach the
-//! disk. The command's exit status is this program's.
+//! disk. `ORGVAULT_TEST_CITUS_WORKERS=2` spreads it over two more servers by the extension Citus. The command's exit status is
+//! this program's.
 
 #![allow(clippy::print_stderr, reason = "a program for the terminal")]
 
@@ -21,7 +22,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let fsync = env::var("THROWAWAY_FSYNC").is_ok_and(|value| value == "on");
-    let cluster = Cluster::start(Options { fsync, ..Options::default() });
+    let workers = Cluster::wanted_workers();
+    let cluster = Cluster::start(Options { fsync, workers, ..Options::default() });
     let status = Command::new(&program).args(arguments).env(ENVIRONMENT, cluster.base_url()).status();
     drop(cluster);
     match status {

@@ -3,6 +3,9 @@
 //! It listens on a Unix socket in a directory of its own that only its owner may enter, and on no network. A
 //! shell beside it waits on a pipe from this process: however this process ends, the shell stops the server and
 //! removes its directory.
+//!
+//! With workers it is a PostgreSQL that is spread over several servers by the extension Citus. They lie in the same directory
+//! and end together.
 
 mod install;
 
@@ -19,9 +22,18 @@ use std::sync::LazyLock;
 
 /// The variable that names a running throwaway server, as [`Cluster::base_url`] does.
 pub const ENVIRONMENT: &str = "ORGVAULT_TEST_POSTGRES";
+/// The variable that says how many workers throwaway servers have that tests start.
+pub const WORKERS: &str = "ORGVAULT_TEST_CITUS_WORKERS";
 /// The superuser of throwaway servers.
 const USER: &str = "postgres";
 const SCHEME: &str = "postgres://postgres@";
+/// The port, which names the socket in its directory.
+const PORT: u16 = 5432;
+/// What a server with workers has set: few shards, since each database of a test makes its own, a process that looks for
+/// deadlocks in each of them, and no wait before the looking.
+const SPREAD: &str = "shared_preload_libraries='citus,pg_stat_statements'\nmax_prepared_transactions=400\n\
+     wal_level=logical\nmax_wal_senders=20\nmax_replication_slots=20\nmax_worker_processes=400\nmax_locks_per_transaction=256\ncitus.shard_count=4\n\
+     citus.stat_statements_track='all'\n";
 
 /// How a throwaway server is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,11 +44,13 @@ pub struct Options {
     pub max_connections: u16,
     /// Further settings, `name=value`.
     pub settings: Vec<String>,
+    /// How many servers hold spread tables beside this one, by the extension Citus, which must be installed.
+    pub workers: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { fsync: true, max_connections: 200, settings: Vec::new() }
+        Self { fsync: true, max_connections: 200, settings: Vec::new(), workers: 0 }
     }
 }
 
@@ -58,11 +72,25 @@ impl Cluster {
     pub fn start(options: Options) -> Self {
         let installation = Installation::find();
         let directory = make_directory(&installation);
-        let data = directory.join("data");
         // First of all, so that whatever fails from here on leaves nothing behind.
         let janitor = Some(hire_janitor(&installation, &directory));
         let cluster = Self { installation, directory, janitor };
-        let initdb = cluster
+        let places = (1..=options.workers).map(|number| cluster.worker(number));
+        for place in [cluster.directory.clone()].into_iter().chain(places) {
+            if !place.exists() {
+                fs::DirBuilder::new().mode(0o700).create(&place).unwrap();
+                cluster.installation.give(&place);
+            }
+            cluster.initialize(&place, &options);
+            cluster.control(&place, &["start"]);
+        }
+        cluster
+    }
+
+    /// Makes the files of a server.
+    fn initialize(&self, place: &Path, options: &Options) {
+        let data = place.join("data");
+        let initdb = self
             .installation
             .command("initdb")
             .args(["--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"])
@@ -70,9 +98,35 @@ impl Cluster {
             .arg(&data)
             .output();
         install::succeed("initdb", initdb);
-        fs::write(data.join("postgresql.auto.conf"), configuration(&cluster.directory, &options)).unwrap();
-        cluster.resume();
-        cluster
+        fs::write(data.join("postgresql.auto.conf"), configuration(place, options)).unwrap();
+    }
+
+    /// Whether the extension that spreads tables is installed.
+    pub fn can_have_workers() -> bool {
+        Installation::find().has_extension("citus")
+    }
+
+    /// How many workers tests want, by [`WORKERS`].
+    ///
+    /// # Panics
+    /// It is set to something else than a number.
+    pub fn wanted_workers() -> usize {
+        let wanted = std::env::var(WORKERS).unwrap_or_default();
+        if wanted.is_empty() {
+            0
+        } else {
+            wanted.parse().unwrap_or_else(|_| panic!("{WORKERS} must be a number, not {wanted:?}"))
+        }
+    }
+
+    /// Where a worker lies, counted from 1.
+    fn worker(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("worker-{number}"))
+    }
+
+    /// Where its workers lie.
+    fn workers(&self) -> Vec<PathBuf> {
+        (1..).map(|number| self.worker(number)).take_while(|place| place.exists()).collect()
     }
 
     /// The server of this process: the one that [`ENVIRONMENT`] names, or else one that is started at the first
@@ -80,7 +134,9 @@ impl Cluster {
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<Cluster> = LazyLock::new(|| match std::env::var(ENVIRONMENT) {
             Ok(base) => Cluster::running(&base),
-            Err(_) => Cluster::start(Options { fsync: false, ..Options::default() }),
+            Err(_) => {
+                Cluster::start(Options { fsync: false, workers: Cluster::wanted_workers(), ..Options::default() })
+            }
         });
         &SHARED
     }
@@ -106,9 +162,27 @@ impl Cluster {
     /// The server does not make one.
     pub fn create_database(&self) -> String {
         let name = format!("test_{}_{:016x}", std::process::id(), chance());
-        let outcome = self.client("createdb").arg(&name).output();
-        install::succeed("createdb", outcome);
+        let workers = self.workers();
+        for place in [&self.directory].into_iter().chain(&workers) {
+            let outcome = self.client("createdb", place).arg(&name).output();
+            install::succeed("createdb", outcome);
+            if !workers.is_empty() {
+                self.psql(place, &name, "CREATE EXTENSION citus");
+            }
+        }
+        if !workers.is_empty() {
+            let node = |function: &str, place: &Path| format!("SELECT {function}('{}', {PORT});", place.display());
+            let mut sql = node("citus_set_coordinator_host", &self.directory);
+            workers.iter().for_each(|worker| sql.push_str(&node("citus_add_node", worker)));
+            self.psql(&self.directory, &name, &sql);
+        }
         format!("{}/{name}", self.base_url())
+    }
+
+    /// The address of a database by a worker, counted from 1, in the place of the server of its address.
+    pub fn by_worker(&self, number: usize, database: &str) -> String {
+        let name = database.rsplit('/').next().unwrap_or_default();
+        format!("{SCHEME}{}/{name}", encode(&self.worker(number)))
     }
 
     /// Carries SQL out as the superuser, in the database of an address that [`Cluster::create_database`] gave, and
@@ -117,9 +191,20 @@ impl Cluster {
     /// # Panics
     /// The server refuses it.
     pub fn execute(&self, database: &str, sql: &str) -> String {
-        let name = database.rsplit('/').next().unwrap_or_default();
+        self.psql(&self.directory, database.rsplit('/').next().unwrap_or_default(), sql)
+    }
+
+    /// As [`Cluster::execute`], on a worker, counted from 1.
+    ///
+    /// # Panics
+    /// The worker refuses it.
+    pub fn execute_on_worker(&self, number: usize, database: &str, sql: &str) -> String {
+        self.psql(&self.worker(number), database.rsplit('/').next().unwrap_or_default(), sql)
+    }
+
+    fn psql(&self, place: &Path, name: &str, sql: &str) -> String {
         let arguments = ["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1", "--dbname"];
-        let outcome = self.client("psql").args(arguments).arg(name).arg("--command").arg(sql).output();
+        let outcome = self.client("psql", place).args(arguments).arg(name).arg("--command").arg(sql).output();
         install::succeed("psql", outcome).trim_end().to_owned()
     }
 
@@ -128,7 +213,15 @@ impl Cluster {
     /// # Panics
     /// It was started elsewhere, or does not stop.
     pub fn crash(&self) {
-        self.control(&["--mode=immediate", "stop"]);
+        self.control(&self.directory, &["--mode=immediate", "stop"]);
+    }
+
+    /// Starts a worker again, and waits until it answers.
+    ///
+    /// # Panics
+    /// It was started elsewhere, or does not start.
+    pub fn resume_worker(&self, number: usize) {
+        self.control(&self.worker(number), &["start"]);
     }
 
     /// Starts it again, and waits until it answers.
@@ -136,7 +229,16 @@ impl Cluster {
     /// # Panics
     /// It was started elsewhere, or does not start.
     pub fn resume(&self) {
-        self.control(&["start"]);
+        self.control(&self.directory, &["start"]);
+    }
+
+    /// What the server has logged so far.
+    ///
+    /// # Panics
+    /// Its log cannot be read.
+    pub fn log(&self) -> String {
+        let text = fs::read(self.directory.join("log")).expect("the log of a throwaway server");
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Settings of a server that archives its log, for [`Cluster::recovered`].
@@ -201,15 +303,15 @@ impl Cluster {
         cluster
     }
 
-    fn control(&self, arguments: &[&str]) {
+    fn control(&self, place: &Path, arguments: &[&str]) {
         assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
-        let log = self.directory.join("log");
+        let log = place.join("log");
         // No pipes: the server would keep them open, and this would wait for it to end.
         let status = self
             .installation
             .command("pg_ctl")
             .args(["--silent", "--wait", "--timeout=60", "--pgdata"])
-            .arg(self.directory.join("data"))
+            .arg(place.join("data"))
             .arg("--log")
             .arg(&log)
             .args(arguments)
@@ -222,9 +324,9 @@ impl Cluster {
         }
     }
 
-    fn client(&self, program: &str) -> Command {
+    fn client(&self, program: &str, place: &Path) -> Command {
         let mut command = self.installation.client(program);
-        command.arg("--host").arg(&self.directory).args(["--username", USER, "--no-password"]);
+        command.arg("--host").arg(place).args(["--username", USER, "--no-password"]);
         command
     }
 }
@@ -255,7 +357,7 @@ fn make_directory(installation: &Installation) -> PathBuf {
 
 /// The server reads it after `postgresql.conf`, so this is what holds.
 fn configuration(directory: &Path, options: &Options) -> String {
-    let Options { fsync, max_connections, settings } = options;
+    let Options { fsync, max_connections, settings, workers } = options;
     let on = |flag: &bool| if *flag { "on" } else { "off" };
     let directory = directory.display();
     let mut text = format!(
@@ -264,6 +366,10 @@ fn configuration(directory: &Path, options: &Options) -> String {
          shared_buffers=32MB\nlogging_collector=off\ntimezone='UTC'\n",
         fsync = on(fsync),
     );
+    if *workers > 0 {
+        text.push_str(SPREAD);
+        text.push_str(&format!("citus.local_hostname='{directory}'\n"));
+    }
     for setting in settings {
         text.push_str(setting);
         text.push('\n');
@@ -273,7 +379,8 @@ fn configuration(directory: &Path, options: &Options) -> String {
 
 /// Ends when its input does, and takes server and directory with it.
 fn hire_janitor(installation: &Installation, directory: &Path) -> Child {
-    const SCRIPT: &str = "cat >/dev/null; \"$1\" --silent --mode=immediate --pgdata \"$2/data\" stop; rm -rf \"$2\"";
+    const SCRIPT: &str = "cat >/dev/null; for data in \"$2\"/data \"$2\"/worker-*/data; do \
+        \"$1\" --silent --mode=immediate --pgdata \"$data\" stop; done; rm -rf \"$2\"";
     installation
         .command("sh")
         .args(["-c", SCRIPT, "sh"])

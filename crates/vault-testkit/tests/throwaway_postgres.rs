@@ -12,7 +12,7 @@ fn directory_of(cluster: &Cluster) -> PathBuf {
 #[test]
 fn a_server_lives_as_long_as_its_value() {
     let settings = vec!["lock_timeout=1234".to_owned()];
-    let cluster = Cluster::start(Options { fsync: false, max_connections: 17, settings });
+    let cluster = Cluster::start(Options { fsync: false, max_connections: 17, settings, ..Options::default() });
     let directory = directory_of(&cluster);
     assert!(directory.is_dir());
     let database = cluster.create_database();

@@ -15,6 +15,7 @@ mod replicas;
 mod rot;
 mod sectors;
 mod server;
+mod spread;
 mod starvation;
 mod storm;
 mod syscalls;
@@ -58,6 +59,8 @@ pub(crate) enum Fault {
     Connections,
     /// PostgreSQL is killed
     Database,
+    /// A node of a PostgreSQL that is spread over machines by the extension Citus is killed
+    Nodes,
     /// The answer to a COMMIT is lost
     LostCommits,
     /// The network to PostgreSQL forwards nothing
@@ -126,6 +129,7 @@ impl Fault {
             | Self::BitRot => &[Database::Sqlite],
             Self::Connections
             | Self::Database
+            | Self::Nodes
             | Self::LostCommits
             | Self::NetworkHangs
             | Self::SlowNetwork
@@ -160,6 +164,7 @@ impl Fault {
             Self::LoginStorm => storm::happen(ground),
             Self::Connections => server::connections(ground),
             Self::Database => server::killed(ground),
+            Self::Nodes => spread::killed(ground),
             Self::LostCommits => network::lost_commits(ground),
             Self::NetworkHangs => network::hanging(ground),
             Self::SlowNetwork => network::slow(ground),

@@ -2,6 +2,7 @@
 //! mend it. Changes nothing.
 
 mod deep;
+mod spread;
 
 use crate::cli::DoctorArgs;
 use crate::compose;
@@ -89,6 +90,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
             checks.push(audit_sink(&vault).await);
+            checks.extend(spread::tables(&vault).await);
             if let Some(opener) = opener {
                 let found = findings.insert(Vec::new());
                 checks.extend(deep::pages(&vault, found).await);

@@ -1,27 +1,35 @@
-//! `orgvault migrate`: brings the schema up to date, with progress.
+//! `orgvault migrate`: brings the schema up to date, with progress, and spreads tables over machines if asked to.
 
+use crate::cli::MigrateArgs;
 use crate::compose;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress;
 use crate::settings::Settings;
+use crate::text::counted;
 use serde::Serialize;
-use vault_embed::{Migration, Opening};
+use std::time::Instant;
+use vault_embed::{Migration, OpenVault, Opening};
 
 #[derive(Serialize)]
 struct Migrated {
     applied: Vec<String>,
+    /// How many tables were spread, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spread: Option<usize>,
 }
 
 /// Carries the command out.
-pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output) -> Result<(), Failure> {
     let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default())?.without_upkeep())?;
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
     let rolling = settings.database.file().is_none() && vault.applied_migrations().iter().all(Migration::is_rolling);
     let applied: Vec<String> =
         vault.applied_migrations().iter().map(|migration| migration.version.to_owned()).collect();
+    let placed = if args.spread { spread(&vault).await } else { notice(&vault).await };
     vault.close().await?;
+    let (spread, placed) = placed?;
     let text = match applied.len() {
         0 => "No migration is pending.".to_owned(),
         1 => format!("Applied 1 migration: {}", applied.join(", ")),
@@ -32,7 +40,36 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
         (false, true) => format!("{text}\nServers of the previous version may keep running. Replace them one by one."),
         (false, false) => format!("{text}\nStop all servers of earlier versions."),
     };
-    output.print(&Migrated { applied }, &text)
+    output.print(&Migrated { applied, spread }, &(text + &placed))
+}
+
+/// Spreads the tables. How many were moved, and what is said of it.
+async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
+    let begun = Instant::now();
+    let moved = vault.spread().await.map_err(|error| Failure::new(format!("the tables were not spread: {error}")))?;
+    let text = match moved {
+        0 => "\nEvery table lies where it should already.".to_owned(),
+        moved => {
+            let tables = counted(u64::try_from(moved).unwrap_or(u64::MAX), "table");
+            format!(
+                "\nSpread {tables} in {:.1} s. `orgvault doctor` shows where they lie.",
+                begun.elapsed().as_secs_f64()
+            )
+        }
+    };
+    Ok((Some(moved), text))
+}
+
+/// What is said of tables that could be spread and are not.
+async fn notice(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
+    let could_be = vault.spreading().await.is_ok_and(|found| found.is_some_and(|found| found.is_absent()));
+    let text = match could_be {
+        true => {
+            "\nThe database has the extension Citus, and no table is spread. `orgvault migrate --spread` spreads them."
+        }
+        false => "",
+    };
+    Ok((None, text.to_owned()))
 }
 
 /// Has pending migrations applied, with a bar on standard error where it is a terminal.

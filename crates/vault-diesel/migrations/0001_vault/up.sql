@@ -37,11 +37,18 @@ CREATE TABLE instance_keys (
 CREATE TABLE organizations (
     id TEXT NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
-    name_key TEXT NOT NULL UNIQUE,
+    -- By which they are listed. That no two are alike is said by `organization_names`.
+    name_key TEXT NOT NULL,
     state TEXT NOT NULL,
     fingerprint_key_id TEXT NOT NULL,
     fingerprint_wrapped BLOB NOT NULL,
     created_at BIGINT NOT NULL
+) WITHOUT ROWID;
+
+-- Names are unique over all organizations, whose rows lie elsewhere.
+CREATE TABLE organization_names (
+    name_key TEXT NOT NULL PRIMARY KEY,
+    organization_id TEXT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE organization_keys (
@@ -497,11 +504,12 @@ CREATE INDEX activations_expiry ON activations (expires_at);
 -- The audit.
 
 -- `purpose`: what an integration said that an activation was for. `changed_rows`: what an act left of the rows that it changed, a
--- line for each; the newest entry about a row tells whether it was put back. `checkpoint`: the one that holds the entry.
+-- line for each; the newest entry about a row tells whether it was put back. `checkpoint`: the one that holds the entry. Entries
+-- of the instance have the nil organization. Ids rise with time, so that new entries of all organizations lie together.
 CREATE TABLE audit (
-    id TEXT NOT NULL PRIMARY KEY,
+    id TEXT NOT NULL,
     at BIGINT NOT NULL,
-    organization_id TEXT,
+    organization_id TEXT NOT NULL,
     actor TEXT NOT NULL,
     account_id TEXT,
     session_id TEXT,
@@ -518,7 +526,8 @@ CREATE TABLE audit (
     changes TEXT,
     key_id TEXT NOT NULL,
     code BLOB NOT NULL,
-    checkpoint BIGINT
+    checkpoint BIGINT,
+    PRIMARY KEY (id, organization_id)
 ) WITHOUT ROWID;
 
 -- What is written adds to the first index alone, which holds the entries of the last second. The sealer moves them to the

@@ -4,7 +4,7 @@ use super::authorize::judge;
 use super::backend::{Connection, RunQuery, Store, load_page};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
-use crate::new_row::NewEntry;
+use crate::new_row::{NewEntry, OF_INSTANCE};
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::ToIdText as _;
 use crate::update::update;
@@ -114,7 +114,7 @@ impl AuditTrail for Store {
 struct EntryRow {
     id: String,
     at: i64,
-    organization: Option<String>,
+    organization: String,
     actor: String,
     account: Option<String>,
     session: Option<String>,
@@ -166,7 +166,7 @@ impl From<EntryRow> for AuditEntry {
         Self {
             id: row.id,
             at: Timestamp::from_millis(row.at),
-            organization: row.organization,
+            organization: (row.organization != OF_INSTANCE.text().as_str()).then_some(row.organization),
             actor: row.actor,
             account: row.account,
             session: row.session,

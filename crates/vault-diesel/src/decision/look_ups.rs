@@ -4,7 +4,7 @@ use super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::{
     accounts, directory, enrolment_codes, integration_tokens, integrations, invitations, invited_addresses,
-    organizations,
+    organization_names, organizations,
 };
 use crate::stored::ToIdText as _;
 use diesel::dsl::exists;
@@ -84,7 +84,7 @@ async fn leads(
                 .filter(integrations::name_key.eq(name));
             vec![("integrations", found!(own))]
         }
-        (_, LookUp::OwnName) => vec![("organizations", has_its_name(connection, organization).await?)],
+        (_, LookUp::OwnName) => has_its_name(connection, organization).await?,
         (InstancePart::PendingSeeds, LookUp::Owner) => {
             let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));
             vec![("accounts", found!(own))]
@@ -97,12 +97,22 @@ async fn leads(
     })
 }
 
-async fn has_its_name(connection: &mut Connection, organization: OrganizationId) -> Result<bool, Failure> {
+/// An organization is found by its name, and listed by it.
+async fn has_its_name(
+    connection: &mut Connection,
+    organization: OrganizationId,
+) -> Result<Vec<(&'static str, bool)>, Failure> {
     let row: Option<(String, String)> = organizations::table
         .filter(organizations::id.eq(organization.text()))
         .select((organizations::name, organizations::name_key))
         .get_result(connection)
         .await
         .optional()?;
-    Ok(row.is_none_or(|(name, key)| OrganizationName::parse(&name).is_ok_and(|name| name.uniqueness_key() == key)))
+    let Some((name, key)) = row else { return Ok(Vec::new()) };
+    let own = OrganizationName::parse(&name).is_ok_and(|name| name.uniqueness_key() == key);
+    let leading = organization_names::table
+        .filter(organization_names::name_key.eq(key))
+        .filter(organization_names::organization_id.eq(organization.text()));
+    let leads = select(exists(leading)).get_result(connection).await?;
+    Ok(vec![("organizations", own), ("organization_names", leads)])
 }

@@ -22,7 +22,8 @@ impl Store {
     }
 
     /// Applies the migrations that are missing, each in a transaction of its own, and tells `progress` of each
-    /// before it runs. Several processes may try at once; each migration runs once.
+    /// before it runs. Several processes may try at once; each migration runs once. Where the database can be spread over
+    /// machines, new tables are.
     ///
     /// # Errors
     /// The schema is of a newer build, or the database fails; earlier migrations stand.
@@ -34,7 +35,7 @@ impl Store {
         let pending = match self.schema_state().await? {
             SchemaState::Newer(version) => return Err(MigrateError::Newer(version)),
             SchemaState::Unreleased(version) => return Err(MigrateError::Unreleased(version)),
-            SchemaState::Current => return Ok(0),
+            SchemaState::Current => Vec::new(),
             SchemaState::Empty | SchemaState::Pending(_) => {
                 self.prepare().await?;
                 let applied = self.read((), |connection, ()| Box::pin(applied(connection))).await?;
@@ -47,6 +48,7 @@ impl Store {
             let step = (migration, now);
             count += self.write_patiently(step, |connection, step| Box::pin(apply(connection, *step))).await?;
         }
+        self.spread_new_tables().await?;
         Ok(count)
     }
 

@@ -75,7 +75,15 @@ macro_rules! load_each {
 macro_rules! insert_rows {
     ($connection:expr, $table:ident, $many:ident, $rows:expr) => {{
         let rows: crate::new_row::$many<'_> = $rows.collect();
-        if rows.is_empty() { Ok(0) } else { rows.execute($connection).await }
+        let count = rows.len();
+        if rows.is_empty() {
+            Ok(0)
+        } else {
+            // None is inserted if the organization is gone, which whoever decides has held.
+            let inserted: diesel::QueryResult<usize> = rows.execute($connection).await;
+            inserted
+                .and_then(|inserted| if inserted == count { Ok(count) } else { Err(diesel::result::Error::NotFound) })
+        }
     }};
 }
 

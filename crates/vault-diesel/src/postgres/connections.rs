@@ -5,6 +5,7 @@ use super::decision::{Decided, Verdict};
 use super::pool::{Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
+use super::spread::is_spread;
 use crate::failure::{Failure, Reports, Severity, unavailable};
 use crate::load::{StoreLoad, turn};
 use crate::turns::{Turn, Turns};
@@ -12,6 +13,7 @@ use bb8::{Pool, PooledConnection};
 use diesel_async::{AnsiTransactionManager, AsyncPgConnection, SimpleAsyncConnection as _, TransactionManager};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vault_core::id::OrganizationId;
 use vault_core::port::StoreError;
@@ -40,6 +42,8 @@ pub(super) struct Connections {
     size: usize,
     longest_wait: Duration,
     reports: Arc<Reports>,
+    /// Whether the tables are spread over machines by organization.
+    spread: AtomicBool,
 }
 
 /// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
@@ -93,13 +97,25 @@ impl Connections {
     /// Connects once, to prove address, credentials and version, and makes the pool.
     pub(super) async fn open(settings: PostgresSettings, reports: Arc<Reports>) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
-        let first = Pooled { connection: connector.connect().await?, lost: false };
+        let mut first = Pooled { connection: connector.connect().await?, lost: false };
+        let spread = AtomicBool::new(is_spread(&mut first.connection).await?);
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
         let turns = Turns::new(size);
         let pool = pool(connector, settings.connections);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Self { pool, turns, size, longest_wait: settings.longest_wait, reports })
+        Ok(Self { pool, turns, size, longest_wait: settings.longest_wait, reports, spread })
+    }
+
+    /// Whether the tables are spread over machines by organization, so that several organizations in one transaction may have it
+    /// commit in two phases.
+    pub(super) fn are_spread(&self) -> bool {
+        self.spread.load(Ordering::Relaxed)
+    }
+
+    /// From now on the tables are spread.
+    pub(super) fn note_spread(&self) {
+        self.spread.store(true, Ordering::Relaxed);
     }
 
     /// Refuses whatever comes from now on.

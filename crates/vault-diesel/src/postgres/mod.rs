@@ -7,6 +7,7 @@ mod pool;
 mod replacements;
 mod settings;
 mod severity;
+mod spread;
 mod store;
 mod tls;
 mod write_queue;
@@ -17,4 +18,5 @@ mod decision;
 
 pub(crate) use connect::client;
 pub use settings::{ConnectError, PostgresSettings};
+pub use spread::{SpreadError, Spreading, TablePlace};
 pub use store::PostgresStore;

@@ -9,7 +9,7 @@ use crate::stored::{IdText, ToIdText as _};
 use diesel::QueryResult;
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{Array, BigInt, Binary, Text};
+use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use vault_core::credential::Superseded;
 use vault_core::decision::VersionEffect;
@@ -30,10 +30,10 @@ pub(crate) async fn write_changes(connection: &mut AsyncPgConnection, changes: &
     replacements.write(connection).await
 }
 
-/// Replacements of different credentials whose rows are taken, column by column.
+/// Replacements of different credentials of one organization whose rows are taken, column by column.
 #[derive(Default)]
 struct Replacements<'a> {
-    organizations: Vec<IdText>,
+    organization: Option<IdText>,
     ids: Vec<IdText>,
     versions: Vec<i64>,
     times: Vec<i64>,
@@ -47,7 +47,6 @@ struct Replacements<'a> {
     /// Versions that are destroyed, and their credentials.
     destroyed: Vec<i64>,
     destroyed_of: Vec<IdText>,
-    destroyed_in: Vec<IdText>,
     entries: Vec<NewEntry<'a>>,
     first: Option<CredentialId>,
 }
@@ -55,7 +54,7 @@ struct Replacements<'a> {
 impl<'a> Replacements<'a> {
     fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
         let (act, sealed) = (&change.command.act, &version.sealed);
-        self.organizations.push(act.organization.text());
+        self.organization = Some(act.organization.text());
         self.ids.push(act.id.text());
         self.versions.push(version.number);
         self.times.push(change.command.now.as_millis());
@@ -68,7 +67,6 @@ impl<'a> Replacements<'a> {
         self.data.push(sealed.data.as_bytes());
         self.destroyed.extend(change.effects.destroyed);
         self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| act.id.text()));
-        self.destroyed_in.extend(change.effects.destroyed.iter().map(|_| act.organization.text()));
         self.entries.push(NewEntry::of(&change.command.audit));
         self.first.get_or_insert(act.id);
     }
@@ -86,7 +84,7 @@ impl<'a> Replacements<'a> {
 }
 
 /// A statement that is prepared once, however many replacements there are: its text up to the columns of `new`, these
-/// columns, and the rest of its text.
+/// columns, and the rest of its text, which the organization ends.
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident: $start:literal, $($column:ident: $sql:ty),+; $end:literal;)+) => {$(
         $(#[$doc])*
@@ -108,7 +106,8 @@ macro_rules! statements {
                 )+
                 let _ = between;
                 out.push_sql($end);
-                Ok(())
+                // Once and for the whole statement, so that tables that are spread by it are asked at one place.
+                out.push_bind_param::<Nullable<Text>, _>(&self.0.organization)
             }
         }
     )+};
@@ -123,29 +122,27 @@ statements! {
          credentials.version_created_at, new.at, new.destroy_at, credentials.key_id, \
          credentials.information, credential_secrets.data_key, credential_secrets.data, credentials.checked_at, \
          credentials.check_since, credentials.check_failed FROM",
-        organizations: Text, ids: Text, times: BigInt, destroy_at: BigInt;
-        ") AS new (organization_id, id, at, destroy_at) \
-         JOIN credentials ON credentials.organization_id = new.organization_id AND credentials.id = new.id \
+        ids: Text, times: BigInt, destroy_at: BigInt;
+        ") AS new (id, at, destroy_at) JOIN credentials ON credentials.id = new.id \
          JOIN credential_secrets ON credential_secrets.organization_id = credentials.organization_id \
-         AND credential_secrets.id = credentials.id";
+         AND credential_secrets.id = credentials.id WHERE credentials.organization_id = ";
     /// Destroys versions that are not current.
     Destroy:
         "DELETE FROM credential_versions USING",
-        destroyed_in: Text, destroyed_of: Text, destroyed: BigInt;
-        ") AS gone (organization_id, id, version) WHERE credential_versions.organization_id = gone.organization_id \
-         AND credential_versions.id = gone.id AND credential_versions.version = gone.version";
+        destroyed_of: Text, destroyed: BigInt;
+        ") AS gone (id, version) WHERE credential_versions.id = gone.id AND credential_versions.version = gone.version \
+         AND credential_versions.organization_id = ";
     /// Writes the new data.
     WriteData:
         "UPDATE credential_secrets SET data_key = new.data_key, data = new.data FROM",
-        organizations: Text, ids: Text, data_keys: Binary, data: Binary;
-        ") AS new (organization_id, id, data_key, data) \
-         WHERE credential_secrets.organization_id = new.organization_id AND credential_secrets.id = new.id";
+        ids: Text, data_keys: Binary, data: Binary;
+        ") AS new (id, data_key, data) WHERE credential_secrets.id = new.id AND credential_secrets.organization_id = ";
     /// Makes the new versions current: not checked yet.
     MakeCurrent:
         "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
          version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
          information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        organizations: Text, ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
-        ") AS new (organization_id, id, version, at, expires_at, code, key_id, information) \
-         WHERE credentials.organization_id = new.organization_id AND credentials.id = new.id";
+        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
+        ") AS new (id, version, at, expires_at, code, key_id, information) \
+         WHERE credentials.id = new.id AND credentials.organization_id = ";
 }

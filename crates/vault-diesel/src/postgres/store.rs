@@ -103,6 +103,11 @@ impl PostgresStore {
         self.connections.busy(saves.waiting_count() + changes.waiting_count() + deletes.waiting_count())
     }
 
+    /// From now on its tables are spread over machines.
+    pub(super) fn note_spread(&self) {
+        self.connections.note_spread();
+    }
+
     /// What decisions told of the store.
     pub(super) fn reports(&self) -> &Reports {
         &self.reports

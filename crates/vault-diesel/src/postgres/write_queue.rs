@@ -83,10 +83,11 @@ impl<A: Queued> Waiting<A> {
 
     /// Takes a batch: of each organization whose turn it is an equal share, without those whose callers are gone, and those that
     /// have waited longer than `longest`, so that their callers might not see the answer.
-    fn take(&mut self, longest: Duration) -> Groups<A> {
-        let share = LARGEST_BATCH.div_ceil(self.turns.len().max(1));
+    /// Of one organization only if it `is_alone`.
+    fn take(&mut self, longest: Duration, is_alone: bool) -> Groups<A> {
+        let share = if is_alone { LARGEST_BATCH } else { LARGEST_BATCH.div_ceil(self.turns.len().max(1)) };
         let (mut groups, mut taken, mut size) = (Groups::new(), 0, 0);
-        while taken < LARGEST_BATCH && size < LARGEST_SIZE {
+        while taken < LARGEST_BATCH && size < LARGEST_SIZE && !(is_alone && taken > 0) {
             let Some(organization) = self.turns.pop_front() else { break };
             let Some(queue) = self.of.get_mut(&organization) else { continue };
             let mut group = Vec::new();
@@ -180,7 +181,8 @@ impl<A: Queued> WriteQueue<A> {
     }
 
     fn take(&self) -> Groups<A> {
-        self.waiting().take(self.connections.longest_wait() * 5 / 7)
+        // Where tables are spread, the rows of two organizations may lie on two machines, which commit in two phases.
+        self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_spread())
     }
 }
 

@@ -10,6 +10,7 @@ use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::failure::{Failure, Reports, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
+use crate::postgres::SpreadError;
 use crate::schema::instance;
 use crate::turns::Turns;
 use diesel::SqliteConnection;
@@ -117,6 +118,12 @@ impl SqliteStore {
             idle: usize::try_from(idle).unwrap_or_default(),
             limit: self.size,
         }
+    }
+
+    /// A file is on one machine.
+    #[expect(clippy::unused_async, reason = "as on PostgreSQL")]
+    pub(super) async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+        Ok(())
     }
 
     /// What decisions told of the store.

@@ -31,6 +31,14 @@ impl Installation {
         Self { programs, user: is_root().then(unprivileged_user) }
     }
 
+    /// Whether an extension is installed.
+    pub(super) fn has_extension(&self, name: &str) -> bool {
+        let asked = Command::new(self.path("pg_config")).arg("--sharedir").output();
+        let Ok(output) = asked else { return false };
+        let directory = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim_end());
+        directory.join("extension").join(format!("{name}.control")).is_file()
+    }
+
     pub(super) fn path(&self, program: &str) -> PathBuf {
         self.programs.join(program)
     }

@@ -124,10 +124,15 @@ pub(crate) async fn remove(
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<(), Failure> {
-    let address = accounts::table
+    let address: Option<Vec<u8>> = accounts::table
         .filter(accounts::organization_id.eq(organization.text()))
         .filter(accounts::id.eq(account.text()))
-        .select(accounts::address);
-    diesel::delete(directory::table.filter(directory::address.eq_any(address))).execute(connection).await?;
+        .select(accounts::address)
+        .get_result(connection)
+        .await
+        .optional()?;
+    if let Some(address) = address {
+        diesel::delete(directory::table.filter(directory::address.eq(address))).execute(connection).await?;
+    }
     Ok(())
 }

@@ -12,9 +12,7 @@ use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
 use crate::stored::{CodeColumns, Column, ToIdText as _};
 use async_trait::async_trait;
-use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
-};
+use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
 use vault_core::digest::{Digest, RowMac};
 use vault_core::hourly::HourlyLimit;
@@ -122,15 +120,20 @@ pub(crate) async fn hold_presence(connection: &mut Connection, organization: Org
 }
 
 async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Result<Option<OpenInvitation>, Failure> {
-    let row: Option<(InvitationRow, Column<OrganizationName>, Column<OrganizationState>)> = enrolment_codes::table
-        .inner_join(
-            invitations::table.on(invitations::organization_id
-                .eq(enrolment_codes::organization_id)
-                .and(invitations::account_id.eq(enrolment_codes::account_id))
-                .and(invitations::code.eq(enrolment_codes::code))),
-        )
+    let code = code.as_bytes().as_slice();
+    // Two statements: what the code leads to may lie on another machine.
+    let place: Option<(String, String)> = enrolment_codes::table
+        .filter(enrolment_codes::code.eq(code))
+        .select((enrolment_codes::organization_id, enrolment_codes::account_id))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some((organization, account)) = place else { return Ok(None) };
+    let row: Option<(InvitationRow, Column<OrganizationName>, Column<OrganizationState>)> = invitations::table
         .inner_join(organizations::table.on(organizations::id.eq(invitations::organization_id)))
-        .filter(enrolment_codes::code.eq(code.as_bytes().as_slice()))
+        .filter(invitations::organization_id.eq(organization))
+        .filter(invitations::account_id.eq(account))
+        .filter(invitations::code.eq(code))
         .select((columns!(), organizations::name, organizations::state))
         .get_result(connection)
         .await

@@ -41,14 +41,19 @@ pub(crate) async fn find_by_token(
     connection: &mut Connection,
     token: &Digest,
 ) -> Result<Option<FoundIntegration>, Failure> {
-    let row: Option<(IntegrationRow, Column<OrganizationState>)> = integration_tokens::table
-        .inner_join(
-            integrations::table.on(integrations::organization_id
-                .eq(integration_tokens::organization_id)
-                .and(integrations::id.eq(integration_tokens::integration_id))),
-        )
-        .inner_join(organizations::table.on(organizations::id.eq(integrations::organization_id)))
+    // Two statements: what the token leads to may lie on another machine. If the integration gets another token in between, its
+    // row is found, and does not accept this one.
+    let place: Option<(String, String)> = integration_tokens::table
         .filter(integration_tokens::token.eq(token.as_bytes().as_slice()))
+        .select((integration_tokens::organization_id, integration_tokens::integration_id))
+        .get_result(connection)
+        .await
+        .optional()?;
+    let Some((organization, integration)) = place else { return Ok(None) };
+    let row: Option<(IntegrationRow, Column<OrganizationState>)> = integrations::table
+        .inner_join(organizations::table.on(organizations::id.eq(integrations::organization_id)))
+        .filter(integrations::organization_id.eq(organization))
+        .filter(integrations::id.eq(integration))
         .select((columns!(), organizations::state))
         .get_result(connection)
         .await

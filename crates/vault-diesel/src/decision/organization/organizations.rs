@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
     enrolment_codes, enrolment_drafts, event_deliveries, frozen_namespaces, hourly_counts, integration_tokens,
-    integrations, invitations, invited_addresses, organization_keys, organizations, pending_seeds, receivers,
-    recovery_codes, sessions,
+    integrations, invitations, invited_addresses, organization_keys, organization_names, organizations, pending_seeds,
+    receivers, recovery_codes, sessions,
 };
 use crate::stored::{Column, ToIdText as _};
 use crate::update::update;
@@ -74,6 +74,17 @@ fn decode((id, name, state, created_at): OrganizationRow) -> Result<Organization
 async fn create(connection: &mut Connection, command: &CreateOrganization) -> Decided<bool> {
     let organization = &command.organization;
     keys::require_active(connection, above(&command.keys)).await?;
+    let named = diesel::insert_into(organization_names::table)
+        .values((
+            organization_names::name_key.eq(organization.name.uniqueness_key()),
+            organization_names::organization_id.eq(organization.id.text()),
+        ))
+        .on_conflict_do_nothing()
+        .execute(connection)
+        .await?;
+    if named == 0 {
+        return Ok(Verdict::Undo(false));
+    }
     let made = diesel::insert_into(organizations::table)
         .values((
             organizations::id.eq(organization.id.text()),
@@ -108,13 +119,14 @@ fn above(keys: &OrganizationKeys) -> Vec<KeyId> {
 }
 
 async fn find(connection: &mut Connection, name_key: &str) -> Result<Option<Organization>, Failure> {
-    let row: Option<OrganizationRow> = organizations::table
-        .filter(organizations::name_key.eq(name_key))
-        .select(COLUMNS)
+    let id: Option<Column<OrganizationId>> = organization_names::table
+        .filter(organization_names::name_key.eq(name_key))
+        .select(organization_names::organization_id)
         .get_result(connection)
         .await
         .optional()?;
-    row.map(decode).transpose()
+    let Some(id) = id else { return Ok(None) };
+    get(connection, id.decode("organization_names", &name_key, "organization_id")?).await
 }
 
 async fn get(connection: &mut Connection, id: OrganizationId) -> Result<Option<Organization>, Failure> {
@@ -161,37 +173,25 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     .get_result(connection)
     .await
     .optional()?;
-    let there: Option<String> =
-        for_update!(organizations::table.filter(organizations::id.eq(organization)).select(organizations::id))
-            .get_result(connection)
-            .await
-            .optional()?;
-    if there.is_none() {
-        return Ok(Verdict::Undo(false));
-    }
-    let _accounts: Vec<String> =
-        for_update!(accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id))
-            .load(connection)
-            .await?;
-    let _invitations: Vec<String> = for_update!(
-        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::account_id)
-    )
-    .load(connection)
-    .await?;
+    let row = organizations::table.filter(organizations::id.eq(organization)).select(organizations::name_key);
+    let name_key: Option<String> = for_update!(row).get_result(connection).await.optional()?;
+    let Some(name_key) = name_key else { return Ok(Verdict::Undo(false)) };
+    let owned = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
+    let owned: Vec<Vec<u8>> = for_update!(owned).load(connection).await?;
+    let invited = invitations::table.filter(invitations::organization_id.eq(organization));
+    let invited: Vec<(Vec<u8>, Vec<u8>)> =
+        for_update!(invited.select((invitations::code, invitations::address))).load(connection).await?;
     integration_row::take_all(connection, command.organization).await?;
-    let codes = invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::code);
-    diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq_any(codes))).execute(connection).await?;
-    let addresses =
-        invitations::table.filter(invitations::organization_id.eq(organization)).select(invitations::address);
-    diesel::delete(
-        invited_addresses::table
-            .filter(invited_addresses::address.eq_any(addresses))
-            .filter(invited_addresses::organization_id.eq(organization)),
-    )
-    .execute(connection)
-    .await?;
-    let addresses = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
-    diesel::delete(directory::table.filter(directory::address.eq_any(addresses))).execute(connection).await?;
+    for (code, address) in invited {
+        diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code))).execute(connection).await?;
+        let entry = invited_addresses::table
+            .filter(invited_addresses::address.eq(address))
+            .filter(invited_addresses::organization_id.eq(organization));
+        diesel::delete(entry).execute(connection).await?;
+    }
+    for address in owned {
+        diesel::delete(directory::table.filter(directory::address.eq(address))).execute(connection).await?;
+    }
     macro_rules! clear {
         ($($table:ident),*) => {$(
             diesel::delete($table::table.filter($table::organization_id.eq(organization)))
@@ -204,6 +204,10 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     attempts::take_all(connection, command.organization, None).await?;
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(event_deliveries, receivers, organization_keys, credential_counts);
+    let name = organization_names::table
+        .filter(organization_names::name_key.eq(name_key))
+        .filter(organization_names::organization_id.eq(organization));
+    diesel::delete(name).execute(connection).await?;
     diesel::delete(organizations::table.filter(organizations::id.eq(organization))).execute(connection).await?;
     erasure::begin(connection, command.organization).await?;
     audit::record(connection, &command.audit).await?;

@@ -1,0 +1,68 @@
+//! Where the tables lie on a PostgreSQL that is spread over machines.
+
+use super::{Check, Outcome};
+use crate::text::counted;
+use vault_embed::{OpenVault, Spreading, TablePlace};
+
+/// What is said of the tables, and of transactions that were left between their two phases.
+pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
+    match vault.spreading().await {
+        Ok(None) => Vec::new(),
+        Ok(Some(found)) => [Some(places(&found)), unfinished(&found)].into_iter().flatten().collect(),
+        Err(error) => {
+            vec![Check { check: "tables", result: Outcome::Failed, found: error.to_string(), remedy: None }]
+        }
+    }
+}
+
+fn places(found: &Spreading) -> Check {
+    if found.is_absent() {
+        let text = "the database has the extension Citus, and no table is spread";
+        let remedy =
+            "Nothing, if one machine is enough. Otherwise stop the servers and run `orgvault migrate --spread`.";
+        return Check::other("tables", Outcome::Warning, text, remedy);
+    }
+    let misplaced = found.misplaced();
+    if !misplaced.is_empty() {
+        let text = format!("the schema is half spread: {} should lie elsewhere", misplaced.join(", "));
+        let remedy = "Stop the servers, back the database up, and run `orgvault migrate --spread`.";
+        return Check::other("tables", Outcome::Failed, text, remedy);
+    }
+    let of = |is: &dyn Fn(TablePlace) -> bool| {
+        let names = found.tables.iter().filter(|(_, place, _)| is(*place)).map(|(name, _, _)| *name);
+        names.collect::<Vec<_>>()
+    };
+    let organizations = of(&|place| matches!(place, TablePlace::Organization(_))).len();
+    let text = format!(
+        "{} by organization over {}; by keys of their own {}; on every node {}; on the coordinator {}",
+        counted(u64::try_from(organizations).unwrap_or(u64::MAX), "table"),
+        found.workers.join(" and "),
+        of(&|place| matches!(place, TablePlace::Key(..))).join(", "),
+        of(&|place| place == TablePlace::EveryNode).join(", "),
+        of(&|place| place == TablePlace::Coordinator).join(", "),
+    );
+    Check::passed("tables", text)
+}
+
+fn unfinished(found: &Spreading) -> Option<Check> {
+    match found.unfinished {
+        Some(0) => Some(Check::passed("transactions", "none waits for its second phase")),
+        Some(count) => {
+            let count = counted(u64::try_from(count).unwrap_or(u64::MAX), "transaction");
+            let text =
+                format!("{count} have waited for more than two minutes for their second phase, and hold their rows");
+            let remedy = "The coordinator finishes them once a minute. See that it runs and reaches every node, or run \
+                          `SELECT recover_prepared_transactions()` there.";
+            Some(Check::other("transactions", Outcome::Failed, text, remedy))
+        }
+        None => {
+            let remedy = "Run `orgvault doctor` as the owner of the tables.";
+            Some(Check::other(
+                "transactions",
+                Outcome::Skipped,
+                "the nodes do not say whether any is unfinished",
+                remedy,
+            ))
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! A PostgreSQL that is spread over machines by the extension Citus: where each table lies, and having it lie there.
+//!
+//! Rows of an organization lie together, so that a decision reaches one worker. What must be found before the organization is
+//! known is spread by its own key. The instance's few rows lie on the coordinator, from where every node reaches them.
+
+use super::decision::{Decided, Verdict};
+use super::settings::ConnectError;
+use super::store::PostgresStore;
+use crate::failure::Failure;
+use diesel::sql_types::{Array, Bool, Nullable, Text};
+use diesel::{QueryableByName, sql_query};
+use diesel_async::{AsyncPgConnection, RunQueryDsl as _, SimpleAsyncConnection as _};
+use std::collections::BTreeMap;
+use vault_core::port::StoreError;
+
+/// The oldest version of the extension, as its first number.
+const OLDEST_EXTENSION: u32 = 13;
+/// The table beside whose rows all other rows of an organization lie.
+const ORGANIZATIONS: &str = "organizations";
+
+/// Where a table lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablePlace {
+    /// Spread by the organization, which is in this column, beside the organization's other rows.
+    Organization(&'static str),
+    /// Spread by a column of its own, beside the rows of another table if one is named.
+    Key(&'static str, Option<&'static str>),
+    /// On every node, wholly.
+    EveryNode,
+    /// On the coordinator.
+    Coordinator,
+}
+
+use TablePlace::{Coordinator, EveryNode, Key};
+
+const OF: TablePlace = TablePlace::Organization("organization_id");
+
+/// Where each table lies. The first one is that which the others join.
+const PLACES: [(&str, TablePlace); 44] = [
+    (ORGANIZATIONS, TablePlace::Organization("id")),
+    ("organization_keys", OF),
+    ("credential_counts", OF),
+    ("hourly_counts", OF),
+    ("erasures", OF),
+    ("accounts", OF),
+    ("account_logins", OF),
+    ("attempt_classes", OF),
+    ("recovery_codes", OF),
+    ("sessions", OF),
+    ("account_notices", OF),
+    ("pending_seeds", OF),
+    ("invitations", OF),
+    ("enrolment_drafts", OF),
+    ("credentials", OF),
+    ("credential_secrets", OF),
+    ("credential_versions", OF),
+    ("credential_labels", OF),
+    ("credential_uses", OF),
+    ("check_requests", OF),
+    ("idempotency_keys", OF),
+    ("integrations", OF),
+    ("frozen_namespaces", OF),
+    ("activations", OF),
+    ("audit", OF),
+    ("receivers", OF),
+    ("event_deliveries", OF),
+    ("organization_names", Key("name_key", None)),
+    ("directory", Key("address", None)),
+    ("invited_addresses", Key("address", None)),
+    ("enrolment_codes", Key("code", None)),
+    ("integration_tokens", Key("token", None)),
+    ("known_networks", Key("network", None)),
+    ("decoys", Key("decoy", None)),
+    ("decoy_accounts", Key("decoy", Some("decoys"))),
+    ("issuers", EveryNode),
+    ("instance", Coordinator),
+    ("instance_keys", Coordinator),
+    ("retiring_instance_keys", Coordinator),
+    ("check_rounds", Coordinator),
+    ("audit_checkpoints", Coordinator),
+    ("audit_delivery", Coordinator),
+    ("event_position", Coordinator),
+    ("schema_versions", Coordinator),
+];
+
+/// How the tables of a database lie that has the extension.
+#[derive(Clone, Debug)]
+pub struct Spreading {
+    /// The nodes that hold spread rows, as `host:port`.
+    pub workers: Vec<String>,
+    /// Each table, where it should lie, and whether it lies there.
+    pub tables: Vec<(&'static str, TablePlace, bool)>,
+    /// Transactions over several nodes that have waited for their second phase for more than two minutes; `None`: the nodes did
+    /// not say.
+    pub unfinished: Option<usize>,
+}
+
+impl Spreading {
+    /// Whether no table is spread.
+    pub fn is_absent(&self) -> bool {
+        self.tables.iter().all(|(_, _, lies)| !lies)
+    }
+
+    /// The tables that do not lie where they should.
+    pub fn misplaced(&self) -> Vec<&'static str> {
+        self.tables.iter().filter(|(_, _, lies)| !lies).map(|(name, _, _)| *name).collect()
+    }
+}
+
+/// Tables cannot be spread over this database.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpreadError {
+    /// The database lacks the extension.
+    #[error(
+        "the database does not have the extension Citus, by which tables are spread. Create it on every node, and add the workers \
+         with citus_add_node"
+    )]
+    NoExtension,
+    /// The database is the embedded file.
+    #[error("an embedded database file cannot be spread. Move the vault to PostgreSQL with `orgvault migrate-to`")]
+    Embedded,
+    /// The extension is too old.
+    #[error(
+        "the database has version {0} of the extension Citus, and {OLDEST_EXTENSION}.0 or later is required. Upgrade it on every node, \
+         then run `ALTER EXTENSION citus UPDATE`"
+    )]
+    TooOld(String),
+    /// The server did not load the extension.
+    #[error(
+        "the database has the extension Citus, but its server has not loaded it. Add citus to shared_preload_libraries on every \
+         node, and restart them"
+    )]
+    NotLoaded,
+    /// The server is a worker.
+    #[error(
+        "this server is a worker, and tables are spread by the coordinator. Run the command with the coordinator's address"
+    )]
+    NotCoordinator,
+    /// The coordinator has no address.
+    #[error(
+        "the coordinator is not among the nodes of the cluster, so workers could not reach its tables. Run \
+         `SELECT citus_set_coordinator_host('HOST', PORT)` in the database"
+    )]
+    NoCoordinator,
+    /// There is no worker.
+    #[error(
+        "the cluster has no worker that holds spread rows. Add the workers with `SELECT citus_add_node('HOST', PORT)`"
+    )]
+    NoWorker,
+    /// Workers do not know the tables.
+    #[error(
+        "these nodes lack the metadata of the cluster, so they do not know where rows lie: {}. Run \
+         `SELECT start_metadata_sync_to_all_nodes()` at the coordinator", .0.join(", ")
+    )]
+    WithoutMetadata(Vec<String>),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+#[derive(QueryableByName)]
+struct Extension {
+    #[diesel(sql_type = Text)]
+    version: String,
+    #[diesel(sql_type = Bool)]
+    is_loaded: bool,
+}
+
+#[derive(QueryableByName)]
+struct Node {
+    #[diesel(sql_type = Text)]
+    address: String,
+    #[diesel(sql_type = Bool)]
+    is_coordinator: bool,
+    #[diesel(sql_type = Bool)]
+    holds_rows: bool,
+    #[diesel(sql_type = Bool)]
+    has_metadata: bool,
+}
+
+#[derive(QueryableByName)]
+struct Table {
+    #[diesel(sql_type = Text)]
+    name: String,
+    /// `column`, `every node` or `coordinator`; absent where the extension does not know the table.
+    #[diesel(sql_type = Nullable<Text>)]
+    place: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    by: Option<String>,
+    #[diesel(sql_type = Nullable<Text>)]
+    colocated: Option<String>,
+}
+
+#[derive(QueryableByName)]
+struct Flag {
+    #[diesel(sql_type = Bool)]
+    value: bool,
+}
+
+#[derive(QueryableByName)]
+struct Answer {
+    #[diesel(sql_type = Nullable<Text>)]
+    value: Option<String>,
+}
+
+#[derive(QueryableByName)]
+struct ForeignKey {
+    #[diesel(sql_type = Text)]
+    name: String,
+    #[diesel(sql_type = Text)]
+    source: String,
+    #[diesel(sql_type = Text)]
+    target: String,
+    #[diesel(sql_type = Text)]
+    definition: String,
+}
+
+const EXTENSION: &str = "SELECT extversion AS version, current_setting('citus.shard_count', true) IS NOT NULL AS is_loaded \
+    FROM pg_extension WHERE extname = 'citus'";
+const NODES: &str = "SELECT nodename || ':' || nodeport AS address, groupid = 0 AS is_coordinator, \
+    shouldhaveshards AND isactive AS holds_rows, hasmetadata AND metadatasynced AS has_metadata \
+    FROM pg_dist_node WHERE noderole = 'primary' ORDER BY nodeid";
+const IS_COORDINATOR: &str = "SELECT groupid = 0 AS value FROM pg_dist_local_group";
+const KNOWS_SPREAD_TABLES: &str = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS value";
+const IS_SPREAD: &str =
+    "SELECT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass('organizations')) AS value";
+const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM instance) AS value";
+const TABLES: &str = "SELECT relname::text AS name, CASE WHEN partmethod = 'h' THEN 'column' WHEN repmodel = 't' THEN 'every node' \
+    WHEN partmethod = 'n' AND colocationid = 0 THEN 'coordinator' END AS place, \
+    CASE WHEN partmethod = 'h' THEN column_to_column_name(logicalrelid, partkey) END AS by, colocationid::text AS colocated \
+    FROM pg_class LEFT JOIN pg_dist_partition ON logicalrelid = pg_class.oid \
+    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND relname = ANY($1)";
+const FOREIGN_KEYS: &str = "SELECT conname::text AS name, conrelid::regclass::text AS source, confrelid::regclass::text AS target, \
+    pg_get_constraintdef(oid) AS definition FROM pg_constraint \
+    WHERE contype = 'f' AND connamespace = current_schema()::regnamespace ORDER BY conname";
+const UNFINISHED: &str = "SELECT result AS value FROM run_command_on_all_nodes($$SELECT count(*) FROM pg_prepared_xacts \
+    WHERE database = current_database() AND gid LIKE 'citus%' AND prepared < now() - interval '2 minutes'$$)";
+/// Shards are made and changed one after the other in the transaction, since foreign keys lead from one to another.
+const ONE_BY_ONE: &str = "SET LOCAL citus.multi_shard_modify_mode TO 'sequential'";
+
+/// What was found of the extension.
+#[derive(Debug)]
+enum Found {
+    Nothing,
+    Unusable(SpreadError),
+    Spreading(Spreading),
+}
+
+impl PostgresStore {
+    /// How the tables lie. `None`: the database lacks the extension.
+    ///
+    /// # Errors
+    /// The extension cannot be used as it is, or the database cannot be read.
+    pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
+        match self.read((), |connection, ()| Box::pin(find(connection))).await? {
+            Found::Nothing => Ok(None),
+            Found::Unusable(error) => Err(error),
+            Found::Spreading(mut found) => {
+                // A role may have no right to ask other nodes.
+                let asked = self.read((), |connection, ()| Box::pin(unfinished(connection))).await;
+                found.unfinished = asked.ok().flatten();
+                Ok(Some(found))
+            }
+        }
+    }
+
+    /// Has every table lie where it should, in one transaction: cut off, it leaves all as it was. How many were moved.
+    ///
+    /// # Errors
+    /// The database lacks the extension, or it cannot be used as it is; or the database fails.
+    pub async fn spread(&self) -> Result<usize, SpreadError> {
+        let found = self.spreading().await?.ok_or(SpreadError::NoExtension)?;
+        if found.misplaced().is_empty() {
+            return Ok(0);
+        }
+        if !self.read(IS_COORDINATOR, |connection, sql| Box::pin(flag(connection, sql))).await? {
+            return Err(SpreadError::NotCoordinator);
+        }
+        let moved = self.write_patiently((), |connection, ()| Box::pin(place(connection))).await?;
+        self.note_spread();
+        Ok(moved)
+    }
+
+    /// After migrations: spreads the tables of a database that has the extension and no vault yet, and those that were made
+    /// beside spread ones.
+    pub(super) async fn spread_new_tables(&self) -> Result<(), SpreadError> {
+        let Some(found) = self.spreading().await? else { return Ok(()) };
+        if !found.is_absent() || self.read(IS_EMPTY, |connection, sql| Box::pin(flag(connection, sql))).await? {
+            self.spread().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the tables are spread, as a connection finds that was just made.
+pub(super) async fn is_spread(connection: &mut AsyncPgConnection) -> Result<bool, ConnectError> {
+    let unreachable = |error| ConnectError::Unreachable(Box::new(error));
+    let known: Flag = sql_query(KNOWS_SPREAD_TABLES).get_result(connection).await.map_err(unreachable)?;
+    if !known.value {
+        return Ok(false);
+    }
+    let spread: Flag = sql_query(IS_SPREAD).get_result(connection).await.map_err(unreachable)?;
+    Ok(spread.value)
+}
+
+async fn flag(connection: &mut AsyncPgConnection, sql: &str) -> Result<bool, Failure> {
+    let flag: Flag = sql_query(sql).get_result(connection).await?;
+    Ok(flag.value)
+}
+
+/// How tables lie, by their names.
+async fn tables(connection: &mut AsyncPgConnection) -> Result<BTreeMap<String, Table>, Failure> {
+    let names: Vec<&str> = PLACES.iter().map(|(name, _)| *name).collect();
+    let tables: Vec<Table> = sql_query(TABLES).bind::<Array<Text>, _>(names).load(connection).await?;
+    Ok(tables.into_iter().map(|table| (table.name.clone(), table)).collect())
+}
+
+impl TablePlace {
+    /// Whether a table lies there.
+    fn is_of(self, table: Option<&Table>, tables: &BTreeMap<String, Table>) -> bool {
+        let Some(Table { place: Some(found), by, colocated, .. }) = table else { return false };
+        let beside = |other: &str| tables.get(other).is_some_and(|other| other.colocated == *colocated);
+        match self {
+            Self::Organization(column) => found == "column" && by.as_deref() == Some(column) && beside(ORGANIZATIONS),
+            Key(column, other) => found == "column" && by.as_deref() == Some(column) && other.is_none_or(beside),
+            EveryNode => found == "every node",
+            Coordinator => found == "coordinator",
+        }
+    }
+
+    /// The statement that has a table lie there.
+    fn statement(self, name: &str) -> String {
+        let spread = |column: &str, beside: &str| {
+            format!("SELECT create_distributed_table('{name}', '{column}', colocate_with => '{beside}')")
+        };
+        match self {
+            Self::Organization(column) if name == ORGANIZATIONS => spread(column, "none"),
+            Self::Organization(column) => spread(column, ORGANIZATIONS),
+            Key(column, beside) => spread(column, beside.unwrap_or("none")),
+            EveryNode => format!("SELECT create_reference_table('{name}')"),
+            Coordinator => format!("SELECT citus_add_local_table_to_metadata('{name}')"),
+        }
+    }
+}
+
+async fn find(connection: &mut AsyncPgConnection) -> Result<Found, Failure> {
+    let extension: Vec<Extension> = sql_query(EXTENSION).load(connection).await?;
+    let Some(Extension { version, is_loaded }) = extension.into_iter().next() else { return Ok(Found::Nothing) };
+    if !is_loaded {
+        return Ok(Found::Unusable(SpreadError::NotLoaded));
+    }
+    let first = version.split(['.', '-']).next().and_then(|number| number.parse().ok());
+    if first.is_none_or(|first: u32| first < OLDEST_EXTENSION) {
+        return Ok(Found::Unusable(SpreadError::TooOld(version)));
+    }
+    let nodes: Vec<Node> = sql_query(NODES).load(connection).await?;
+    let addresses =
+        |is: &dyn Fn(&&Node) -> bool| nodes.iter().filter(is).map(|node| node.address.clone()).collect::<Vec<_>>();
+    let (workers, unaware) =
+        (addresses(&|node| node.holds_rows), addresses(&|node| !node.is_coordinator && !node.has_metadata));
+    if !nodes.iter().any(|node| node.is_coordinator) {
+        return Ok(Found::Unusable(SpreadError::NoCoordinator));
+    }
+    if workers.is_empty() {
+        return Ok(Found::Unusable(SpreadError::NoWorker));
+    }
+    if !unaware.is_empty() {
+        return Ok(Found::Unusable(SpreadError::WithoutMetadata(unaware)));
+    }
+    let known = tables(connection).await?;
+    let tables = PLACES.map(|(name, place)| (name, place, place.is_of(known.get(name), &known))).to_vec();
+    Ok(Found::Spreading(Spreading { workers, tables, unfinished: None }))
+}
+
+async fn unfinished(connection: &mut AsyncPgConnection) -> Result<Option<usize>, Failure> {
+    let counts: Vec<Answer> = sql_query(UNFINISHED).load(connection).await?;
+    Ok(counts.into_iter().map(|count| count.value?.parse::<usize>().ok()).sum())
+}
+
+async fn place(connection: &mut AsyncPgConnection) -> Decided<usize> {
+    connection.batch_execute(ONE_BY_ONE).await?;
+    let known = tables(connection).await?;
+    let moved: Vec<_> = PLACES.iter().filter(|(name, place)| !place.is_of(known.get(*name), &known)).collect();
+    let moves = |name: &str| moved.iter().any(|(other, _)| *other == name);
+    let keys: Vec<ForeignKey> = sql_query(FOREIGN_KEYS).load(connection).await?;
+    let keys: Vec<ForeignKey> = keys.into_iter().filter(|key| moves(&key.source) || moves(&key.target)).collect();
+    // The extension moves no table to which one that is not spread yet refers.
+    for ForeignKey { name, source, .. } in &keys {
+        connection.batch_execute(&format!("ALTER TABLE {source} DROP CONSTRAINT {name}")).await?;
+    }
+    for (name, place) in &moved {
+        connection.batch_execute(&place.statement(name)).await?;
+    }
+    for ForeignKey { name, source, definition, .. } in &keys {
+        connection.batch_execute(&format!("ALTER TABLE {source} ADD CONSTRAINT {name} {definition}")).await?;
+    }
+    Ok(Verdict::Recorded(moved.len()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::migration::MIGRATIONS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_table_has_a_place() {
+        let made = MIGRATIONS.iter().flat_map(|migration| migration.sql.lines());
+        let made = made.filter_map(|line| line.strip_prefix("CREATE TABLE ")?.split(' ').next());
+        let made: BTreeSet<&str> = made.chain(["schema_versions"]).collect();
+        assert_eq!(PLACES.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>(), made);
+    }
+
+    #[test]
+    fn the_architecture_says_where_each_table_lies() {
+        let page = include_str!("../../../../docs/ARCHITECTURE.md");
+        let (_, section) = page.split_once("\n## Beyond one machine\n").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        for (name, place) in PLACES {
+            let row = match place {
+                TablePlace::Organization(_) => "| spread by organization",
+                Key(..) => "| spread by a key of its own",
+                EveryNode => "| on every node",
+                Coordinator => "| on the coordinator",
+            };
+            let rows: Vec<&str> = section.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
+            assert!(rows.len() == 1 && rows[0].starts_with(row), "{name}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_the_column_by_which_its_table_is_spread() {
+        let sql: String = MIGRATIONS.iter().map(|migration| migration.sql).collect();
+        for (name, place) in PLACES {
+            let (TablePlace::Organization(column) | Key(column, _)) = place else { continue };
+            let (_, table) = sql.split_once(&format!("CREATE TABLE {name} (\n")).unwrap();
+            let (table, _) = table.split_once("\n)").unwrap();
+            let keys: Vec<&str> =
+                table.lines().filter(|line| line.contains("PRIMARY KEY") || line.contains("UNIQUE")).collect();
+            assert!(!keys.is_empty(), "{name} has no key");
+            for key in keys {
+                let mut words = key.split(['(', ')', ',', ' ']);
+                assert!(words.any(|word| word == column), "{name} is spread by {column}, which is not in: {key}");
+            }
+        }
+        assert!(!sql.contains("CREATE UNIQUE INDEX"), "its columns must be looked at here, too");
+    }
+}

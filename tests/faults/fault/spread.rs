@@ -1,0 +1,67 @@
+//! Nodes of a PostgreSQL that is spread over machines end.
+
+use super::Ground;
+use super::server::{end_all, finish};
+use crate::report::Report;
+use crate::rig::Rig;
+use rustix::process::Signal;
+use std::time::Duration;
+use vault_testkit::postgres::{Cluster, Options};
+
+const WORKERS: usize = 2;
+const POSTMASTER: &str = "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)";
+/// Transactions between their two phases.
+const PREPARED: &str = "SELECT count(*) FROM pg_prepared_xacts";
+
+/// In turn the coordinator and each worker are killed, stay away for a while, and are started again.
+pub(super) fn killed(ground: &Ground<'_>) -> Report {
+    if !Cluster::can_have_workers() {
+        let missing = "the extension Citus is not installed: tests/citus builds it from its source";
+        return Report::skipped("nodes", ground.database, missing);
+    }
+    let cluster = Cluster::start(Options { workers: WORKERS, ..Options::default() });
+    let mut rig = Rig::on("nodes", ground, &cluster);
+    let url = rig.vault.url().to_owned();
+    let mut chance = ground.chance();
+    let (mut healed, mut left) = (Vec::new(), 0);
+    for round in 0..ground.options.rounds(30) {
+        let (delay, away) = (chance.millis(20, 1_000), chance.millis(1, 3_000));
+        let node = round % (WORKERS + 1);
+        let postmaster: i32 = match node {
+            0 => cluster.execute(&url, POSTMASTER),
+            worker => cluster.execute_on_worker(worker, &url, POSTMASTER),
+        }
+        .parse()
+        .unwrap();
+        rig.work(|| {
+            std::thread::sleep(delay);
+            end_all(postmaster, Signal::KILL);
+            std::thread::sleep(away);
+            match node {
+                0 => cluster.resume(),
+                worker => cluster.resume_worker(worker),
+            }
+            // Requests that come while it is there again.
+            std::thread::sleep(Duration::from_millis(200));
+        });
+        left += prepared(&cluster, &url);
+        healed.push(rig.heal());
+        rig.check();
+    }
+    rig.report.times("from the node's start to the next write", healed);
+    // The coordinator does so by itself once a minute.
+    cluster.execute(&url, "SELECT recover_prepared_transactions()");
+    let still = prepared(&cluster, &url);
+    if still > 0 {
+        rig.report.losses.push(format!("{still} transactions wait between their two phases and are not finished"));
+    }
+    rig.report.figure("transactions left between their two phases, and finished", left);
+    finish(rig)
+}
+
+/// How many transactions are between their two phases, on all nodes.
+fn prepared(cluster: &Cluster, url: &str) -> usize {
+    let workers = (1..=WORKERS).map(|worker| cluster.execute_on_worker(worker, url, PREPARED));
+    let counts = workers.chain([cluster.execute(url, PREPARED)]);
+    counts.map(|count| count.parse::<usize>().unwrap()).sum()
+}
