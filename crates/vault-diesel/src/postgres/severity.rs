@@ -4,12 +4,16 @@
 use crate::failure::Severity;
 use diesel::result::{DatabaseErrorKind, Error as SqlError};
 
-const AGAIN: [&str; 2] = ["deadlock detected", "could not serialize access"];
+const AGAIN: [&str; 3] = ["deadlock detected", "could not serialize access", "a distributed deadlock"];
 const FULL: [&str; 1] = ["No space left on device"];
 const LATER: [&str; 5] =
     ["canceling statement", "out of memory", "out of shared memory", "could not extend file", "could not write"];
-const LATER_ELSEWHERE: [&str; 7] = [
+const LATER_ELSEWHERE: [&str; 10] = [
     "terminating connection",
+    "postmaster was shut down",
+    // A node of a spread PostgreSQL went away, or has a shard no more.
+    "could not commit transaction",
+    "could not find valid entry for shard",
     "the database system is",
     "in a read-only transaction",
     "connection",
@@ -51,5 +55,20 @@ fn judge_text(message: &str) -> Severity {
         Severity::LaterElsewhere
     } else {
         Severity::Broken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nodes_of_a_spread_server_say_is_told_apart() {
+        let lost = "could not commit transaction for shard 102046 on at least one active node";
+        assert_eq!(judge_text(lost), Severity::LaterElsewhere, "it is not certain that nothing stands");
+        assert_eq!(judge_text("postmaster was shut down, exiting"), Severity::LaterElsewhere);
+        let met = "canceling the transaction since it was involved in a distributed deadlock";
+        assert_eq!(judge_text(met), Severity::Again);
+        assert_eq!(judge_text("column x does not exist"), Severity::Broken);
     }
 }
