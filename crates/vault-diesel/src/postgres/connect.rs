@@ -1,9 +1,8 @@
 //! Making a connection: to a server that takes writes, with its waits bounded.
 
 use super::settings::{ConnectError, PostgresSettings};
-use super::spread::is_spread;
 use super::tls::{connector, is_local, split_address};
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
+use diesel_async::AsyncPgConnection;
 use secrecy::ExposeSecret as _;
 use std::time::Duration;
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
@@ -46,8 +45,6 @@ fn set_up_within(longest_wait: Duration) -> String {
         lock.as_millis(),
     )
 }
-/// Where tables are spread over machines, a statement that reaches several of them is planned only when its values are known.
-const PLAN_WITH_VALUES: &str = "SET plan_cache_mode = 'auto'";
 /// Errors are told apart by their English text where Diesel passes on no code. Only some may set this; for
 /// the others the server's own setting stands.
 const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
@@ -127,10 +124,6 @@ impl Connector {
             .await
             .map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
         set_up(&mut connection, &self.set_up).await?;
-        if is_spread(&mut connection).await? {
-            let changed = connection.batch_execute(PLAN_WITH_VALUES).await;
-            changed.map_err(|error| ConnectError::Unreachable(Box::new(error)))?;
-        }
         Ok(connection)
     }
 }
@@ -142,7 +135,7 @@ pub(crate) async fn client(settings: &PostgresSettings) -> Result<Client, Connec
 
 async fn set_up(connection: &mut AsyncPgConnection, sql: &str) -> Result<(), ConnectError> {
     use diesel::sql_types::Integer;
-    use diesel_async::RunQueryDsl as _;
+    use diesel_async::{RunQueryDsl as _, SimpleAsyncConnection as _};
     // The first column; the others say what was set.
     let found: i32 = diesel::dsl::sql::<Integer>(sql)
         .get_result(connection)

@@ -29,6 +29,8 @@ const TRIES: usize = 4;
 /// How long a decision waits for its turn.
 const LONGEST_QUEUE: Duration = Duration::from_secs(2);
 
+/// Where tables are spread over machines, a statement that reaches several of them is planned only when its values are known.
+const PLAN_WITH_VALUES: &str = "SET plan_cache_mode = 'auto'";
 const BEGIN_WRITING: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 const SHARED_TIMEOUT: &str = "SET LOCAL lock_timeout = '100ms'";
@@ -97,7 +99,7 @@ impl Connections {
     /// Connects once, to prove address, credentials and version, and makes the pool.
     pub(super) async fn open(settings: PostgresSettings, reports: Arc<Reports>) -> Result<Self, ConnectError> {
         let connector = Connector::new(&settings)?;
-        let mut first = Pooled { connection: connector.connect().await?, lost: false };
+        let mut first = Pooled::new(connector.connect().await?);
         let spread = AtomicBool::new(is_spread(&mut first.connection).await?);
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
         let turns = Turns::new(size);
@@ -249,6 +251,11 @@ impl Connections {
             bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
         })?;
         pooled.lost = true;
+        if self.are_spread() && !pooled.plans_with_values {
+            let changed = pooled.connection.batch_execute(PLAN_WITH_VALUES).await;
+            changed.map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+            pooled.plans_with_values = true;
+        }
         Ok(Taken { pooled, _turn: turn })
     }
 }

@@ -17,6 +17,14 @@ pub(super) struct Pooled {
     pub(super) connection: AsyncPgConnection,
     /// In use, or left in the middle of something: not to be used again unless this is taken back.
     pub(super) lost: bool,
+    /// Whether it plans statements when their values are known.
+    pub(super) plans_with_values: bool,
+}
+
+impl Pooled {
+    pub(super) fn new(connection: AsyncPgConnection) -> Self {
+        Self { connection, lost: false, plans_with_values: false }
+    }
 }
 
 impl ManageConnection for Connector {
@@ -24,7 +32,7 @@ impl ManageConnection for Connector {
     type Error = ConnectError;
 
     async fn connect(&self) -> Result<Pooled, ConnectError> {
-        Ok(Pooled { connection: Connector::connect(self).await?, lost: false })
+        Ok(Pooled::new(Connector::connect(self).await?))
     }
 
     /// Asks nothing of the server: whether the socket is still open is known here.
