@@ -222,7 +222,8 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         assert!(seen.contains(table), "no statement on {table} was seen");
     }
     let written = WRITTEN.lock().unwrap().clone();
-    let is_of_a_tenant = |table: &String| tables.lines().any(|of| of == table) && look_up(table).is_none();
+    let is_of_a_tenant =
+        |table: &String| table == "organizations" || tables.lines().any(|of| of == table) && look_up(table).is_none();
     let mut whole = 0;
     for tables in written.iter().filter(|tables| tables.iter().any(is_of_a_tenant)) {
         let elsewhere: Vec<&String> = tables.iter().filter(|table| !is_of_a_tenant(table)).collect();
