@@ -94,8 +94,10 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             if let Some(opener) = opener {
                 let found = findings.insert(Vec::new());
                 checks.extend(deep::pages(&vault, found).await);
-                checks.push(deep::audit(settings, &vault, found).await?);
-                checks.push(deep::rows(&vault, opener, found).await?);
+                let audit = deep::audit(settings, &vault, found).await;
+                checks.push(audit.unwrap_or_else(|failure| deep::unreadable("audit", &failure)));
+                let rows = deep::rows(&vault, opener, found).await;
+                checks.push(rows.unwrap_or_else(|failure| deep::unreadable("rows", &failure)));
             }
             vault.close().await?;
         }

@@ -43,6 +43,13 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
     }
 }
 
+/// What could not be looked at, such as a page of the file that is damaged: the report says so and has the other checks, too.
+pub(super) fn unreadable(check: &'static str, failure: &Failure) -> Check {
+    let remedy =
+        "See the log of the database. If its disk is damaged, restore the newest backup (docs/operate/restore.md).";
+    Check::other(check, Outcome::Failed, format!("it cannot be read: {failure}"), remedy)
+}
+
 /// Whether the audit is unchanged, up to the checkpoint that the anchor knows.
 pub(super) async fn audit(
     settings: &Settings,
