@@ -212,6 +212,8 @@ impl Worker {
             found.insert(item["id"].as_str().unwrap(), number);
         }
         let name = &self.namespace;
+        // Those of unknown outcome are repeated, whether they are found or not.
+        let unsure: Vec<usize> = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none()).collect();
         for key in &mut self.keys {
             if key.id.is_none() {
                 let id = found.iter().find(|(_, number)| **number == key.save).map(|(id, _)| (*id).to_owned());
@@ -225,18 +227,15 @@ impl Worker {
         losses.extend(found.iter().map(|(id, number)| {
             format!("{name} has {id} with value {number}, which nobody saved or which was deleted")
         }));
-        self.repeat_unsure_saves(client, losses);
+        self.repeat_unsure_saves(&unsure, client, losses);
         // What is surely gone needs no further look: it must not be listed, as nothing that nobody saved must be.
         self.keys.retain(|key| key.possible.sure() != Some(State::Absent));
     }
 
-    fn repeat_unsure_saves(&mut self, client: &Client, losses: &mut Vec<String>) {
-        for place in 0..self.keys.len() {
-            let Key { save, ref id, ref possible } = self.keys[place];
-            let (is_new, id) = (id.is_none(), id.clone());
-            if !is_new || possible.sure().is_some() {
-                continue;
-            }
+    fn repeat_unsure_saves(&mut self, unsure: &[usize], client: &Client, losses: &mut Vec<String>) {
+        for place in unsure.iter().copied() {
+            let Key { save, ref id, .. } = self.keys[place];
+            let id = id.clone();
             let body = small(&self.namespace, save);
             let answer = self.call(client, "PATCH", VAULT, Some(&self.repeatable(save)), Some(&body));
             match answer {
