@@ -129,7 +129,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     };
     let mut replaced = [purposes(&pruned["destroyed"]), purposes(&pruned["kept"])].concat();
     replaced.sort();
-    assert_eq!(replaced, ["audit", "receiver", "token"], "{pruned}");
+    assert_eq!(replaced, ["audit", "look-up", "receiver", "token"], "{pruned}");
     assert_eq!(
         pruned["kept"].as_array().unwrap().len() + 4,
         vault.json(&["key", "status"])["purpose_keys"].as_array().unwrap().len()

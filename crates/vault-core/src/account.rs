@@ -1,6 +1,6 @@
 //! Accounts: who may log in, to which organization, in which role.
 
-use crate::audit::{RecordedRow, RowState};
+use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
 use crate::email::EmailAddress;
 use crate::error::Refusal;
@@ -160,6 +160,11 @@ impl SignedAccount {
 
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
+        self.states(digester).current()
+    }
+
+    /// The row's state, as the audit may have recorded it.
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Account, self.version, parts, digester))
     }
 

@@ -20,8 +20,6 @@ pub enum DigestPurpose {
     InvitationGrant,
     /// An enrolment code.
     EnrolmentCode,
-    /// A recovery code.
-    RecoveryCode,
     /// What an integration's row grants.
     IntegrationGrant,
     /// An integration token.
@@ -40,6 +38,8 @@ pub enum DigestPurpose {
     ReceiverGrant,
     /// An event on its way to a receiver, and how far events have been read.
     EventDelivery,
+    /// What happened, for the id of an event that has none of its own.
+    EventId,
     /// The state in which the audit records a row that grants. The row itself never accepts it.
     RecordedState,
 }
@@ -53,7 +53,6 @@ impl DigestPurpose {
         Self::AccountGrant,
         Self::InvitationGrant,
         Self::EnrolmentCode,
-        Self::RecoveryCode,
         Self::IntegrationGrant,
         Self::IntegrationToken,
         Self::IdempotentBody,
@@ -63,6 +62,7 @@ impl DigestPurpose {
         Self::IssuerGrant,
         Self::ReceiverGrant,
         Self::EventDelivery,
+        Self::EventId,
         Self::RecordedState,
     ];
 
@@ -75,7 +75,6 @@ impl DigestPurpose {
             Self::AccountGrant => "account grant",
             Self::InvitationGrant => "invitation grant",
             Self::EnrolmentCode => "enrolment code",
-            Self::RecoveryCode => "recovery code",
             Self::IntegrationGrant => "integration grant",
             Self::IntegrationToken => "integration token",
             Self::IdempotentBody => "idempotent body",
@@ -85,8 +84,15 @@ impl DigestPurpose {
             Self::IssuerGrant => "issuer grant",
             Self::ReceiverGrant => "receiver grant",
             Self::EventDelivery => "event delivery",
+            Self::EventId => "event id",
             Self::RecordedState => "recorded state",
         }
+    }
+
+    /// Whether it is made with a key. Of 128 random bits and more a plain hash tells nothing, so codes and tokens of that kind are
+    /// looked up by one, and no key has to be replaced for them. An id of an event is no secret.
+    pub const fn is_keyed(self) -> bool {
+        !matches!(self, Self::EnrolmentCode | Self::IntegrationToken | Self::EventId)
     }
 }
 
@@ -103,6 +109,48 @@ impl Digest {
     /// The digest's bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// What a row is looked up by, under each look-up key that there is: while a key is replaced, rows under the one before and rows under
+/// the new one are the same to whoever looks for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookUpDigests {
+    /// The one that rows get from now on comes first.
+    digests: Vec<Digest>,
+    /// How many of them, from the first, a row is entered under.
+    entered: usize,
+}
+
+impl LookUpDigests {
+    /// `entered`, the one that rows get from now on first, and those that other rows may still have. A row that must be unique is entered
+    /// under each of `entered`, so that a process which does not know of the latest key meets it, too.
+    pub fn new(entered: Vec<Digest>, others: impl IntoIterator<Item = Digest>) -> Self {
+        let count = entered.len();
+        Self { digests: entered.into_iter().chain(others).collect(), entered: count }
+    }
+
+    /// The one that rows get from now on.
+    pub fn current(&self) -> &Digest {
+        // There is one always.
+        const NONE: &Digest = &Digest([0; 32]);
+        self.digests.first().unwrap_or(NONE)
+    }
+
+    /// All of them: what has one of these is what is looked for.
+    pub fn all(&self) -> &[Digest] {
+        &self.digests
+    }
+
+    /// Those that a new row is entered under.
+    pub fn entered(&self) -> &[Digest] {
+        self.digests.get(..self.entered).unwrap_or(&self.digests)
+    }
+}
+
+impl From<Digest> for LookUpDigests {
+    fn from(digest: Digest) -> Self {
+        Self::new(vec![digest], [])
     }
 }
 

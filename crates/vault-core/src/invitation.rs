@@ -2,7 +2,7 @@
 //! may also be for the owner of an account that lost its secrets, to enrol again.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
-use crate::audit::{RecordedRow, RowState};
+use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::port::KeyedDigester;
 use crate::role::Role;
@@ -99,6 +99,11 @@ impl StoredInvitation {
 
     /// The row's state, as the audit records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
+        self.states(digester).current()
+    }
+
+    /// The row's state, as the audit may have recorded it.
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         let state = |parts: &[&[u8]]| RowState::of_grant(RecordedRow::Invitation, self.version, parts, digester);
         self.invitation.with_parts(self.version, state)
     }

@@ -19,7 +19,7 @@ const TERMS: usize = 1_024;
 pub enum TermPurpose {
     /// The instance key: wraps keys of organizations, seals passwords and seeds, makes the codes of rows and cursors.
     Instance,
-    /// Digests that are looked up, and recorded states.
+    /// Digests that rows are looked up by, and codes over rows that do not name their key.
     LookUp,
     /// Codes over audit records, checkpoints and the anchor.
     Audit,

@@ -52,7 +52,7 @@ fn verifier() -> TotpVerifier {
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     let made = Keyring::create(&root, Arc::new(OsEntropy), InstanceId::from_bytes([1; 16]), Timestamp::from_millis(0));
     let keyring = runtime.block_on(made).unwrap().keyring;
-    keyring.passcodes(Arc::new(keyring.digester()))
+    keyring.passcodes()
 }
 
 fn digits(text: &str) -> Digits {

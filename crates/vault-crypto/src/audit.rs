@@ -8,7 +8,7 @@ use crate::mac::MacKey;
 use sha2::{Digest as _, Sha256};
 use std::sync::Arc;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::id::KeyId;
 use vault_core::port::AuditSealer;
 use vault_core::time::Timestamp;
@@ -27,14 +27,17 @@ pub(crate) struct AuditKeys {
     checkpoint: MacKey,
     /// The codes of anchors.
     pub(crate) anchor: MacKey,
+    /// The states of rows that entries record.
+    pub(crate) state: MacKey,
 }
 
 impl AuditKeys {
     /// Derives them.
     pub(crate) fn derive(key: &SymmetricKey) -> Self {
-        let [record, checkpoint, anchor] =
-            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor].map(|label| label.mac_key(key));
-        Self { record, checkpoint, anchor }
+        let labels =
+            [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor, Label::Digest(DigestPurpose::RecordedState)];
+        let [record, checkpoint, anchor, state] = labels.map(|label| label.mac_key(key));
+        Self { record, checkpoint, anchor, state }
     }
 }
 

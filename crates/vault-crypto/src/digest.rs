@@ -3,19 +3,21 @@
 use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
-use crate::mac::MacKey;
+use crate::mac::{self, MacKey};
+use crate::purpose_keys::Terms;
 use async_trait::async_trait;
 use std::sync::Arc;
-use vault_core::digest::{Digest, DigestPurpose, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::id::KeyId;
-use vault_core::port::{KeyedDigester, SealError};
+use vault_core::port::{Clock, KeyedDigester, SealError};
 
 /// Computes keyed digests.
 ///
-/// Digests that rows are found by use the random look-up key, which stays when a key above it is rotated. Codes, which can
-/// be computed again (of rows that grant, of cursors), use keys derived from the instance key, and name it.
+/// Codes of rows that name their key, and of cursors, use keys derived from the instance key. All others use the look-up key, or the audit
+/// key for states that the audit records: such a digest does not name its key, so it may be under any that there is.
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,
+    clock: Arc<dyn Clock>,
 }
 
 /// What a look-up key is used for.
@@ -23,12 +25,11 @@ pub(crate) struct LookUpKeys {
     address: MacKey,
     attempt_bucket: MacKey,
     network: MacKey,
-    enrolment_code: MacKey,
-    recovery_code: MacKey,
-    integration_token: MacKey,
     idempotent_body: MacKey,
-    /// Parent of the keys of purposes that this crate does not know by name.
-    look_up: SymmetricKey,
+    credential_state: MacKey,
+    label: MacKey,
+    /// Parent of the keys of purposes that are rarely used.
+    other: SymmetricKey,
 }
 
 impl LookUpKeys {
@@ -39,11 +40,10 @@ impl LookUpKeys {
             address: looked_up(DigestPurpose::Address),
             attempt_bucket: looked_up(DigestPurpose::AttemptBucket),
             network: looked_up(DigestPurpose::Network),
-            enrolment_code: looked_up(DigestPurpose::EnrolmentCode),
-            recovery_code: looked_up(DigestPurpose::RecoveryCode),
-            integration_token: looked_up(DigestPurpose::IntegrationToken),
             idempotent_body: looked_up(DigestPurpose::IdempotentBody),
-            look_up: Label::OtherDigests.derive(look_up),
+            credential_state: looked_up(DigestPurpose::CredentialState),
+            label: looked_up(DigestPurpose::Label),
+            other: Label::OtherDigests.derive(look_up),
         }
     }
 
@@ -53,32 +53,86 @@ impl LookUpKeys {
             DigestPurpose::Address => &self.address,
             DigestPurpose::AttemptBucket => &self.attempt_bucket,
             DigestPurpose::Network => &self.network,
-            DigestPurpose::EnrolmentCode => &self.enrolment_code,
-            DigestPurpose::RecoveryCode => &self.recovery_code,
-            DigestPurpose::IntegrationToken => &self.integration_token,
             DigestPurpose::IdempotentBody => &self.idempotent_body,
-            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.look_up).code_of_parts(parts)),
+            DigestPurpose::CredentialState => &self.credential_state,
+            DigestPurpose::Label => &self.label,
+            other => return Digest::from_bytes(Label::Digest(other).mac_key(&self.other).code_of_parts(parts)),
         };
         Digest::from_bytes(key.code_of_parts(parts))
     }
 }
 
 impl HmacDigester {
-    pub(crate) const fn new(keys: Arc<InstanceKeyring>) -> Self {
-        Self { keys }
+    pub(crate) const fn new(keys: Arc<InstanceKeyring>, clock: Arc<dyn Clock>) -> Self {
+        Self { keys, clock }
     }
 
-    fn looked_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        self.keys.purposes().look_up.active().key.digest(purpose, parts)
+    /// The digest under the key that makes new ones.
+    fn current<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> Digest {
+        // One key needs no clock.
+        let term = if terms.is_one() { terms.active() } else { terms.settled_at(self.clock.now()) };
+        digest(&term.key)
     }
+
+    /// The digests under each key: those that new rows are entered under, then the others.
+    fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookUpDigests {
+        if terms.is_one() {
+            return digest(&terms.active().key).into();
+        }
+        let now = self.clock.now();
+        let current = terms.settled_at(now);
+        let others = terms.all().filter(|term| term.id() != current.id());
+        let (others, drained): (Vec<_>, Vec<_>) = others.partition(|term| !term.term.is_drained(now));
+        let entered = std::iter::once(current).chain(others).map(|term| digest(&term.key)).collect();
+        LookUpDigests::new(entered, drained.into_iter().map(|term| digest(&term.key)))
+    }
+}
+
+/// The digest of a purpose that has no key.
+fn plain(purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
+    Digest::from_bytes(mac::hash_of_parts(&[b"orgvault/1/digest", purpose.label().as_bytes()], parts))
+}
+
+/// A state that the audit records.
+fn state(keys: &crate::audit::AuditKeys, parts: &[&[u8]]) -> Digest {
+    Digest::from_bytes(keys.state.code_of_parts(parts))
 }
 
 #[async_trait]
 impl KeyedDigester for HmacDigester {
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        match self.keys.active().code(purpose) {
-            Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
-            None => self.looked_up(purpose, parts),
+        if !purpose.is_keyed() {
+            return plain(purpose, parts);
+        }
+        if let Some(key) = self.keys.active().code(purpose) {
+            return Digest::from_bytes(key.code_of_parts(parts));
+        }
+        let purposes = self.keys.purposes();
+        match purpose {
+            DigestPurpose::RecordedState => self.current(&purposes.audit, |keys| state(keys, parts)),
+            _ => self.current(&purposes.look_up, |keys| keys.digest(purpose, parts)),
+        }
+    }
+
+    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+        if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
+            return self.digest(purpose, parts).into();
+        }
+        let purposes = self.keys.purposes();
+        match purpose {
+            DigestPurpose::RecordedState => self.every(&purposes.audit, |keys| state(keys, parts)),
+            _ => self.every(&purposes.look_up, |keys| keys.digest(purpose, parts)),
+        }
+    }
+
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
+        if !purpose.is_keyed() || self.keys.active().code(purpose).is_some() {
+            return self.digest(purpose, parts) == *digest;
+        }
+        let purposes = self.keys.purposes();
+        match purpose {
+            DigestPurpose::RecordedState => purposes.audit.all().any(|term| state(&term.key, parts) == *digest),
+            _ => purposes.look_up.all().any(|term| term.key.digest(purpose, parts) == *digest),
         }
     }
 
@@ -90,7 +144,7 @@ impl KeyedDigester for HmacDigester {
         let active = self.keys.active();
         let code = match active.code(purpose) {
             Some(key) => Digest::from_bytes(key.code_of_parts(parts)),
-            None => self.looked_up(purpose, parts),
+            None => self.digest(purpose, parts),
         };
         RowMac { key: active.id(), code }
     }
@@ -102,6 +156,10 @@ impl KeyedDigester for HmacDigester {
 
     async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
         self.keys.know(keys).await
+    }
+
+    async fn refresh(&self) -> Result<(), SealError> {
+        self.keys.refresh(self.clock.now()).await
     }
 
     async fn renew(&self) -> Result<(), SealError> {

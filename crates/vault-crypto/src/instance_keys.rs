@@ -13,6 +13,7 @@ use crate::mac::MacKey;
 use crate::purpose_keys::{PurposeKeys, Sealed};
 use crate::wrapper::{KeyWrapper, WrapError};
 use sha2::{Digest as _, Sha256};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use tokio::sync::Mutex;
 use vault_core::digest::{Digest, DigestPurpose};
@@ -27,6 +28,8 @@ const DOCUMENT_PREFIX: &[u8] = b"orgvault/1/keyring";
 /// How often keys are read before one that was destroyed is forgotten: what was read under it before is still opened. A
 /// server reads them once a second.
 const LINGERS: u32 = 60;
+/// The keys are read so seldom on the chance that one is new, in milliseconds.
+const REFRESH_MILLIS: u64 = 1_000;
 
 /// The keys derived from one instance key.
 pub(crate) struct InstanceKeys {
@@ -163,6 +166,8 @@ pub(crate) struct InstanceKeyring {
     instance: InstanceId,
     held: RwLock<Arc<Held>>,
     source: OnceLock<Source>,
+    /// When the keys were last read on the chance that one is new, in milliseconds.
+    refreshed_at: AtomicI64,
 }
 
 struct Held {
@@ -200,7 +205,7 @@ impl InstanceKeyring {
     /// The keys of a deployment that has this instance key alone.
     pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document, purposes: PurposeKeys) -> Self {
         let held = Held { document, active: Arc::new(active), others: Vec::new(), purposes: Arc::new(purposes) };
-        Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new() }
+        Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new(), refreshed_at: AtomicI64::new(0) }
     }
 
     /// Opens the keys of a deployment. The active one proves itself.
@@ -218,7 +223,12 @@ impl InstanceKeyring {
         }
         let purposes = Arc::new(purposes(record.id, &document, keys, &active, &others, None)?);
         let held = Held { document, active, others, purposes };
-        Ok(Self { instance: record.id, held: RwLock::new(Arc::new(held)), source: OnceLock::new() })
+        Ok(Self {
+            instance: record.id,
+            held: RwLock::new(Arc::new(held)),
+            source: OnceLock::new(),
+            refreshed_at: AtomicI64::new(0),
+        })
     }
 
     /// Has keys read again from `repository`, when one is not known. Only the first call counts.
@@ -295,6 +305,15 @@ impl InstanceKeyring {
         } else {
             self.renew().await
         }
+    }
+
+    /// Reads the keys again, unless that was done within the last second.
+    pub(crate) async fn refresh(&self, now: Timestamp) -> Result<(), SealError> {
+        let (now, last) = (now.as_millis(), self.refreshed_at.load(Ordering::Relaxed));
+        let is_due = now.abs_diff(last) >= REFRESH_MILLIS;
+        // Of those who come at once, one reads.
+        let takes = || self.refreshed_at.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_due && takes() { self.renew().await } else { Ok(()) }
     }
 
     /// Reads the keys again. Those that are known are not unwrapped once more.

@@ -15,10 +15,6 @@ use vault_core::receiver::SealedTarget;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// The purposes whose keys are replaced together with the instance key.
-const REPLACED: [InstanceKeyPurpose; 3] =
-    [InstanceKeyPurpose::Audit, InstanceKeyPurpose::Token, InstanceKeyPurpose::Receiver];
-
 /// Moves what lies under one key of the instance to the active one of its purpose. Opens no credential.
 pub struct InstanceKeyRewrapper {
     keys: Arc<InstanceKeyring>,
@@ -139,8 +135,8 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
         let key = random_key(&*self.entropy).map_err(no_entropy)?;
         let to = InstanceKeys::derive(id, &key);
         let wrapped = self.keys.wrap_under_root(&Context::instance_key(instance, id), &key, current.root_key).await?;
-        let mut made = Vec::with_capacity(REPLACED.len());
-        for purpose in REPLACED {
+        let mut made = Vec::with_capacity(InstanceKeyPurpose::ALL.len());
+        for purpose in InstanceKeyPurpose::ALL {
             made.push(to.new_purpose_key(&*self.entropy, instance, purpose, now).map_err(not_sealed)?);
         }
         let terms: Vec<_> =

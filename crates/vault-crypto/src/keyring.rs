@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use vault_core::id::{InstanceId, KeyId};
 use vault_core::keyring::{KeyringDocument, TermPurpose};
-use vault_core::port::{Entropy, KeyRepository, KeyedDigester, NoEntropy, PasswordHasher, SealError};
+use vault_core::port::{Clock, Entropy, KeyRepository, NoEntropy, PasswordHasher, SealError};
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
@@ -168,9 +168,9 @@ impl Keyring {
         self.keys.renewing(wrapper, repository);
     }
 
-    /// The adapter for keyed digests.
-    pub fn digester(&self) -> HmacDigester {
-        HmacDigester::new(Arc::clone(&self.keys))
+    /// The adapter for keyed digests. `clock` says which keys are in use by now.
+    pub fn digester(&self, clock: Arc<dyn Clock>) -> HmacDigester {
+        HmacDigester::new(Arc::clone(&self.keys), clock)
     }
 
     /// The adapter that gives audit records their codes.
@@ -195,8 +195,8 @@ impl Keyring {
     }
 
     /// The adapter for passcodes and recovery codes.
-    pub fn passcodes(&self, digester: Arc<dyn KeyedDigester>) -> TotpVerifier {
-        TotpVerifier::new(Arc::clone(&self.keys), digester, Arc::clone(&self.entropy))
+    pub fn passcodes(&self) -> TotpVerifier {
+        TotpVerifier::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
     /// The adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names

@@ -39,7 +39,9 @@
 //! // What a database keeps opens under the same root key, at every later start.
 //! let root = RootKeyFile::load(&path, Arc::new(OsEntropy))?;
 //! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys).await?;
-//! let digest = |keyring: &Keyring| keyring.digester().digest(DigestPurpose::Address, &[b"ada@example.org"]);
+//! let clock = Arc::new(now);
+//! let digest =
+//!     |keyring: &Keyring| keyring.digester(clock.clone()).digest(DigestPurpose::Address, &[b"ada@example.org"]);
 //! assert_eq!(digest(&keyring), digest(&made.keyring));
 //! # Ok(())
 //! # })

@@ -2,7 +2,7 @@
 
 use crate::key::SymmetricKey;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroize as _;
 
 /// An HMAC key. Its state is wiped when dropped.
@@ -41,3 +41,12 @@ impl MacKey {
 
 #[cfg(test)]
 mod tests;
+
+/// SHA-256 over a prefix and parts, each with its length before it, as 8 bytes, big-endian.
+pub(crate) fn hash_of_parts(prefix: &[&[u8]], parts: &[&[u8]]) -> [u8; 32] {
+    let hash = prefix
+        .iter()
+        .chain(parts)
+        .fold(Sha256::new(), |hash, part| hash.chain_update((part.len() as u64).to_be_bytes()).chain_update(part));
+    hash.finalize().into()
+}

@@ -17,7 +17,7 @@ use vault_core::id::{
     AccountId, AuditId, CredentialId, InstanceId, KeyId, OrganizationId, ReceiverId, SeedId, SessionId,
 };
 use vault_core::namespace::Namespace;
-use vault_core::passcode::TimeStep;
+use vault_core::passcode::{Digits, Passcode, TimeStep};
 use vault_core::port::{
     AuditSealer as _, CredentialContext, KeyedDigester as _, PasscodeVerifier as _, PasswordHasher as _,
     PasswordVerdict, SealedInformation, TokenIssuer as _,
@@ -35,19 +35,30 @@ const DATA: &[u8] = br#"{"url":"https://example.com/drop?signature=c2VjcmV0"}"#;
 const INFORMATION: &str = r#"{"secrets":["url"],"fingerprint":"000000000000"}"#;
 const PASSWORD: &str = "correct horse battery staple";
 
-const PURPOSES: [DigestPurpose; 11] = [
+const PURPOSES: [DigestPurpose; 15] = [
     DigestPurpose::Address,
     DigestPurpose::AttemptBucket,
     DigestPurpose::Network,
     DigestPurpose::AccountGrant,
-    DigestPurpose::RecoveryCode,
     DigestPurpose::IdempotentBody,
     DigestPurpose::Cursor,
     DigestPurpose::IntegrationToken,
     DigestPurpose::IntegrationGrant,
     DigestPurpose::ReceiverGrant,
     DigestPurpose::EventDelivery,
+    DigestPurpose::EventId,
+    DigestPurpose::EnrolmentCode,
+    DigestPurpose::Label,
+    DigestPurpose::CredentialState,
+    DigestPurpose::RecordedState,
 ];
+
+fn recovery_digits() -> Digits {
+    match Passcode::read(&"01234-56789-01234-56789".into()) {
+        Passcode::Recovery(digits) => digits,
+        Passcode::TimeBased(_) | Passcode::Impossible => unreachable!("twenty digits"),
+    }
+}
 
 const WEBHOOK: &str = "https://hooks.example/orgvault";
 
@@ -214,7 +225,7 @@ async fn codes_stay_as_they_are() {
     let (keyring, _bench, crypto) = open(&vectors, &root).await;
     for purpose in PURPOSES {
         let name = format!("digest.{}", purpose.label().replace(' ', "-"));
-        assert_eq!(keyring.digester().digest(purpose, &[b"one", b"two"]), vectors.digest(&name), "{name}");
+        assert_eq!(keyring.digester(Arc::new(NOW)).digest(purpose, &[b"one", b"two"]), vectors.digest(&name), "{name}");
     }
     let sealed = keyring.audit_sealer().seal(record());
     assert_eq!((sealed.key, sealed.code), (vectors.key("audit-key.id"), vectors.digest("audit-code")));
@@ -250,8 +261,10 @@ async fn sealed_forms_open_for_ever() {
 
     let seed =
         SealedSeed { id: SeedId::from_bytes(vectors.bytes("seed.id").try_into().unwrap()), blob: vectors.blob("seed") };
-    let code = keyring.passcodes(Arc::new(keyring.digester())).code_at(account(), &seed, TimeStep(1)).unwrap();
+    let code = keyring.passcodes().code_at(account(), &seed, TimeStep(1)).unwrap();
     assert_eq!(code.expose_secret(), vectors.text("seed.code-of-step-1"));
+    let found = keyring.passcodes().recovery_code(account(), &seed, &recovery_digits()).unwrap();
+    assert_eq!(found, vectors.digest("seed.recovery-code"));
 
     assert_eq!(keyring.token_issuer(7).verify(vectors.text("token"), NOW), Ok(claims()));
 
@@ -299,7 +312,7 @@ async fn write() {
     }
     let keyring = made.keyring;
     for purpose in PURPOSES {
-        let digest = keyring.digester().digest(purpose, &[b"one", b"two"]);
+        let digest = keyring.digester(Arc::new(NOW)).digest(purpose, &[b"one", b"two"]);
         vectors.put(&format!("digest.{}", purpose.label().replace(' ', "-")), digest.as_bytes());
     }
     vectors.put("audit-code", keyring.audit_sealer().seal(record()).code.as_bytes());
@@ -327,13 +340,15 @@ async fn write() {
     let hasher = keyring.password_hasher(pool, Argon2Parameters::LEAST, Vec::new()).unwrap();
     let permit = hasher.permit(Requester::Trusted).unwrap();
     vectors.put("password", hasher.hash(permit, account(), PASSWORD.into()).await.unwrap().0.as_bytes());
-    let passcodes = keyring.passcodes(Arc::new(keyring.digester()));
+    let passcodes = keyring.passcodes();
     let email = vault_core::email::EmailAddress::parse("a@example.com").unwrap();
     let seed = passcodes.new_seed(account(), &email).unwrap().sealed;
     vectors.put("seed.id", seed.id.as_bytes());
     vectors.put("seed", seed.blob.as_bytes());
     let code = passcodes.code_at(account(), &seed, TimeStep(1)).unwrap();
     vectors.put("seed.code-of-step-1", code.expose_secret());
+    let found = passcodes.recovery_code(account(), &seed, &recovery_digits()).unwrap();
+    vectors.put("seed.recovery-code", found.as_bytes());
     let token = keyring.token_issuer(7).issue(&claims()).unwrap();
     vectors.put("token", token.0.expose_secret());
     let receivers = keyring.receivers();

@@ -60,6 +60,11 @@ impl<K> Terms<K> {
         }
     }
 
+    /// Whether there is the active one alone.
+    pub(crate) const fn is_one(&self) -> bool {
+        self.retiring.is_empty()
+    }
+
     /// All of them, the active one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Term<K>> {
         std::iter::once(&self.active).chain(&self.retiring)
@@ -153,7 +158,7 @@ impl PurposeKeys {
 /// Keys that are given, for tests: of each purpose the active one first.
 #[cfg(any(test, fuzzing))]
 pub(crate) struct Given<'a> {
-    pub(crate) look_up: (KeyId, SymmetricKey),
+    pub(crate) look_up: &'a [(KeyId, SymmetricKey)],
     pub(crate) audit: &'a [(KeyId, SymmetricKey)],
     pub(crate) token: &'a [(KeyId, SymmetricKey)],
     pub(crate) receiver: (KeyId, SymmetricKey),
@@ -171,7 +176,7 @@ impl From<Given<'_>> for PurposeKeys {
             Terms { active: term(active), retiring: retiring.iter().map(term).collect() }
         }
         Self {
-            look_up: terms(&[given.look_up], |_, key| LookUpKeys::derive(key)),
+            look_up: terms(given.look_up, |_, key| LookUpKeys::derive(key)),
             audit: terms(given.audit, |_, key| AuditKeys::derive(key)),
             token: terms(given.token, |_, key| TokenKey::new(key).unwrap_or_else(|_| unreachable!("any key will do"))),
             receiver: terms(&[given.receiver], |id, key| Label::Receiver.sealing_key(key, id)),

@@ -35,7 +35,7 @@ impl SealingSubject for Deployment {
 
 impl DigestSubject for Deployment {
     fn digester(&self) -> Arc<dyn KeyedDigester> {
-        Arc::new(self.0.digester())
+        Arc::new(self.0.digester(Arc::new(vault_core::time::Timestamp::from_millis(0))))
     }
 
     fn audit_sealer(&self) -> Arc<dyn AuditSealer> {
@@ -62,11 +62,11 @@ impl PasswordSubject for Deployment {
 
 impl PasscodeSubject for Deployment {
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
-        Arc::new(self.0.passcodes(PasscodeSubject::digester(self)))
+        Arc::new(self.0.passcodes())
     }
 
     fn digester(&self) -> Arc<dyn KeyedDigester> {
-        Arc::new(self.0.digester())
+        Arc::new(self.0.digester(Arc::new(vault_core::time::Timestamp::from_millis(0))))
     }
 }
 

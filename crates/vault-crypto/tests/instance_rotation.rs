@@ -6,12 +6,15 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, CheckpointMark, RowState, SealedAuditRecord, Subject};
+use vault_core::credential::{CredentialData, CredentialType, LabelFilter, Labels};
+use vault_core::cursor::{ListFilter, PageRequest};
 use vault_core::digest::{Digest, DigestPurpose};
 use vault_core::email::EmailAddress;
 use vault_core::error::{Error, Refusal};
-use vault_core::id::{InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
+use vault_core::id::{AccountId, CredentialId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationState, Overlap};
 use vault_core::keyring::{KeyTerm, TermPurpose};
+use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{
     Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart,
@@ -20,7 +23,7 @@ use vault_core::port::{
 use vault_core::principal::Principal;
 use vault_core::receiver::SealedTarget;
 use vault_core::role::Role;
-use vault_core::sealed::{Blob, InstanceRecord, KeyState};
+use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceRecord, KeyState};
 use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationEdit, IntegrationRef};
 use vault_core::usecase::*;
 use vault_crypto::{Anchor, Argon2Parameters, HashingPool, KeyWrapper, Keyring, OsEntropy, RootKeyFile};
@@ -48,6 +51,7 @@ struct Process {
     operator: Operator,
     digester: Arc<dyn KeyedDigester>,
     inspector: Inspector,
+    vault: Vault,
 }
 
 impl Deployment {
@@ -96,7 +100,8 @@ impl Deployment {
         let (store, entropy) = (&self.store, Arc::new(OsEntropy));
         let (keyring, record) = self.open().await;
         keyring.renewing(self.root.clone(), store.clone());
-        let (environment, digester) = (self.environment(&keyring), Arc::new(keyring.digester()));
+        let environment = self.environment(&keyring);
+        let digester = Arc::new(keyring.digester(environment.clock.clone()));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let hasher = keyring.password_hasher(self.pool.clone(), Argon2Parameters::LEAST, Vec::new()).unwrap();
         let crypto = keyring.credentials(store.clone());
@@ -105,7 +110,7 @@ impl Deployment {
             tally: tally.clone(),
             store: store.clone(),
             hasher: Arc::new(hasher),
-            passcodes: Arc::new(keyring.passcodes(digester.clone())),
+            passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(0)),
             digester: digester.clone(),
             entropy: entropy.clone(),
@@ -114,8 +119,10 @@ impl Deployment {
             sealer: crypto.sealer.clone(),
             rewrapper: crypto.rewrapper,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
+            information: crypto.list_opener.clone(),
             digester: digester.clone(),
         };
+        let lister = crypto.list_opener.clone();
         let inspects_with = InspectionCrypto {
             information: crypto.list_opener,
             instance: with.instance_rewrapper.clone(),
@@ -128,6 +135,14 @@ impl Deployment {
             accounts: Accounts::new(record.id, ports),
             integrations: Integrations::new(environment.clone(), store.clone(), entropy, digester.clone()),
             keys: Keys::new(environment.clone(), store.clone(), with).batch(1),
+            vault: Vault::new(
+                environment.clone(),
+                tally.clone(),
+                store.clone(),
+                crypto.sealer.clone(),
+                lister,
+                digester.clone(),
+            ),
             operator: Operator::new(environment, tally, store.clone(), crypto.sealer),
             digester,
         }
@@ -412,7 +427,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     assert_eq!(retiring().await, []);
     deployment.rotate().await;
     let purposes: Vec<_> = retiring().await.iter().map(|term| term.purpose).collect();
-    assert_eq!(purposes, [TermPurpose::Audit, TermPurpose::Token, TermPurpose::Receiver]);
+    assert_eq!(purposes, [TermPurpose::LookUp, TermPurpose::Audit, TermPurpose::Token, TermPurpose::Receiver]);
 
     // A process that has not read the keys since takes what one that has read them issues at once.
     let token = |logged_in: &LoggedIn| logged_in.token.0.expose_secret().to_owned();
@@ -436,12 +451,12 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     new.operator.verify_audit(None, &mut |finding| panic!("{finding:?}"), &mut |_, _| {}).await.unwrap();
 
     // Not before all that was begun with them has ended; then what nothing is under; then the token key, with its sessions.
-    assert_eq!(new.keys.destroy_replaced().await.unwrap(), []);
+    assert_eq!(new.keys.destroy_replaced(&mut |_| {}).await.unwrap(), []);
     deployment.clock.advance_seconds(KeyTerm::DRAINED_SECONDS);
     let destroyed = async || -> Vec<TermPurpose> {
-        new.keys.destroy_replaced().await.unwrap().into_iter().map(|term| term.purpose).collect()
+        new.keys.destroy_replaced(&mut |_| {}).await.unwrap().into_iter().map(|term| term.purpose).collect()
     };
-    assert_eq!(destroyed().await, [TermPurpose::Receiver]);
+    assert_eq!(destroyed().await, [TermPurpose::LookUp, TermPurpose::Receiver]);
     deployment.clock.advance_seconds(40 * 24 * 3_600);
     new.operator.maintain(10_000).await;
     assert_eq!(destroyed().await, [TermPurpose::Token]);
@@ -452,6 +467,111 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     }
     assert_eq!(retiring().await.iter().map(|term| term.purpose).collect::<Vec<_>>(), [TermPurpose::Audit]);
     assert_eq!(deployment.start().await.findings().await, [""; 0]);
+}
+
+impl Process {
+    async fn save(&self, who: &Principal, labels: Labels, key: &str) -> CredentialId {
+        let json = format!(r#"{{"url":"https://files.example/{key}?sig=q11abcdefghijklmnop"}}"#);
+        let data = CredentialData::from_canonical_json(CredentialType::DirectLink, json.as_bytes()).unwrap();
+        let mut request = NewCredential::new(Namespace::parse("imports", "").unwrap(), data);
+        request.labels = labels;
+        request.idempotency = Some(IdempotencyKey::parse(key).unwrap());
+        self.vault.save(who, request).await.unwrap()
+    }
+
+    /// Those with the label, newest first; each is sound.
+    async fn labelled(&self, who: &Principal, label: &str) -> Vec<CredentialId> {
+        let labels = vec![LabelFilter::parse(label, "").unwrap()];
+        let filter = ListFilter { labels, ..ListFilter::default() };
+        let listed = self.vault.list(who, filter, PageRequest::default()).await.unwrap().items;
+        assert!(listed.iter().all(|row| row.information.is_some() && row.metadata.is_some()), "{listed:?}");
+        listed.into_iter().map(|row| row.id).collect()
+    }
+}
+
+/// What is found or verified by a digest is so while the look-up key is replaced, by processes that have read of it and by one that has
+/// not, and after the old key was destroyed. An address stays unique throughout.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_looked_up_is_found_under_the_next_key() {
+    let deployment = Deployment::new().await;
+    let (running, organization) = (deployment.start().await, deployment.organization().await);
+    let mut person = running.person(organization, "jane").await;
+    let invited = running.accounts.invite(&Principal::Operator, organization, "open@example.com", Role::Viewer);
+    let invited = invited.await.unwrap();
+    running.integration(organization, "nightly").await;
+    let who = Principal::embedder(organization, AccountId::from_bytes([7; 16]), Role::Editor);
+    let labels = || serde_json::from_str::<Labels>(r#"{"stage":"nightly"}"#).unwrap();
+    let mut saved = Vec::new();
+    let taken = async |process: &Process, email: &str| {
+        let request = CreateAccountRequest {
+            organization,
+            email: email.to_owned(),
+            role: Role::Viewer,
+            password: Some(PASSWORD.into()),
+        };
+        matches!(process.accounts.create(request).await, Err(Error::Refused(Refusal::AddressTaken)))
+    };
+    let look_up_keys = async || {
+        let keys = deployment.store.instance_keys().await.unwrap().into_iter();
+        keys.filter(|key| key.purpose == InstanceKeyPurpose::LookUp).map(|key| key.id).collect::<Vec<_>>()
+    };
+    let [first] = look_up_keys().await[..] else { panic!("there is one") };
+
+    let mut emails = vec![person.email.to_string(), "open@example.com".to_owned()];
+    for round in 0..2 {
+        let (round_start, first_key) = (saved.len(), format!("first-{round}"));
+        saved.push(running.save(&who, labels(), &first_key).await);
+        deployment.rotate().await;
+        let unaware = deployment.start().await;
+        for (number, seconds) in [0, 1, KeyTerm::SETTLED_SECONDS, KeyTerm::DRAINED_SECONDS].into_iter().enumerate() {
+            deployment.clock.advance_seconds(seconds);
+            let new = deployment.start().await;
+            for process in [&running, &unaware, &new] {
+                process.digester.refresh().await.unwrap();
+                process.passes(&deployment, &person).await;
+                assert!(process.accounts.enrol(invited.code.text(), PASSWORD.into()).await.is_ok());
+                assert_eq!(
+                    process.labelled(&who, "stage:nightly").await,
+                    saved.iter().rev().copied().collect::<Vec<_>>()
+                );
+                assert_eq!(process.save(&who, labels(), &first_key).await, saved[round_start], "the same request");
+                for email in &emails {
+                    assert!(taken(process, email).await, "{email}");
+                }
+                assert_eq!(process.findings().await, [""; 0]);
+            }
+            let recovery = person.recovery.remove(0);
+            new.log_in(&person, recovery).await.unwrap();
+            let name = format!("round-{round}-{number}");
+            emails.push(new.person(organization, &name).await.email.to_string());
+            saved.push(running.save(&who, labels(), &name).await);
+        }
+        let kept = running.keys.destroy_replaced(&mut |_| {}).await.unwrap();
+        assert!(kept.iter().all(|term| term.purpose != TermPurpose::LookUp), "requests of its time may be repeated");
+        deployment.clock.advance_seconds(24 * 3_600);
+        running.operator.maintain(10_000).await;
+        let mut rows = 0;
+        let destroyed = running.keys.destroy_replaced(&mut |seen| rows = seen).await.unwrap();
+        assert!(destroyed.iter().any(|term| term.purpose == TermPurpose::LookUp), "{destroyed:?}");
+        assert!(rows >= 10, "each row was looked at: {rows}");
+        for process in [&running, &unaware, &deployment.start().await] {
+            process.digester.renew().await.unwrap();
+            process.passes(&deployment, &person).await;
+            assert_eq!(process.labelled(&who, "stage:nightly").await.len(), saved.len());
+            for email in &emails {
+                assert!(taken(process, email).await, "{email}");
+            }
+            assert_eq!(process.findings().await, [""; 0]);
+        }
+    }
+    let left = look_up_keys().await;
+    assert!(left.len() == 1 && left[0] != first);
+    assert_eq!(deployment.damage(), 0);
+    let recovery = person.recovery.remove(0);
+    running.log_in(&person, recovery).await.unwrap();
+    let mut again = running.keys.move_look_ups();
+    while again.step().await.unwrap() {}
+    assert_eq!(again.moved(), 0, "all rows are under the key in use");
 }
 
 /// What is sealed of a receiver is made again under the new receiver key, and says the same.

@@ -265,7 +265,7 @@ impl<'a> NewClaim<'a> {
             organization_id: organization.text(),
             account_id: idempotency.account.text(),
             key: idempotency.key.as_str(),
-            body: idempotency.body.as_bytes().as_slice(),
+            body: idempotency.body.current().as_bytes().as_slice(),
             credential_id: credential.text(),
             version,
             created_at: now.as_millis(),

@@ -80,7 +80,6 @@ diesel::table! {
     accounts (organization_id, id) {
         organization_id -> Text,
         id -> Text,
-        address -> Binary,
         email -> Text,
         role -> Text,
         state -> Text,
@@ -188,7 +187,6 @@ diesel::table! {
     invitations (organization_id, account_id) {
         organization_id -> Text,
         account_id -> Text,
-        address -> Binary,
         email -> Text,
         role -> Text,
         code -> Binary,

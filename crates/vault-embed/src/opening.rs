@@ -507,7 +507,7 @@ impl Surroundings {
     ) -> Result<(Ports, Arc<dyn Opener>), OpeningError> {
         store.report_to(self.events.clone());
         let (environment, store) = (self.environment(keyring), store.ports());
-        let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester());
+        let digester: Arc<dyn KeyedDigester> = Arc::new(keyring.digester(environment.clock.clone()));
         let crypto = keyring.credentials(store.keys.clone());
         let receivers = keyring.receivers();
         let ports = Ports {
@@ -519,7 +519,7 @@ impl Surroundings {
             receiver_opener: receivers.opener,
             instance_rewrapper: Arc::new(keyring.instance_rewrapper()),
             hasher: Arc::new(keyring.password_hasher(pool.clone(), Argon2Parameters::LEAST, Vec::new())?),
-            passcodes: Arc::new(keyring.passcodes(digester.clone())),
+            passcodes: Arc::new(keyring.passcodes()),
             tokens: Arc::new(keyring.token_issuer(epoch)),
             environment,
             store,

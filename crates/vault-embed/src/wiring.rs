@@ -58,6 +58,7 @@ impl OpenVault {
             sealer: ports.sealer.clone(),
             rewrapper: ports.rewrapper.clone(),
             instance_rewrapper: ports.instance_rewrapper.clone(),
+            information: ports.information_opener.clone(),
             digester: ports.digester.clone(),
         };
         let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), crypto);

@@ -70,6 +70,7 @@ pub mod life;
 pub mod lockout;
 pub mod log;
 pub mod login;
+pub mod look_ups;
 pub mod machine;
 pub mod maintenance;
 pub mod member;
@@ -392,6 +393,12 @@ macro_rules! store_contract {
                 every_row_under_the_instance_key_has_a_place
                 closures_are_those_of_the_organization
                 the_newest_entries_about_a_row_come_first
+            }
+            look_ups in "CRYPTO.md" {
+                an_address_is_unique_under_two_keys
+                an_invitation_is_unique_under_two_keys
+                a_moved_account_is_found_under_the_new_key
+                a_credential_moves_if_it_is_as_read
             }
             receiver in "RECEIVERS.md" {
                 receivers_are_their_organizations

@@ -107,7 +107,7 @@ impl FakeVault {
             tally: self.tally.clone(),
             store: self.ports.clone(),
             hasher: Arc::new(FakeHasher::default()),
-            passcodes: Arc::new(FakePasscodes::new(self.ids.clone(), digester.clone())),
+            passcodes: Arc::new(FakePasscodes::new(self.ids.clone())),
             tokens: Arc::new(FakeTokens::new(Self::INSTANCE)),
             digester,
             entropy: Arc::new(SeededEntropy::default()),

@@ -11,7 +11,7 @@ use vault_core::activation::{Activation, HandOutRefusal};
 use vault_core::audit::{
     AuditEntry, DeliveryPosition, DeliveryState, SealedAuditRecord, SealedCheckpoint, StoredCheckpoint, UnsealedEntry,
 };
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use vault_core::identity::{IssuerName, StoredIssuer};
 use vault_core::integration::StoredIntegration;
@@ -209,7 +209,7 @@ ports! {
         add_deliveries(deliveries: Vec<EventDelivery>) -> ();
         receivers_due(now: Timestamp) -> Vec<(ReceiverOwner, ReceiverId)>;
         waiting_deliveries(owner: ReceiverOwner, receiver: ReceiverId, limit: usize) -> Vec<EventDelivery>;
-        is_member(organization: OrganizationId, address: Digest) -> bool;
+        is_member(organization: OrganizationId, address: LookUpDigests) -> bool;
         note_attempts(attempts: Vec<Attempted>) -> ();
         disable_receiver(next: StoredReceiver, audit: SealedAuditRecord) -> ();
         remove_deliveries(ended_before: Timestamp) -> usize;
@@ -247,6 +247,7 @@ ports! {
         replace_instance_key(command: ReplaceInstanceKey) -> bool;
         find_under_instance_key(query: FindUnderInstanceKey) -> Vec<InstanceRow>;
         count_under(term: KeyTerm) -> i64;
+        move_look_ups(rows: Vec<LookUpMove>) -> usize;
         move_to_instance_key(command: MoveToInstanceKey) -> Option<usize>;
         destroy_key(command: DestroyKey) -> KeyDestruction;
     }

@@ -29,7 +29,7 @@ use std::sync::Mutex;
 use vault_core::account::{MAX_ACCOUNTS, SignedAccount};
 use vault_core::activation::Activation;
 use vault_core::audit::{AuditRecord, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{
     AccountId, ActivationId, AuditId, CredentialId, IntegrationId, OrganizationId, ReceiverId, SessionId,
@@ -353,22 +353,27 @@ impl MemoryStore {
     }
 }
 
+/// Whether one of these digests leads to a row that is found by those.
+fn leads(sought: &LookUpDigests, entered: &[Digest]) -> bool {
+    sought.all().iter().any(|digest| entered.contains(digest))
+}
+
 impl State {
     fn organization_is_active(&self, id: OrganizationId) -> bool {
         self.organizations.get(&id).is_some_and(|organization| organization.state == OrganizationState::Active)
     }
 
-    fn account_by_address(&self, address: Digest) -> Option<AccountId> {
-        self.accounts.values().find(|row| row.address == address).map(|row| row.signed.grant.account)
+    fn account_by_address(&self, address: &LookUpDigests) -> Option<AccountId> {
+        self.accounts.values().find(|row| leads(address, &row.address)).map(|row| row.signed.grant.account)
     }
 
     /// The invitation of an address in an organization.
-    fn invitation_by_address(&self, address: Digest, organization: OrganizationId) -> Option<&InvitationRow> {
+    fn invitation_by_address(&self, address: &LookUpDigests, organization: OrganizationId) -> Option<&InvitationRow> {
         let own = |row: &&InvitationRow| {
             let invitation = &row.stored.invitation;
             invitation.grant.organization == organization && !invitation.re_enrols()
         };
-        self.invitations.values().filter(own).find(|row| row.address == address)
+        self.invitations.values().filter(own).find(|row| leads(address, &row.address))
     }
 
     /// Whether the organization may have one more account or invitation.

@@ -121,6 +121,7 @@ impl Setting {
             sealer: self.plain.clone(),
             rewrapper: self.plain.clone(),
             instance_rewrapper: Arc::new(instance_rewrapper),
+            information: self.plain.clone(),
             digester: Arc::new(FakeDigester::default()),
         };
         Keys::new(self.environment.clone(), self.store.clone(), crypto).batch(3)

@@ -175,6 +175,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
         (None, _) => String::new(),
         (Some(rows), "token") => format!("{rows} sessions"),
         (Some(rows), "audit") => format!("{rows} entries"),
+        (Some(rows), "look-up") => format!("{rows} requests and deliveries, and rows that `key prune` moves"),
         (Some(rows), _) => format!("{rows} rows"),
     };
     let row = |key: &ShownPurposeKey| {
@@ -183,9 +184,17 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
     table(&["PURPOSE", "STATE", "KEY", "SINCE", "NEEDED BY"], &keys.iter().map(row).collect::<Vec<_>>())
 }
 
+/// Destroys the keys that nothing needs any more. Before a look-up key is, all rows are gone through.
+async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyTerm>, Failure> {
+    let bar = progress::bar("{msg} {pos} rows {per_sec}")?;
+    bar.set_message("moving digests to the new look-up key");
+    let mut seen = |rows| bar.set_position(rows);
+    vault.keys().destroy_replaced(&mut seen).await.doing(|| "destroy replaced keys".to_owned())
+}
+
 async fn prune(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     let keys = vault.keys();
-    let destroyed = keys.destroy_replaced().await.doing(|| "destroy replaced keys".to_owned())?;
+    let destroyed = destroy_replaced(vault).await?;
     let shown = |term| ShownPurposeKey::from(PurposeKeyOverview { term, rows: 0 });
     let destroyed: Vec<_> = destroyed.into_iter().map(shown).collect();
     let kept = keys.overview().await?.purposes.into_iter().filter(|key| key.term.state == KeyState::Retiring);
@@ -304,7 +313,7 @@ impl From<vault_core::Error> for Stopped {
 async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -> Result<(), Failure> {
     let workers = args.workers.map_or_else(processors, NonZero::get);
     let subject = Subject::Instance { instance: vault.instance().to_string() };
-    vault.keys().destroy_replaced().await.doing(|| "destroy replaced keys".to_owned())?;
+    destroy_replaced(vault).await?;
     let rotated = match vault.keys().rotate_instance().await {
         Ok(rotation) => carry_out(Rotation::Instance(Box::new(rotation)), subject, workers).await,
         Err(error) => Err(error.into()),

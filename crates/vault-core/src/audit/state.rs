@@ -1,7 +1,7 @@
 //! What an act left of the rows that it changed, so that a row which is put back in an earlier state shows.
 
 use super::{AuditChange, Subject};
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{Digest, DigestPurpose, LookUpDigests};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
@@ -70,10 +70,16 @@ pub enum RowState {
 }
 
 impl RowState {
-    /// The state of a row that grants what `parts` say, all that its code covers.
-    pub(crate) fn of_grant(row: RecordedRow, version: i64, parts: &[&[u8]], digester: &dyn KeyedDigester) -> Self {
+    /// The states of a row that grants what `parts` say, all that its code covers: under each key of the audit, the one that is recorded
+    /// from now on first.
+    pub(crate) fn of_grant(
+        row: RecordedRow,
+        version: i64,
+        parts: &[&[u8]],
+        digester: &dyn KeyedDigester,
+    ) -> RecordedGrant {
         let named: Vec<_> = std::iter::once(row.as_str().as_bytes()).chain(parts.iter().copied()).collect();
-        Self::Grants { version, digest: digester.digest(DigestPurpose::RecordedState, &named) }
+        RecordedGrant { version, digests: digester.look_up(DigestPurpose::RecordedState, &named) }
     }
 
     /// Which of two states of a row came later: the one with the higher number.
@@ -123,6 +129,26 @@ impl RowState {
 const OPEN: &str = "open";
 const CLOSED: &str = "closed";
 const GONE: &str = "gone";
+
+/// The state of a row that grants, under each key of the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedGrant {
+    version: i64,
+    digests: LookUpDigests,
+}
+
+impl RecordedGrant {
+    /// As entries record it from now on.
+    pub fn current(&self) -> RowState {
+        RowState::Grants { version: self.version, digest: *self.digests.current() }
+    }
+
+    /// As entries may have recorded it.
+    pub fn all(&self) -> impl Iterator<Item = RowState> {
+        let version = self.version;
+        self.digests.all().iter().map(move |digest| RowState::Grants { version, digest: *digest })
+    }
+}
 
 /// A subject, and what an act did to it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What people say about a credential: labels, a description, when its versions expire. Sealed like information, because
 //! names of systems and customers are worth something to a thief.
 
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{Digest, DigestPurpose, LookUpDigests};
 use crate::field::{FieldCode, FieldError, Invalid, child};
 use crate::id::OrganizationId;
 use crate::integration::is_printable;
@@ -67,12 +67,24 @@ impl Labels {
 
     /// What a store finds the labels by, within one organization. It learns which labels are equal, and nothing else.
     pub(crate) fn digests(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Vec<Digest> {
-        self.iter().map(|(name, value)| digest(digester, organization, name, value)).collect()
+        let parts =
+            |(name, value)| with_parts(organization, name, value, |parts| digester.digest(DigestPurpose::Label, parts));
+        self.iter().map(parts).collect()
+    }
+
+    /// Whether these are the digests of the labels, in any order.
+    pub(crate) fn have(&self, digester: &dyn KeyedDigester, organization: OrganizationId, digests: &[Digest]) -> bool {
+        let is_among = |(name, value)| {
+            let fits =
+                |parts: &[&[u8]]| digests.iter().any(|digest| digester.fits(DigestPurpose::Label, parts, digest));
+            with_parts(organization, name, value, fits)
+        };
+        self.0.len() == digests.len() && self.iter().all(is_among)
     }
 }
 
-fn digest(digester: &dyn KeyedDigester, organization: OrganizationId, name: &str, value: &str) -> Digest {
-    digester.digest(DigestPurpose::Label, &[organization.as_bytes(), name.as_bytes(), value.as_bytes()])
+fn with_parts<T>(organization: OrganizationId, name: &str, value: &str, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
+    digest(&[organization.as_bytes(), name.as_bytes(), value.as_bytes()])
 }
 
 /// A merge patch of labels (RFC 7396): a string sets a label, `null` removes it, and the others stay. `null` in place of
@@ -153,8 +165,8 @@ impl LabelFilter {
         Err(FieldError::new(pointer, FieldCode::Malformed, detail))
     }
 
-    pub(crate) fn digest(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Digest {
-        digest(digester, organization, &self.name, &self.value)
+    pub(crate) fn look_up(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> LookUpDigests {
+        with_parts(organization, &self.name, &self.value, |parts| digester.look_up(DigestPurpose::Label, parts))
     }
 }
 

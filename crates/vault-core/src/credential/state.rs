@@ -31,6 +31,25 @@ pub struct CredentialState<'a> {
 impl CredentialState<'_> {
     /// The code over it, in the row of this credential.
     pub fn code(&self, digester: &dyn KeyedDigester, organization: OrganizationId, credential: CredentialId) -> Digest {
+        self.with_parts(organization, credential, |parts| digester.digest(DigestPurpose::CredentialState, parts))
+    }
+
+    /// Whether the row of this credential, which has this code, fits it.
+    pub fn fits(
+        &self,
+        digester: &dyn KeyedDigester,
+        (organization, credential): (OrganizationId, CredentialId),
+        code: &Digest,
+    ) -> bool {
+        self.with_parts(organization, credential, |parts| digester.fits(DigestPurpose::CredentialState, parts, code))
+    }
+
+    fn with_parts<T>(
+        &self,
+        organization: OrganizationId,
+        credential: CredentialId,
+        digest: impl FnOnce(&[&[u8]]) -> T,
+    ) -> T {
         // Versions and revisions are counted from 1.
         let numbers = [Some(self.version), self.staged, Some(self.revision), self.metadata_revision];
         let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());
@@ -46,6 +65,6 @@ impl CredentialState<'_> {
             revision,
             metadata_revision,
         ];
-        digester.digest(DigestPurpose::CredentialState, &parts)
+        digest(&parts)
     }
 }

@@ -23,7 +23,7 @@ impl EarlierRequest {
     /// # Errors
     /// [`Refusal::IdempotencyMismatch`].
     pub fn answer(&self, idempotency: &Idempotency) -> Result<(CredentialId, i64), Refusal> {
-        if self.body == idempotency.body {
+        if idempotency.body.all().contains(&self.body) {
             Ok((self.credential, self.version))
         } else {
             Err(Refusal::IdempotencyMismatch)
@@ -51,7 +51,7 @@ impl EarlierRequests {
     /// Adds one that is carried out now.
     pub(super) fn remember(&mut self, idempotency: Option<&Idempotency>, (credential, version): (CredentialId, i64)) {
         if let Some(Idempotency { account, key, body }) = idempotency {
-            self.insert(*account, key.clone(), EarlierRequest { body: *body, credential, version });
+            self.insert(*account, key.clone(), EarlierRequest { body: *body.current(), credential, version });
         }
     }
 }

@@ -183,15 +183,22 @@ impl StoredIssuer {
     pub fn sign(issuer: Issuer, keys: String, now: Timestamp, digester: &dyn KeyedDigester) -> Self {
         let code = Digest::from_bytes([0; 32]);
         let unsigned = Self { issuer, keys, fetched_at: now, asked_at: now, failure: String::new(), code };
-        Self { code: unsigned.digest(digester), ..unsigned }
+        unsigned.signed(digester)
+    }
+
+    /// The same under the code that its row gets from now on.
+    #[must_use]
+    pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
+        let code = self.with_parts(|parts| digester.digest(DigestPurpose::IssuerGrant, parts));
+        Self { code, ..self }
     }
 
     /// Whether the row fits its code.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.digest(digester) == self.code
+        self.with_parts(|parts| digester.fits(DigestPurpose::IssuerGrant, parts, &self.code))
     }
 
-    fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let Issuer { name, url, source, ca, required, organizations, created_at } = &self.issuer;
         let millis = |at: &Timestamp| at.as_millis().to_be_bytes();
         let (created_at, fetched_at) = (millis(created_at), millis(&self.fetched_at));
@@ -209,7 +216,7 @@ impl StoredIssuer {
         ];
         parts.extend(required.iter().map(|pointer| pointer.as_str().as_bytes()));
         parts.extend(organizations.iter().map(|organization| organization.as_bytes().as_slice()));
-        digester.digest(DigestPurpose::IssuerGrant, &parts)
+        digest(&parts)
     }
 
     /// Whether its keys may still be used at `now`.

@@ -1,7 +1,7 @@
 //! What an integration's row grants, and to the holder of which token.
 
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
-use crate::audit::{RecordedRow, RowState};
+use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{Digest, DigestPurpose, RowMac};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{IntegrationId, OrganizationId};
@@ -164,6 +164,11 @@ impl Integration {
 
     /// The row's state, as the audit records it.
     pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
+        self.states(digester).current()
+    }
+
+    /// The row's state, as the audit may have recorded it.
+    pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Integration, self.version, parts, digester))
     }
 

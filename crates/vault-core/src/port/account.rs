@@ -6,7 +6,7 @@ use super::{
 };
 use crate::account::{Account, AccountGrant, ListedAccount, SignedAccount};
 use crate::command::Command;
-use crate::digest::{Digest, RowMac};
+use crate::digest::{Digest, LookUpDigests, RowMac};
 use crate::id::{AccountId, OrganizationId};
 use crate::invitation::StoredInvitation;
 use crate::notice::NoticeCode;
@@ -16,10 +16,10 @@ use crate::sealed::{SealedPassword, SealedSeed};
 use async_trait::async_trait;
 
 /// By what an account or an invitation is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// The digest of its address.
-    Address(Digest),
+    /// The digests of its address.
+    Address(LookUpDigests),
     /// Its id, within an organization.
     Id(OrganizationId, AccountId),
 }
@@ -43,7 +43,7 @@ pub struct CreateAccount {
     /// The code.
     pub digest: RowMac,
     /// The digest of its address: where the directory finds it.
-    pub address: Digest,
+    pub address: LookUpDigests,
     /// Its password.
     pub password: SealedPassword,
     /// Its passcode seed.
@@ -72,8 +72,6 @@ pub enum AccountChange {
     ReEnrol {
         /// The invitation.
         invitation: Box<StoredInvitation>,
-        /// The digest of the account's address.
-        address: Digest,
     },
     /// Waits and closed classes are lifted.
     Unlock,

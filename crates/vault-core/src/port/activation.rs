@@ -81,7 +81,7 @@ impl TakenCredential {
             revision: self.revision,
             metadata_revision: self.metadata_revision,
         };
-        self.code == state.code(digester, organization, self.id)
+        state.fits(digester, (organization, self.id), &self.code)
     }
 }
 

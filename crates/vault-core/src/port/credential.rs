@@ -4,7 +4,7 @@ use super::{AuditLog, Find, KeyRepository, KeyedDigester, List, StoreError};
 use crate::activation::{Purpose, VendRule, VendedForm};
 use crate::command::Command;
 use crate::credential::{CredentialState, CredentialType, Health, HealthState, LastCheck, Superseded};
-use crate::digest::Digest;
+use crate::digest::{Digest, LookUpDigests};
 use crate::error::Refusal;
 use crate::id::{AccountId, ActivationId, CredentialId, IntegrationId, KeyId, OrganizationId};
 use crate::integration::IntegrationName;
@@ -21,8 +21,8 @@ pub struct Idempotency {
     pub account: AccountId,
     /// The key: 1 to 255 visible ASCII characters.
     pub key: String,
-    /// The keyed digest of the request it came with.
-    pub body: Digest,
+    /// The keyed digests of the request it came with.
+    pub body: LookUpDigests,
 }
 
 /// Saves one credential, made at the command's time.
@@ -75,7 +75,7 @@ impl StoredCredential {
 
     /// Whether the row says what its code covers.
     pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
-        self.code == self.state().code(digester, organization, self.id)
+        self.state().fits(digester, (organization, self.id), &self.code)
     }
 }
 
@@ -109,7 +109,7 @@ pub struct ListCredentials {
     /// Only those of this type.
     pub kind: Option<CredentialType>,
     /// Only those with all of these labels.
-    pub labels: Vec<Digest>,
+    pub labels: Vec<LookUpDigests>,
     /// Only those in this state.
     pub health: Option<HealthState>,
     /// How long before its expiry a credential is in the state `expiring`, in seconds.
@@ -128,7 +128,7 @@ impl ListCredentials {
         let health = || Health::at(self.now, row.expires_at, self.expiring_seconds, row.check).state;
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
             && self.kind.is_none_or(|kind| row.kind == kind)
-            && self.labels.iter().all(|label| labels.contains(label))
+            && self.labels.iter().all(|label| label.all().iter().any(|label| labels.contains(label)))
             && self.expires_before.is_none_or(|before| row.expires_at.is_some_and(|at| at < before))
             && self.health.is_none_or(|state| state == health())
     }

@@ -1,7 +1,7 @@
 //! Passwords, passcodes and keyed digests.
 
 use super::{HashError, SealError};
-use crate::digest::{Digest, DigestPurpose, RowMac};
+use crate::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use crate::email::EmailAddress;
 use crate::id::{AccountId, KeyId};
 use crate::passcode::{Digits, PasscodeSecret, RecoveryCode, TimeStep};
@@ -77,17 +77,29 @@ pub struct NewRecoveryCodes {
 /// Makes and verifies passcodes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait PasscodeVerifier: Send + Sync {
-    /// A new seed of 160 random bits.
+    /// A new seed of 160 random bits, and with it the key of the account's recovery codes.
     ///
     /// # Errors
     /// No entropy.
     fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError>;
 
-    /// Ten new recovery codes of 20 random digits.
+    /// A new seed in the place of `before`, with which the account's recovery codes go on working.
     ///
     /// # Errors
-    /// No entropy.
-    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError>;
+    /// The seed does not open; no entropy.
+    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError>;
+
+    /// Ten new recovery codes of 20 random digits, which work with this seed and those that take its place.
+    ///
+    /// # Errors
+    /// The seed does not open; no entropy.
+    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError>;
+
+    /// The digest that a recovery code of these digits has in the store.
+    ///
+    /// # Errors
+    /// The seed does not open.
+    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError>;
 
     /// The step whose code is `digits`: the current step at `now` or the previous one. Takes the same time whichever
     /// matches.
@@ -113,9 +125,17 @@ pub trait PasscodeVerifier: Send + Sync {
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyedDigester: Send + Sync {
-    /// The digest of `parts`, each with its length before it. For what is found by it.
+    /// The digest of `parts`, each with its length before it, under the key that makes new ones.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
+
+    /// The digests of `parts` under each key that there is, the one of [`digest`](Self::digest) first. For what is found by them.
+    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
+    fn look_up<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> LookUpDigests;
+
+    /// Whether `digest` is the one of `parts` under one of the keys that there are.
+    #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
+    fn fits<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], digest: &Digest) -> bool;
 
     /// The instance key that is active, as far as is known.
     fn active_key(&self) -> KeyId;
@@ -135,6 +155,13 @@ pub trait KeyedDigester: Send + Sync {
     /// # Errors
     /// The store failed, or the root key cannot be used.
     async fn know(&self, keys: &[KeyId]) -> Result<(), SealError>;
+
+    /// Reads the keys from the store, unless they were read within the last second: what fits none of those that are known may be under one
+    /// that is new.
+    ///
+    /// # Errors
+    /// The store failed, or the root key cannot be used.
+    async fn refresh(&self) -> Result<(), SealError>;
 
     /// Reads the instance keys from the store, after it refused what was sealed under one that is active no longer.
     ///

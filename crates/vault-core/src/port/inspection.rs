@@ -5,7 +5,7 @@ use super::{
     TakenCredential,
 };
 use crate::audit::{AuditEntry, RecordedRow, Subject};
-use crate::digest::Digest;
+use crate::digest::{Digest, LookUpDigests};
 use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::organization::OrganizationState;
@@ -53,7 +53,7 @@ pub type StoredPlace = (String, String);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookUp {
     /// The address of an account or an invitation.
-    Address(Digest),
+    Address(LookUpDigests),
     /// The enrolment code of an invitation.
     EnrolmentCode(Digest),
     /// A token of an integration.

@@ -3,8 +3,8 @@
 use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::RowMac;
-use crate::id::{AccountId, KeyId, OrganizationId, ReceiverId};
+use crate::digest::{Digest, RowMac};
+use crate::id::{AccountId, CredentialId, KeyId, OrganizationId, ReceiverId};
 use crate::integration::StoredIntegration;
 use crate::invitation::StoredInvitation;
 use crate::keyring::KeyTerm;
@@ -219,6 +219,31 @@ pub struct MoveToInstanceKey {
     pub rows: Vec<(InstanceRow, InstanceRow)>,
 }
 
+/// A row, and the digests that the look-up key in use makes for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookUpMove {
+    /// What leads to an account or an invitation by its address.
+    Address {
+        /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
+        part: InstancePart,
+        /// The row.
+        place: InstancePlace,
+        /// The digest of its address. It is found by no other from now on.
+        address: Digest,
+    },
+    /// A credential.
+    Credential {
+        /// Its organization.
+        organization: OrganizationId,
+        /// The credential.
+        id: CredentialId,
+        /// The code that its row has, or else nothing is changed, and the one that it gets.
+        code: (Digest, Digest),
+        /// The digests of its labels, in the place of those that it has.
+        labels: Vec<Digest>,
+    },
+}
+
 /// Destroys a key that only opens.
 #[derive(Clone, Debug)]
 pub struct DestroyKey {
@@ -247,12 +272,18 @@ pub trait InstanceKeyRotation: Send + Sync {
     /// How many rows still need a key that retires. An instance key: those with something under it, the instance-wide keys
     /// included. A receiver key: the receivers under it. An audit key: entries, checkpoints and the position of the delivery that
     /// name it. A token key: the sessions that began before it retired, or within [`KeyTerm::DRAINED_SECONDS`] after. A look-up
-    /// key: all rows that are found by it, which are not counted; [`i64::MAX`].
+    /// key: deliveries of events, and idempotency keys, from before that time, which are removed by and by; the other rows that it made
+    /// digests of are not counted, but [moved](Self::move_look_ups) before it is destroyed.
     async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError>;
 
     /// Stores rows as another key has made them again, and gives how many: a row that was changed or deleted meanwhile is
     /// left as it is. Versions and times stay. `None`: the key is not active, nothing was changed.
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
+
+    /// Gives rows the digests that another look-up key makes of them, and says how many it changed: one that has them already, is gone or
+    /// was changed meanwhile is left as it is. Versions and times stay. Whoever enters the same address at that moment finds the row by one
+    /// of the two digests.
+    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError>;
 
     /// Destroys a key, unless a row [needs it](Self::count_under), and stores the keyring document without it. An instance key is
     /// counted in one statement after its row was locked, so nothing can come between. Of another purpose's key the caller says

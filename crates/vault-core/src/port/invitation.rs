@@ -4,7 +4,7 @@ use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::digest::{Digest, RowMac};
+use crate::digest::{Digest, LookUpDigests, RowMac};
 use crate::id::{AccountId, OrganizationId, SeedId};
 use crate::invitation::{EnrolmentDraft, StoredInvitation};
 use crate::organization::OrganizationName;
@@ -19,7 +19,7 @@ pub struct CreateInvitation {
     /// The invitation.
     pub stored: StoredInvitation,
     /// The digest of its address.
-    pub address: Digest,
+    pub address: LookUpDigests,
     /// What to record if the address has an account.
     pub address_in_use: SealedAuditRecord,
 }
@@ -65,6 +65,8 @@ pub struct ConfirmEnrolment {
     pub account_version: Option<i64>,
     /// The code over it.
     pub digest: RowMac,
+    /// The digests of the address.
+    pub address: LookUpDigests,
     /// The digest of the enrolment code that the invitation must still have.
     pub code: Digest,
     /// The invitation's version as read; must be unchanged.

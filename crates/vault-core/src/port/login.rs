@@ -4,7 +4,7 @@
 use super::StoreError;
 use crate::account::SignedAccount;
 use crate::audit::SealedAuditRecord;
-use crate::digest::{Digest, RowMac};
+use crate::digest::{Digest, LookUpDigests, RowMac};
 use crate::id::{AccountId, KeyId, OrganizationId};
 use crate::passcode::PasscodeProof;
 use crate::principal::{Denial, SessionPrincipal};
@@ -14,10 +14,10 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 
 /// Reserves one attempt: counted and committed before any hashing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReserveAttempt {
     /// The digest of the address.
-    pub address: Digest,
+    pub address: LookUpDigests,
     /// The address's decoy, below [`DECOYS`](crate::lockout::DECOYS).
     pub decoy: u16,
     /// The digest of the network.

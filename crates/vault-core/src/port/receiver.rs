@@ -3,7 +3,7 @@
 use super::{AuditTrail, Find, IssuerRepository, List, SealError, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::command::Command;
-use crate::digest::Digest;
+use crate::digest::LookUpDigests;
 use crate::error::Refusal;
 use crate::id::{AccountId, EventId, OrganizationId, ReceiverId};
 use crate::notice::StoredNotice;
@@ -25,7 +25,7 @@ pub struct AddReceiver {
     /// The receiver.
     pub receiver: StoredReceiver,
     /// The digest of the e-mail address, which must be that of an active account of the organization; `None`: anybody's.
-    pub member: Option<Digest>,
+    pub member: Option<LookUpDigests>,
     /// The most receivers that its owner may have.
     pub limit: i64,
 }
@@ -182,7 +182,7 @@ pub trait EventRepository: Send + Sync {
     ) -> Result<Vec<EventDelivery>, StoreError>;
 
     /// Whether an e-mail address, by its digest, belongs to an active account of the organization.
-    async fn is_member(&self, organization: OrganizationId, address: Digest) -> Result<bool, StoreError>;
+    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError>;
 
     /// Notes what attempts came to, in their order. A delivery or a receiver that is gone is left out.
     async fn note_attempts(&self, attempts: Vec<Attempted>) -> Result<(), StoreError>;

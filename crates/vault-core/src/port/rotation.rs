@@ -1,6 +1,9 @@
 //! Moving credentials from one organization key to another, and destroying keys that no row names.
 
-use super::{InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
+use super::{
+    AuditTrail, EventRepository, Inspection, InstanceKeyRotation, IssuerRepository, KeyRepository,
+    OrganizationRepository, StoreError,
+};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::sealed::{SealedCredential, SealedMetadata};
@@ -151,6 +154,27 @@ pub trait KeyRotation: Send + Sync {
 }
 
 /// What the rotation of keys needs of a store.
-pub trait RotationStore: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation {}
+pub trait RotationStore:
+    OrganizationRepository
+    + KeyRepository
+    + KeyRotation
+    + InstanceKeyRotation
+    + Inspection
+    + IssuerRepository
+    + EventRepository
+    + AuditTrail
+{
+}
 
-impl<S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + ?Sized> RotationStore for S {}
+impl<S> RotationStore for S where
+    S: OrganizationRepository
+        + KeyRepository
+        + KeyRotation
+        + InstanceKeyRotation
+        + Inspection
+        + IssuerRepository
+        + EventRepository
+        + AuditTrail
+        + ?Sized
+{
+}

@@ -156,29 +156,27 @@ impl EventDelivery {
     /// The delivery under the code that its row is to carry.
     #[must_use]
     pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
-        Self { code: self.digest(digester), ..self }
+        let code = self.with_parts(|parts| digester.digest(DigestPurpose::EventDelivery, parts));
+        Self { code, ..self }
     }
 
     /// Whether the row fits its code.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.digest(digester) == self.code
+        self.with_parts(|parts| digester.fits(DigestPurpose::EventDelivery, parts, &self.code))
     }
 
-    fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let organization = self.organization.as_ref().map_or(&[][..], |organization| organization.as_bytes());
-        digester.digest(
-            DigestPurpose::EventDelivery,
-            &[
-                self.id.as_bytes(),
-                organization,
-                self.receiver.as_bytes(),
-                &self.position.to_be_bytes(),
-                self.kind.as_str().as_bytes(),
-                self.subject.as_bytes(),
-                self.body.as_bytes(),
-                &self.at.as_millis().to_be_bytes(),
-            ],
-        )
+        digest(&[
+            self.id.as_bytes(),
+            organization,
+            self.receiver.as_bytes(),
+            &self.position.to_be_bytes(),
+            self.kind.as_str().as_bytes(),
+            self.subject.as_bytes(),
+            self.body.as_bytes(),
+            &self.at.as_millis().to_be_bytes(),
+        ])
     }
 
     /// How many seconds after its last attempt it is attempted again. Of many that failed at one moment, each waits for

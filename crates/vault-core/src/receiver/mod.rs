@@ -170,12 +170,13 @@ impl StoredReceiver {
         digester: &dyn KeyedDigester,
     ) -> Self {
         let unsigned = Self { receiver, target, code: Digest::from_bytes([0; 32]), status };
-        Self { code: unsigned.digest(digester), ..unsigned }
+        let code = unsigned.with_parts(|parts| digester.digest(DigestPurpose::ReceiverGrant, parts));
+        Self { code, ..unsigned }
     }
 
     /// Whether the row fits its code.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.digest(digester) == self.code
+        self.with_parts(|parts| digester.fits(DigestPurpose::ReceiverGrant, parts, &self.code))
     }
 
     /// Its state as it is shown: `active`, `disabled` or `failing`.
@@ -186,28 +187,25 @@ impl StoredReceiver {
         }
     }
 
-    fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
+    fn with_parts<T>(&self, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
         let Receiver { id, organization, channel, shown, events, state, version, created_at } = &self.receiver;
         let SealedTarget { address, secret_number, secret, previous_secret, previous_until } = &self.target;
         let events = events.to_stored();
         let organization = organization.as_ref().map_or(&[][..], |organization| organization.as_bytes());
-        digester.digest(
-            DigestPurpose::ReceiverGrant,
-            &[
-                id.as_bytes(),
-                organization,
-                channel.as_str().as_bytes(),
-                shown.as_bytes(),
-                events.as_bytes(),
-                state.as_str().as_bytes(),
-                &version.to_be_bytes(),
-                &created_at.as_millis().to_be_bytes(),
-                address.as_bytes(),
-                &secret_number.to_be_bytes(),
-                secret.as_bytes(),
-                previous_secret.as_bytes(),
-                &previous_until.as_millis().to_be_bytes(),
-            ],
-        )
+        digest(&[
+            id.as_bytes(),
+            organization,
+            channel.as_str().as_bytes(),
+            shown.as_bytes(),
+            events.as_bytes(),
+            state.as_str().as_bytes(),
+            &version.to_be_bytes(),
+            &created_at.as_millis().to_be_bytes(),
+            address.as_bytes(),
+            &secret_number.to_be_bytes(),
+            secret.as_bytes(),
+            previous_secret.as_bytes(),
+            &previous_until.as_millis().to_be_bytes(),
+        ])
     }
 }

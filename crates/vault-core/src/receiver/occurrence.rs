@@ -34,19 +34,29 @@ pub struct EventPosition {
 impl EventPosition {
     /// The position under the code that its row is to carry.
     pub fn sign(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Self {
-        Self { checkpoint, scanned, newest, code: code(checkpoint, scanned, newest, digester) }
+        let code =
+            with_parts(checkpoint, scanned, newest, |parts| digester.digest(DigestPurpose::EventDelivery, parts));
+        Self { checkpoint, scanned, newest, code }
+    }
+
+    /// The same position under the code that new ones get.
+    #[must_use]
+    pub fn signed_again(self, digester: &dyn KeyedDigester) -> Self {
+        Self::sign(self.checkpoint, self.scanned, self.newest, digester)
     }
 
     /// Whether it fits its code.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
-        self.code == code(self.checkpoint, self.scanned, self.newest, digester)
+        with_parts(self.checkpoint, self.scanned, self.newest, |parts| {
+            digester.fits(DigestPurpose::EventDelivery, parts, &self.code)
+        })
     }
 }
 
-fn code(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Digest {
+fn with_parts<T>(checkpoint: i64, scanned: Timestamp, newest: i64, digest: impl FnOnce(&[&[u8]]) -> T) -> T {
     let parts = [checkpoint, scanned.as_millis(), newest].map(i64::to_be_bytes);
     let [checkpoint, scanned, newest] = &parts;
-    digester.digest(DigestPurpose::EventDelivery, &[b"position", checkpoint, scanned, newest])
+    digest(&[b"position", checkpoint, scanned, newest])
 }
 
 /// What expires.
@@ -257,7 +267,7 @@ fn kind_of(entry: &AuditEntry) -> Option<EventKind> {
 
 /// An id that follows from what happened (RFC 9562, version 8).
 fn derived_id(digester: &dyn KeyedDigester, parts: &[&[u8]]) -> EventId {
-    let digest = digester.digest(DigestPurpose::EventDelivery, &[&[&b"id"[..]], parts].concat());
+    let digest = digester.digest(DigestPurpose::EventId, parts);
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest.as_bytes()[..16]);
     bytes[6] = bytes[6] & 0x0f | 0x80;

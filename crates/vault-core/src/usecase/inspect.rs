@@ -5,6 +5,7 @@ mod look_ups;
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, AuditNote, RecordedRow, RowState, Subject};
+use crate::credential::Labels;
 use crate::error::Error;
 use crate::id::{AccountId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
@@ -262,6 +263,7 @@ impl InspectionRound {
             }
             Way::Issuers => {
                 self.way = Way::End;
+                self.inspector.crypto.digester.refresh().await?;
                 // They are few.
                 for stored in store.list_issuers().await? {
                     self.rows += 1;
@@ -290,6 +292,7 @@ impl InspectionRound {
                     if seen.findings.is_empty() {
                         break;
                     }
+                    self.inspector.crypto.digester.refresh().await?;
                 }
             }
             Err((table, (_, id))) => seen.find(table, id, Flaw::Unreadable("its ids are none")),
@@ -327,6 +330,8 @@ struct Recorded {
     row: RecordedRow,
     namespace: Option<Namespace>,
     state: RowState,
+    /// The same state, as the audit recorded it under keys that were replaced.
+    others: Vec<RowState>,
 }
 
 /// What one look at a row came to.
@@ -401,14 +406,14 @@ impl Inspector {
         let account = Subject::Account(AccountId::from_uuid(id));
         let (is_sound, subject, kind, state) = match row {
             InstanceRow::Account { signed, code, .. } => {
-                (signed.fits(digester, code), account, RecordedRow::Account, signed.state(digester))
+                (signed.fits(digester, code), account, RecordedRow::Account, signed.states(digester))
             }
             InstanceRow::Invitation(stored) => {
-                (stored.is_sound(digester), account, RecordedRow::Invitation, stored.state(digester))
+                (stored.is_sound(digester), account, RecordedRow::Invitation, stored.states(digester))
             }
             InstanceRow::Integration(stored) => {
                 let subject = Subject::Integration(IntegrationId::from_uuid(id));
-                let state = stored.integration.recorded(digester);
+                let state = stored.integration.states(digester);
                 (stored.is_sound(digester), subject, RecordedRow::Integration, state)
             }
             InstanceRow::Organization { .. } => {
@@ -426,7 +431,8 @@ impl Inspector {
             seen.find(kind.table(), id, Flaw::Code);
             return Ok(());
         }
-        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state }, seen).await?;
+        let (state, others) = (state.current(), state.all().skip(1).collect());
+        self.compare(&Recorded { organization, subject, row: kind, namespace: None, state, others }, seen).await?;
         // A row that was put back is looked up by what was removed with it.
         if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
     }
@@ -435,7 +441,8 @@ impl Inspector {
         let Some(closures) = seen.unreadable(self.store.closures(organization).await)? else { return Ok(()) };
         let (row, state) = (RecordedRow::Organization, closures.state.recorded());
         let subject = Subject::Organization(organization);
-        self.compare(&Recorded { organization, subject, row, namespace: None, state }, seen).await?;
+        self.compare(&Recorded { organization, subject, row, namespace: None, state, others: Vec::new() }, seen)
+            .await?;
         let (subject, row) = (Subject::Namespace, RecordedRow::Namespace);
         let query = RecordedStates { organization, subject, row, namespace: None, limit: NAMESPACES };
         let entries = self.store.recorded_states(query).await?;
@@ -443,7 +450,11 @@ impl Inspector {
         let namespaces: BTreeSet<Namespace> = named.chain(closures.frozen.iter().cloned()).collect();
         for namespace in namespaces {
             let state = if closures.frozen.contains(&namespace) { RowState::Closed } else { RowState::Open };
-            self.compare(&Recorded { organization, subject, row, namespace: Some(namespace), state }, seen).await?;
+            self.compare(
+                &Recorded { organization, subject, row, namespace: Some(namespace), state, others: Vec::new() },
+                seen,
+            )
+            .await?;
         }
         Ok(())
     }
@@ -460,7 +471,7 @@ impl Inspector {
         };
         if due {
             let (now, action) = (self.environment.now(), AuditAction::StateRecorded);
-            let Recorded { organization, subject, row, namespace, state } = recorded;
+            let Recorded { organization, subject, row, namespace, state, .. } = recorded;
             let affected = subject.left(*row, *state);
             let record = match namespace {
                 Some(namespace) => {
@@ -524,29 +535,37 @@ impl Inspector {
                 seen.opened(opened)?;
             }
         }
-        let mut labels = Vec::new();
+        let mut labels = Labels::default();
         if let Some(metadata) = &current.metadata {
             let (context, key, blob) = (at(metadata.revision), metadata.key, &metadata.blob);
             let row = [SealedInformation { context, key, blob }];
             let opened = self.crypto.information.open_metadata(organization, &row).await;
             for one in seen.opened(opened)?.unwrap_or_default() {
                 match seen.opened(one)? {
-                    Some(metadata) => labels = metadata.labels.digests(digester, organization),
+                    Some(metadata) => labels = metadata.labels,
                     None => return Ok(()),
                 }
             }
         }
-        if labels.len() != whole.labels.len() || !labels.iter().all(|label| whole.labels.contains(label)) {
+        if !labels.have(digester, organization, &whole.labels) {
             seen.find(TABLE, id, Flaw::Labels);
         }
         let (subject, state) = (Subject::Credential(id), RowState::Revision(current.revision));
-        let recorded = Recorded { organization, subject, row: RecordedRow::Credential, namespace: None, state };
+        let recorded = Recorded {
+            organization,
+            subject,
+            row: RecordedRow::Credential,
+            namespace: None,
+            state,
+            others: Vec::new(),
+        };
         self.find_differences(&recorded, seen).await
     }
 
     /// Finds how a row differs from what the newest entries about it say.
     async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
-        let Recorded { organization, subject, row, ref namespace, state } = *recorded;
+        let Recorded { organization, subject, row, ref namespace, state, ref others } = *recorded;
+        let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
         let query = RecordedStates { organization, subject, row, namespace: namespace.clone(), limit: ENTRIES };
         let entries = self.store.recorded_states(query).await?;
         let Some(newest) = entries.first() else {
@@ -574,9 +593,9 @@ impl Inspector {
         let recent = |entry: &&&AuditEntry| entry.at.as_millis().saturating_add(UNCERTAIN) >= newest.at.as_millis();
         let is_as_left = match row {
             RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => {
-                sound.iter().filter(recent).any(|entry| entry.left(row) == Some(state))
+                sound.iter().filter(recent).any(|entry| is_state(entry.left(row)))
             }
-            _ => last.left(row) == Some(state),
+            _ => is_state(last.left(row)),
         };
         if !is_as_left {
             let entry = last.id.clone();

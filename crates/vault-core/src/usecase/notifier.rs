@@ -100,6 +100,7 @@ impl Notifier {
     /// The store failed; the call may be made again.
     pub async fn read_events(&self, holder: Uuid) -> Result<Option<ReadEvents>, Error> {
         let mut reading = self.reading.lock().await;
+        self.digester.refresh().await?;
         if reading.as_ref().is_none_or(|reading| self.environment.now() >= reading.renew_at) {
             *reading = self.take(holder, reading.take()).await?;
         }
@@ -157,6 +158,15 @@ impl Notifier {
                 return Ok(None);
             }
             stored = first;
+        }
+        let signed = stored.signed_again(&*self.digester);
+        if signed != stored {
+            // Its key was replaced. It is signed anew before that key is destroyed, whether or not anything happens.
+            let note = NoteEvents { holder, from: stored, to: signed, deliveries: Vec::new() };
+            if !self.store.note_events(note).await? {
+                return Ok(None);
+            }
+            stored = signed;
         }
         let read = before.filter(|before| before.stored == stored).map_or(stored, |before| before.read);
         Ok(Some(Reading { stored, read, renew_at: now.plus_seconds(LEASE_SECONDS / 2) }))
@@ -285,6 +295,7 @@ impl Notifier {
     /// # Errors
     /// The store failed; what was attempted since the last note is attempted again.
     pub async fn deliver(&self, owner: ReceiverOwner, receiver: ReceiverId) -> Result<usize, Error> {
+        self.digester.refresh().await?;
         let now = self.environment.now();
         let query = Find { principal: Principal::Operator, of: owner, key: Some(receiver), now };
         let Some(stored) = self.store.list_receivers(query).await?.pop() else { return Ok(0) };
@@ -458,7 +469,7 @@ impl Notifier {
     ) -> Result<(), DeliveryFailure> {
         if let Some(organization) = receiver.organization {
             let address = opened.address.expose_secret().as_bytes();
-            let digest = self.digester.digest(DigestPurpose::Address, &[address]);
+            let digest = self.digester.look_up(DigestPurpose::Address, &[address]);
             match self.store.is_member(organization, digest).await {
                 Ok(true) => {}
                 Ok(false) => return Err(DeliveryFailure::NoMember),

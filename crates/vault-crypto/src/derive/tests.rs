@@ -11,7 +11,7 @@ fn labels() -> Vec<Label> {
         DigestPurpose::AttemptBucket,
         DigestPurpose::Network,
         DigestPurpose::AccountGrant,
-        DigestPurpose::RecoveryCode,
+        DigestPurpose::RecordedState,
         DigestPurpose::IdempotentBody,
         DigestPurpose::Cursor,
     ];

@@ -3,6 +3,7 @@ use crate::testing::{NOW, NoEntropyLeft, entropy, id, new_instance, root};
 use crate::{OsEntropy, RootKeyFile, SymmetricKey};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use vault_core::digest::DigestPurpose;
+use vault_core::port::KeyedDigester as _;
 use vault_core::sealed::Blob;
 
 async fn open(root: &dyn KeyWrapper, made: &NewInstance) -> Result<Keyring, KeyringError> {
@@ -15,7 +16,7 @@ async fn what_is_made_opens() {
     let made = new_instance(&root).await;
     let opened = open(&root, &made).await.unwrap();
     assert_eq!(opened.instance(), made.instance.id);
-    let digest = |keyring: &Keyring, purpose| keyring.digester().digest(purpose, &[b"a@example.com"]);
+    let digest = |keyring: &Keyring, purpose| keyring.digester(Arc::new(NOW)).digest(purpose, &[b"a@example.com"]);
     for purpose in [DigestPurpose::Address, DigestPurpose::AccountGrant] {
         assert_eq!(digest(&opened, purpose), digest(&made.keyring, purpose));
     }

@@ -8,21 +8,25 @@ use crate::context::Context;
 use crate::entropy::random_uuid;
 use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
+use crate::key::SymmetricKey;
+use crate::mac::MacKey;
 use secrecy::SecretString;
 use std::sync::Arc;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
-use vault_core::digest::DigestPurpose;
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId};
 use vault_core::passcode::{Digits, Passcode, PasscodeSecret, TimeStep};
-use vault_core::port::{Entropy, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
+use vault_core::port::{Entropy, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
 use vault_core::sealed::SealedSeed;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
 /// Bytes of a seed: 160 bits, as RFC 4226 section 4 recommends.
 const SEED: usize = 20;
+/// Bytes of the key of recovery codes.
+const KEY: usize = 32;
 /// Seconds of a step.
 const STEP: u64 = 30;
 const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
@@ -30,22 +34,57 @@ const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
 /// Generates and verifies passcodes.
 pub struct TotpVerifier {
     keys: Arc<InstanceKeyring>,
-    digester: Arc<dyn KeyedDigester>,
     entropy: Arc<dyn Entropy>,
 }
 
+/// What a sealed seed holds: the seed of time-based codes, then the key of the account's recovery codes.
+///
+/// The key lies here, and not above all accounts, so that it is sealed again with the seed when the instance key is replaced: of a recovery
+/// code only the digest is stored, so nobody could compute it again under another key.
+type Secrets = Zeroizing<[u8; SEED + KEY]>;
+
 impl TotpVerifier {
-    pub(crate) fn new(keys: Arc<InstanceKeyring>, digester: Arc<dyn KeyedDigester>, entropy: Arc<dyn Entropy>) -> Self {
-        Self { keys, digester, entropy }
+    pub(crate) fn new(keys: Arc<InstanceKeyring>, entropy: Arc<dyn Entropy>) -> Self {
+        Self { keys, entropy }
     }
 
-    fn open(&self, account: AccountId, seed: &SealedSeed) -> Result<Totp, SealError> {
+    fn open(&self, account: AccountId, seed: &SealedSeed) -> Result<Secrets, SealError> {
         let context = Context::seed(self.keys.instance(), account, seed.id);
         let key = self.keys.sealed(&context, &seed.blob)?;
         let opened = key.seed.open(&context, &seed.blob).map_err(|error| does_not_open(&context, error))?;
         let bytes = opened.as_slice().try_into().map_err(|_| damaged(&context, "not a seed"))?;
-        totp(bytes).ok_or_else(|| damaged(&context, "not a seed"))
+        Ok(Zeroizing::new(bytes))
     }
+
+    fn open_totp(&self, account: AccountId, seed: &SealedSeed) -> Result<Totp, SealError> {
+        let secrets = self.open(account, seed)?;
+        let not_a_seed = || damaged(&Context::seed(self.keys.instance(), account, seed.id), "not a seed");
+        secrets.first_chunk().and_then(totp).ok_or_else(not_a_seed)
+    }
+
+    /// The key of the account's recovery codes.
+    fn open_recovery(&self, account: AccountId, seed: &SealedSeed) -> Result<MacKey, SealError> {
+        let secrets = self.open(account, seed)?;
+        let mut key: Zeroizing<[u8; KEY]> = Zeroizing::new([0; KEY]);
+        secrets.iter().skip(SEED).zip(key.iter_mut()).for_each(|(from, to)| *to = *from);
+        Ok(MacKey::new(&SymmetricKey::take(&mut key)))
+    }
+
+    fn seal(&self, account: AccountId, email: &EmailAddress, secrets: &Secrets) -> Result<NewSeed, SealError> {
+        let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
+        let context = Context::seed(self.keys.instance(), account, id);
+        let blob = self.keys.active().seed.seal(&*self.entropy, &context, secrets.as_slice()).map_err(not_sealed)?;
+        let text = base32::encode(secrets.get(..SEED).unwrap_or_default());
+        let uri = address::otpauth(email, &text);
+        // Both are shown to the account holder once.
+        let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
+        Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
+    }
+}
+
+/// The digest of a recovery code.
+fn digest(key: &MacKey, account: AccountId, digits: &str) -> Digest {
+    Digest::from_bytes(key.code_of_parts(&[account.as_bytes(), digits.as_bytes()]))
 }
 
 fn totp(seed: &[u8; SEED]) -> Option<Totp> {
@@ -73,27 +112,30 @@ fn step_at(now: Timestamp) -> i64 {
 
 impl PasscodeVerifier for TotpVerifier {
     fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError> {
-        let id = SeedId::from_uuid(random_uuid(&*self.entropy).map_err(no_entropy)?);
-        let mut seed = Zeroizing::new([0; SEED]);
-        self.entropy.fill(seed.as_mut_slice()).map_err(no_entropy)?;
-        let context = Context::seed(self.keys.instance(), account, id);
-        let blob = self.keys.active().seed.seal(&*self.entropy, &context, seed.as_slice()).map_err(not_sealed)?;
-        let text = base32::encode(seed.as_slice());
-        let uri = address::otpauth(email, &text);
-        // Both are shown to the account holder once.
-        let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
-        Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
+        let mut secrets = Secrets::new([0; SEED + KEY]);
+        self.entropy.fill(secrets.as_mut_slice()).map_err(no_entropy)?;
+        self.seal(account, email, &secrets)
     }
 
-    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
+    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
+        let mut secrets = self.open(account, before)?;
+        self.entropy.fill(secrets.get_mut(..SEED).unwrap_or_default()).map_err(no_entropy)?;
+        self.seal(account, email, &secrets)
+    }
+
+    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
+        let key = self.open_recovery(account, seed)?;
         let mut made = NewRecoveryCodes { digests: Vec::new(), codes: Vec::new() };
         for _ in 0..recovery::COUNT {
             let digits = recovery::random_digits(&*self.entropy).map_err(no_entropy)?;
-            let parts: [&[u8]; 2] = [account.as_bytes(), digits.as_bytes()];
-            made.digests.push(self.digester.digest(DigestPurpose::RecoveryCode, &parts));
+            made.digests.push(digest(&key, account, &digits));
             made.codes.push(recovery::in_groups(&digits));
         }
         Ok(made)
+    }
+
+    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
+        Ok(digest(&self.open_recovery(account, seed)?, account, digits.expose())) // Only digested.
     }
 
     fn matching_step(
@@ -103,7 +145,7 @@ impl PasscodeVerifier for TotpVerifier {
         digits: &Digits,
         now: Timestamp,
     ) -> Result<Option<TimeStep>, SealError> {
-        let totp = self.open(account, seed)?;
+        let totp = self.open_totp(account, seed)?;
         let current = step_at(now);
         // Both codes are computed and compared in full, whichever matches.
         let mut found = Choice::from(0);
@@ -117,7 +159,7 @@ impl PasscodeVerifier for TotpVerifier {
     }
 
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError> {
-        Ok(secret_text(code(&self.open(account, seed)?, step.0)))
+        Ok(secret_text(code(&self.open_totp(account, seed)?, step.0)))
     }
 }
 

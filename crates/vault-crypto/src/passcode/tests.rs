@@ -1,5 +1,4 @@
 use super::*;
-use crate::digest::HmacDigester;
 use crate::testing::{NoEntropyLeft, id, instance_keys};
 use secrecy::ExposeSecret as _;
 
@@ -7,8 +6,7 @@ use secrecy::ExposeSecret as _;
 const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
 
 fn verifier() -> TotpVerifier {
-    let digester = Arc::new(HmacDigester::new(instance_keys(1)));
-    TotpVerifier::new(instance_keys(1), digester, Arc::new(crate::OsEntropy))
+    TotpVerifier::new(instance_keys(1), Arc::new(crate::OsEntropy))
 }
 
 fn account(number: u128) -> AccountId {
@@ -19,11 +17,12 @@ fn email() -> EmailAddress {
     EmailAddress::parse("first+last@example.com").unwrap()
 }
 
-/// A seed of account 1, as stored.
+/// A seed of account 1, as stored, with a key of recovery codes.
 fn sealed(verifier: &TotpVerifier, seed: &[u8]) -> SealedSeed {
     let id = SeedId::from_uuid(id(5));
     let context = Context::seed(verifier.keys.instance(), account(1), id);
-    SealedSeed { id, blob: verifier.keys.active().seed.seal(&*verifier.entropy, &context, seed).unwrap() }
+    let secrets = [seed, &[7; KEY]].concat();
+    SealedSeed { id, blob: verifier.keys.active().seed.seal(&*verifier.entropy, &context, &secrets).unwrap() }
 }
 
 fn digits(text: &str) -> Digits {
@@ -184,7 +183,9 @@ fn bytes_that_favour_digits_are_passed_over() {
 
 #[test]
 fn without_entropy_nothing_is_made() {
+    let seed = sealed(&verifier(), RFC_SEED);
     let verifier = TotpVerifier { entropy: Arc::new(NoEntropyLeft), ..verifier() };
     assert!(verifier.new_seed(account(1), &email()).is_err());
-    assert!(verifier.new_recovery_codes(account(1)).is_err());
+    assert!(verifier.next_seed(account(1), &email(), &seed).is_err());
+    assert!(verifier.new_recovery_codes(account(1), &seed).is_err());
 }

@@ -123,7 +123,7 @@ pub fn key_set(text: &str) {
     }
 }
 
-static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(Arc::clone(&KEYS)));
+static DIGESTER: LazyLock<HmacDigester> = LazyLock::new(|| HmacDigester::new(Arc::clone(&KEYS), Arc::new(NOW)));
 
 static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| {
     let own = KeyId::from_uuid(id(3));
@@ -131,7 +131,7 @@ static KEYS: LazyLock<Arc<InstanceKeyring>> = LazyLock::new(|| {
     let keys = InstanceKeys::derive(own, &key(3));
     let numbered = |number: u8| (KeyId::from_uuid(id(number.into())), key(number));
     let (look_up, receiver) = (numbered(4), numbered(8));
-    let given = Given { look_up, audit: &[numbered(6)], token: &[numbered(1), numbered(2)], receiver };
+    let given = Given { look_up: &[look_up], audit: &[numbered(6)], token: &[numbered(1), numbered(2)], receiver };
     Arc::new(InstanceKeyring::of(instance(), keys, Document::new(document), given.into()))
 });
 

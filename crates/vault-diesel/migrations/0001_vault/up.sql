@@ -85,12 +85,15 @@ CREATE TABLE erasures (
 
 -- Accounts.
 
--- Where an address is found before its organization is known.
+-- Where an address is found before its organization is known. While a look-up key is replaced, an account may be found by its digests under
+-- two keys.
 CREATE TABLE directory (
     address BLOB NOT NULL PRIMARY KEY,
     organization_id TEXT NOT NULL,
     account_id TEXT NOT NULL
 ) WITHOUT ROWID;
+
+CREATE INDEX directory_of_account ON directory (organization_id, account_id);
 
 CREATE TABLE accounts (
     organization_id TEXT NOT NULL REFERENCES organizations (id),
@@ -228,6 +231,8 @@ CREATE TABLE invited_addresses (
     PRIMARY KEY (address, organization_id)
 ) WITHOUT ROWID;
 
+CREATE INDEX invited_addresses_of_account ON invited_addresses (organization_id, account_id);
+
 -- Where an enrolment code is found before its organization is known.
 CREATE TABLE enrolment_codes (
     code BLOB NOT NULL PRIMARY KEY,
@@ -288,7 +293,7 @@ SELECT decoy, 'active', '00000000-0000-0000-0000-000000000000', '00000000-0000-0
     'nobody@decoy.invalid', 'viewer', 'active', 1, 1, '00000000-0000-0000-0000-000000000000',
     CAST('................................' AS BLOB), '00000000-0000-0000-0000-000000000000',
     CAST('...............................................................................................................................................' AS BLOB),
-    CAST('..................................................................' AS BLOB)
+    CAST('..................................................................................................' AS BLOB)
 FROM decoys WHERE part = 3;
 
 -- Credentials.

@@ -9,6 +9,7 @@ use crate::schema::{
 use crate::stored::ToIdText as _;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, select};
+use vault_core::digest::LookUpDigests;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::organization::OrganizationName;
 use vault_core::port::{InstancePart, InstancePlace, LookUp};
@@ -28,6 +29,10 @@ pub(super) async fn missing(
     Ok(missing)
 }
 
+fn bytes(digests: &LookUpDigests) -> Vec<&[u8]> {
+    digests.all().iter().map(|digest| digest.as_bytes().as_slice()).collect()
+}
+
 /// Whether each table concerned leads to the row.
 async fn leads(
     connection: &mut Connection,
@@ -43,25 +48,18 @@ async fn leads(
     }
     Ok(match (part, look_up) {
         (InstancePart::Accounts, LookUp::Address(address)) => {
-            let address = address.as_bytes().as_slice();
-            let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));
             let leading = directory::table
-                .filter(directory::address.eq(address))
+                .filter(directory::address.eq_any(bytes(address)))
                 .filter(directory::organization_id.eq(of))
                 .filter(directory::account_id.eq(owner));
-            vec![("accounts", found!(own.filter(accounts::address.eq(address)))), ("directory", found!(leading))]
+            vec![("directory", found!(leading))]
         }
         (InstancePart::Invitations, LookUp::Address(address)) => {
-            let address = address.as_bytes().as_slice();
-            let own = invitations::table
-                .filter(invitations::organization_id.eq(of))
-                .filter(invitations::account_id.eq(owner))
-                .filter(invitations::address.eq(address));
             let leading = invited_addresses::table
-                .filter(invited_addresses::address.eq(address))
+                .filter(invited_addresses::address.eq_any(bytes(address)))
                 .filter(invited_addresses::organization_id.eq(of))
                 .filter(invited_addresses::account_id.eq(owner));
-            vec![("invitations", found!(own)), ("invited_addresses", found!(leading))]
+            vec![("invited_addresses", found!(leading))]
         }
         (_, LookUp::EnrolmentCode(code)) => {
             let leading = enrolment_codes::table

@@ -23,13 +23,13 @@ pub async fn a_session_sees_its_own_organization(suite: &dyn AccountSubject) {
     for holder in [&admin, &colleague] {
         let found = Some(FoundAccount::Account(Box::new(world.read(holder).await)));
         for key in keys(holder) {
-            assert_eq!(world.find(authority.clone(), key).await, found);
+            assert_eq!(world.find(authority.clone(), key.clone()).await, found);
             assert_eq!(world.find(Principal::Operator, key).await, found);
         }
     }
     let [by_address, by_id] = keys(&stranger);
     let misplaced = AccountKey::Id(world.organization, stranger.signed.grant.account);
-    for key in [by_address, by_id, misplaced] {
+    for key in [by_address.clone(), by_id.clone(), misplaced] {
         assert_eq!(world.find(authority.clone(), key).await, None);
     }
     // An operator who names an organization finds nobody of another.
@@ -202,5 +202,8 @@ fn by(session: &SessionPrincipal, command: Command<ChangeAccount>) -> Command<Ch
 }
 
 fn keys(holder: &Holder) -> [AccountKey; 2] {
-    [AccountKey::Address(holder.address), AccountKey::Id(holder.signed.grant.organization, holder.signed.grant.account)]
+    [
+        AccountKey::Address(holder.address.into()),
+        AccountKey::Id(holder.signed.grant.organization, holder.signed.grant.account),
+    ]
 }

@@ -257,7 +257,7 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
     let all = sorted(saved.iter().map(|(_, id)| *id).collect());
     assert_eq!(sorted(world.listed(&principals[1]).await), all);
     for kind in 0..3 {
-        let labelled = ListCredentials { labels: vec![label(kind)], ..world.list(&principals[1]) };
+        let labelled = ListCredentials { labels: vec![label(kind).into()], ..world.list(&principals[1]) };
         let expected = saved.iter().filter(|(number, _)| number % 3 == kind).map(|(_, id)| *id).collect();
         assert_eq!(sorted(world.page(labelled).await), sorted(expected));
     }
@@ -347,7 +347,7 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSu
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 12);
     let left: Vec<_> = saved.iter().rev().filter(|id| !deleted.contains_key(id)).copied().collect();
     assert_eq!(world.listed(&principal).await, left);
-    let labelled = ListCredentials { labels: vec![digest("every")], ..world.list(&principal) };
+    let labelled = ListCredentials { labels: vec![digest("every").into()], ..world.list(&principal) };
     assert_eq!(world.page(labelled).await, left);
     let command = with(world.save(&principal), |save| save.limit = 13);
     world.store.save_credential(command).await.unwrap();

@@ -143,7 +143,7 @@ pub(super) fn keyed<S: CredentialStore + ?Sized>(
     body: &str,
 ) -> Command<SaveCredential> {
     let account = principal.account().unwrap();
-    let idempotency = Idempotency { account, key: key.to_owned(), body: digest(body) };
+    let idempotency = Idempotency { account, key: key.to_owned(), body: digest(body).into() };
     with(world.save(principal), |save| save.idempotency = Some(idempotency))
 }
 

@@ -31,7 +31,7 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
 
     let found = FoundAccount::Invitation(Box::new(open.stored.clone()));
     let by_id = AccountKey::Id(world.organization, invitation.grant.account);
-    for key in [AccountKey::Address(address), by_id] {
+    for key in [AccountKey::Address(address.into()), by_id] {
         assert_eq!(world.find(Principal::Operator, key).await, Some(found.clone()));
     }
     let elsewhere = AccountKey::Id(other.organization, invitation.grant.account);
@@ -70,7 +70,7 @@ pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
     assert_eq!(outcome, Err(Refusal::AddressTaken));
     assert_eq!(world.audit_length().await, entries);
     assert_eq!(invites(&other, invited).await, Ok(()));
-    let found = world.find(Principal::Operator, AccountKey::Address(invited)).await;
+    let found = world.find(Principal::Operator, AccountKey::Address(invited.into())).await;
     assert_eq!(found, Some(FoundAccount::Invitations(2)));
 }
 
@@ -382,7 +382,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
         world.store.change_invitation(withdraw()).await.unwrap();
         assert_eq!(world.store.change_invitation(withdraw()).await.decided(), Err(Refusal::NotFound));
         assert!(world.open(&invitation).await.is_none());
-        assert_eq!(world.find(Principal::Operator, AccountKey::Address(address)).await, None);
+        assert_eq!(world.find(Principal::Operator, AccountKey::Address(address.into())).await, None);
         let successor = Holder { address, ..other.new_holder(Role::Viewer) };
         let outcome = other.store.create_account(other.create_account(&successor)).await.decided();
         assert_eq!(outcome, Ok(()));

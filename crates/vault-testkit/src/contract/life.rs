@@ -54,7 +54,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     }
 
     pub(super) fn labelled(&self, principal: &Principal, labels: &[&str]) -> ListCredentials {
-        ListCredentials { labels: labels.iter().map(|label| digest(label)).collect(), ..self.list(principal) }
+        ListCredentials { labels: labels.iter().map(|label| digest(label).into()).collect(), ..self.list(principal) }
     }
 
     pub(super) fn request_check(
@@ -83,7 +83,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
     let description = StoredMetadata {
         metadata: Some(sealed.clone()),
-        labels: vec![digest("b"), digest("c")],
+        labels: vec![digest("b").into(), digest("c").into()],
         vend: VendRule::Short,
     };
     let expires_at = world.now();
@@ -166,9 +166,9 @@ pub async fn a_list_is_filtered_by_expiry(suite: &dyn CredentialSubject) {
     let before = |seconds| ListCredentials { expires_before: at(seconds), ..world.list(&principal) };
     assert_eq!(world.page(before(301)).await, [expired, first, second, third]);
     assert_eq!(world.page(before(300)).await, [expired, first, second]);
-    assert_eq!(world.page(ListCredentials { labels: vec![digest("none")], ..before(301) }).await, []);
+    assert_eq!(world.page(ListCredentials { labels: vec![digest("none").into()], ..before(301) }).await, []);
     assert_eq!(
-        world.page(ListCredentials { labels: vec![digest("some")], ..before(101) }).await,
+        world.page(ListCredentials { labels: vec![digest("some").into()], ..before(101) }).await,
         [expired, first, second]
     );
     let mut paged = Vec::new();

@@ -92,12 +92,12 @@ pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
     let holder = world.holder(Role::Viewer).await;
     let attempt = unknown(&world);
     for _ in 0..CLOSING_ATTEMPTS {
-        assert!(is_nobody(&world.store.reserve_attempt(attempt).await.unwrap()));
+        assert!(is_nobody(&world.store.reserve_attempt(attempt.clone()).await.unwrap()));
         let entry = Box::new(world.audit_in(holder.signed.grant.organization, AuditAction::LoginRefused));
         let decoy = ConcludeAttempt::Decoy { decoy: attempt.decoy, recovery_code: None, entry };
         world.store.conclude_attempt(decoy).await.unwrap();
     }
-    let reservations = race_attempts(&world, vec![attempt; 50]).await;
+    let reservations = race_attempts(&world, vec![attempt.clone(); 50]).await;
     assert_eq!(count(&reservations, is_nobody), 50);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, 0, "what is written to a decoy is no entry");
     let attempt = ReserveAttempt { decoy: attempt.decoy, ..world.attempt(holder.address, world.network()) };

@@ -414,7 +414,7 @@ impl<'a> Clients<'a> {
                     save.idempotency = name.map(|name| Idempotency {
                         account: self.users[usize::from(who)],
                         key: format!("key {name}"),
-                        body: digest(&format!("body {body}")),
+                        body: digest(&format!("body {body}")).into(),
                     });
                 });
                 Box::pin(async move { store.save_credential(command).await.map(Raw::Id) })

@@ -88,7 +88,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(!is_replayed(&world, &principal).await);
 
     // The invitation is over; its address is free.
-    let invited = AccountKey::Address(address);
+    let invited = AccountKey::Address(address.into());
     world.clock.set(LONG_AGO.plus_seconds(INVITATION_SECONDS - 1));
     delete_all_expired(&world).await;
     assert!(world.open(&invitation).await.is_some());

@@ -28,7 +28,7 @@ pub(super) async fn account_in<S: AccountStore + ?Sized>(
     address: Digest,
     now: Timestamp,
 ) -> Option<Account> {
-    let (principal, key) = (Principal::Operator, AccountKey::Address(address));
+    let (principal, key) = (Principal::Operator, AccountKey::Address(address.into()));
     match store.find_account(Find { principal, of: Scope::All, key, now }).await.unwrap()? {
         FoundAccount::Account(account) => Some(*account),
         FoundAccount::Invitation(_) | FoundAccount::Invitations(_) => None,
@@ -85,7 +85,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let digester = FakeDigester::default();
         let act = CreateInvitation {
             stored: StoredInvitation::sign(invitation.clone(), StoredInvitation::FIRST_VERSION, &digester),
-            address,
+            address: address.into(),
             address_in_use: self.audit_in(organization, AuditAction::InvitationRefused),
         };
         let principal = principal.clone();
@@ -135,6 +135,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let new = || SignedAccount::new(invitation.enrolled(), seed);
         let signed = current.map_or_else(new, |current| current.re_enrolled(seed));
         ConfirmEnrolment {
+            address: address(invitation.grant.email.as_str()).into(),
             account_version: current.map(|current| current.version),
             digest: signed.digest(&FakeDigester::default()),
             code: invitation.code,
@@ -158,7 +159,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         let invitation = Invitation { grant, code, created_at, expires_at };
         let version = StoredInvitation::FIRST_VERSION;
         let stored = StoredInvitation::sign(invitation.clone(), version, &FakeDigester::default());
-        (AccountChange::ReEnrol { invitation: Box::new(stored), address: holder.address }, invitation)
+        (AccountChange::ReEnrol { invitation: Box::new(stored) }, invitation)
     }
 
     /// Has the holder enrol again, as an operator.

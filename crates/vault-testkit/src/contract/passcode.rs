@@ -4,7 +4,6 @@ use super::crypto::PasscodeSubject;
 use crate::clock::ManualClock;
 use secrecy::ExposeSecret as _;
 use std::collections::HashSet;
-use vault_core::digest::DigestPurpose;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId};
 use vault_core::passcode::{Digits, Passcode, TimeStep};
@@ -17,7 +16,11 @@ pub(super) const ACCOUNT: AccountId = AccountId::from_bytes([1; 16]);
 const ANOTHER: AccountId = AccountId::from_bytes([2; 16]);
 
 pub(super) fn new_seed(passcodes: &dyn PasscodeVerifier) -> NewSeed {
-    passcodes.new_seed(ACCOUNT, &EmailAddress::parse("first+last@example.com").unwrap()).unwrap()
+    passcodes.new_seed(ACCOUNT, &email()).unwrap()
+}
+
+fn email() -> EmailAddress {
+    EmailAddress::parse("first+last@example.com").unwrap()
 }
 
 fn digits(text: &str) -> Digits {
@@ -109,26 +112,31 @@ pub async fn every_flipped_byte_of_a_seed_is_refused<S: PasscodeSubject>(make: i
     assert!(refused(&*passcodes, ACCOUNT, &altered([sound, &[0]].concat())));
 }
 
-/// Ten, each another, each found by the digest of its account and digits, with or without hyphens.
+/// Ten, each another, each found by the digest of its account and digits, with or without hyphens; also with the seed that takes the place
+/// of the one that they were made with.
 pub async fn recovery_codes_are_ten_and_found_by_their_digest<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let subject = make().await;
-    let (passcodes, digester) = (subject.passcodes(), subject.digester());
+    let passcodes = subject.passcodes();
     let mut seen = HashSet::new();
     for account in [ACCOUNT, ACCOUNT, ANOTHER] {
-        let new = passcodes.new_recovery_codes(account).unwrap();
+        let seed = |account| passcodes.new_seed(account, &email()).unwrap().sealed;
+        let first = seed(account);
+        let next = passcodes.next_seed(account, &email(), &first).unwrap().sealed;
+        assert_ne!(first, next);
+        let other = AccountId::from_bytes([7; 16]);
+        let new = passcodes.new_recovery_codes(account, &first).unwrap();
         assert_eq!((new.codes.len(), new.digests.len()), (10, 10));
         for (code, digest) in std::iter::zip(&new.codes, &new.digests) {
             let shown = code.0.expose_secret();
             assert_eq!(shown.split('-').map(str::len).collect::<Vec<_>>(), [5; 4]);
             assert!(seen.insert(shown.to_owned()), "it was made before");
             for presented in [shown.to_owned(), shown.replace('-', "")] {
-                let of = |account: AccountId| {
-                    let digits = digits(&presented);
-                    let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
-                    digester.digest(DigestPurpose::RecoveryCode, &parts)
-                };
-                assert_eq!(of(account), *digest);
-                assert_ne!(of(AccountId::from_bytes([7; 16])), *digest);
+                let digits = digits(&presented);
+                let of = |account, seed| passcodes.recovery_code(account, seed, &digits).unwrap();
+                assert_eq!(of(account, &first), *digest);
+                assert_eq!(of(account, &next), *digest);
+                assert_ne!(of(other, &seed(other)), *digest);
+                assert!(passcodes.recovery_code(other, &first, &digits).is_err(), "sealed for another account");
             }
         }
     }

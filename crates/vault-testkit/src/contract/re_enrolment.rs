@@ -39,7 +39,7 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Accou
     assert_eq!(listed[0].invitation_expires_at, enrolment_until);
     assert_eq!(world.accounts(Some(world.organization)).await, listed);
     let found = Some(FoundAccount::Account(Box::new(account)));
-    assert_eq!(world.find(Principal::Operator, AccountKey::Address(holder.address)).await, found);
+    assert_eq!(world.find(Principal::Operator, AccountKey::Address(holder.address.into())).await, found);
 
     let (organization, account) = (world.organization, holder.signed.grant.account);
     let closed = Reservation::Disabled(organization, account);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{EventId, ReceiverId};
 use vault_core::port::{
     AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner,
@@ -87,7 +87,8 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     let (holder, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
     let stranger = other.holder(Role::Admin).await;
     let admin: Principal = world.log_in(&holder).await.into();
-    let add = |member| {
+    let add = |member: Option<Digest>| {
+        let member = member.map(LookUpDigests::from);
         let act = AddReceiver { receiver: receiver(&world, Some(world.organization)), member, limit: 10 };
         world.store.add_receiver(world.command(&admin, AuditAction::ReceiverAdded, act))
     };
@@ -95,7 +96,7 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     for nobody in [stranger.address, Digest::from_bytes([9; 32])] {
         assert_refused(add(Some(nobody)).await, &Refusal::NoMember);
     }
-    let is_member = |address| world.store.is_member(world.organization, address);
+    let is_member = |address: Digest| world.store.is_member(world.organization, address.into());
     assert!(is_member(colleague.address).await.unwrap());
     assert!(!is_member(stranger.address).await.unwrap());
     let disabled = Wanted { change: AccountChange::Grant, grant: Some((Role::Viewer, AccountState::Disabled)) };

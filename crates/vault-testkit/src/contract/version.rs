@@ -227,7 +227,7 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
     let read = world.versions(&principal, id).await;
     let keyed = |read: &StoredVersions, body: &str| {
         let account = principal.account().unwrap();
-        let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: digest(body) });
+        let idempotency = Some(Idempotency { account, key: "key".to_owned(), body: digest(body).into() });
         let version = NewVersion { idempotency, ..world.new_version(id, read.highest + 1) };
         world.change_version(&principal, read, CredentialChange::Replace { version, destroy_at: world.destroy_at() })
     };
@@ -238,7 +238,8 @@ pub async fn a_replacement_has_one_effect_per_idempotency_key(suite: &dyn Creden
         assert_eq!(change(read, "body").await.unwrap(), 2);
         assert!(mismatch(change(read, "other body").await));
     }
-    let key = Some(Idempotency { account: principal.account().unwrap(), key: "key".to_owned(), body: digest("body") });
+    let key =
+        Some(Idempotency { account: principal.account().unwrap(), key: "key".to_owned(), body: digest("body").into() });
     let query = Find { principal: principal.clone(), of: world.organization, key, now: world.now() };
     assert_eq!(world.store.find_save(query).await.unwrap(), Some((id, 2)));
     assert_eq!(world.versions(&principal, id).await.current.revision, 2);

@@ -45,7 +45,7 @@ pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     assert_eq!(world.account(holder.address).await, None);
     assert_eq!(world.accounts(Some(world.organization)).await, []);
     assert!(world.open(&invitation).await.is_none());
-    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited)).await, None);
+    assert_eq!(world.find(Principal::Operator, AccountKey::Address(invited.into())).await, None);
     assert!(is_nobody(&world.reserve(&holder, world.network()).await));
     for principal in [&principal, &world.embedder()] {
         let answer = world.store.list_credentials(world.list(principal)).await.settled();

@@ -179,14 +179,14 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     pub(super) fn recovery_code(&self) -> Digest {
-        FakeDigester::default().digest(DigestPurpose::RecoveryCode, &[self.ids.random().as_bytes()])
+        FakeDigester::default().digest(DigestPurpose::Address, &[b"recovery code", self.ids.random().as_bytes()])
     }
 
     pub(super) fn create_account(&self, holder: &Holder) -> Command<CreateAccount> {
         let act = CreateAccount {
             signed: holder.signed.clone(),
             digest: holder.signed.digest(&FakeDigester::default()),
-            address: holder.address,
+            address: holder.address.into(),
             password: holder.password.clone(),
             seed: holder.seed.clone(),
             recovery_codes: holder.recovery_codes.clone(),
@@ -254,7 +254,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
     }
 
     pub(super) fn attempt(&self, address: Digest, network: Digest) -> ReserveAttempt {
-        ReserveAttempt { address, decoy: decoy(), network, now: self.now() }
+        ReserveAttempt { address: address.into(), decoy: decoy(), network, now: self.now() }
     }
 
     pub(super) async fn reserve(&self, holder: &Holder, network: Digest) -> Reservation {

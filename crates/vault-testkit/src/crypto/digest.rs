@@ -4,7 +4,7 @@ use crate::clock::scramble;
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 use vault_core::time::Timestamp;
@@ -28,7 +28,15 @@ impl FakeDigester {
 #[async_trait]
 impl KeyedDigester for FakeDigester {
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
-        digest(self.key, purpose.label(), parts)
+        digest(if purpose.is_keyed() { self.key } else { 0 }, purpose.label(), parts)
+    }
+
+    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+        self.digest(purpose, parts).into()
+    }
+
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
+        self.digest(purpose, parts) == *digest
     }
 
     fn active_key(&self) -> KeyId {
@@ -44,6 +52,10 @@ impl KeyedDigester for FakeDigester {
     }
 
     async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+        Ok(())
+    }
+
+    async fn refresh(&self) -> Result<(), SealError> {
         Ok(())
     }
 

@@ -4,11 +4,11 @@ use super::digest::digest;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use vault_core::digest::DigestPurpose;
+use vault_core::digest::Digest;
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, SeedId};
 use vault_core::passcode::{Digits, Passcode, PasscodeSecret, RecoveryCode, TimeStep};
-use vault_core::port::{IdGenerator, KeyedDigester, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
+use vault_core::port::{IdGenerator, NewRecoveryCodes, NewSeed, PasscodeVerifier, SealError};
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 
@@ -18,14 +18,13 @@ const RECOVERY_CODES: u64 = 10;
 /// Codes that anybody who knows the seed's id can compute; each seed and each step has its own.
 pub struct FakePasscodes {
     ids: Arc<dyn IdGenerator>,
-    digester: Arc<dyn KeyedDigester>,
     made: AtomicU64,
 }
 
 impl FakePasscodes {
-    /// Seeds with ids of `ids`, recovery codes digested by `digester`.
-    pub fn new(ids: Arc<dyn IdGenerator>, digester: Arc<dyn KeyedDigester>) -> Self {
-        Self { ids, digester, made: AtomicU64::new(0) }
+    /// Seeds with ids of `ids`.
+    pub fn new(ids: Arc<dyn IdGenerator>) -> Self {
+        Self { ids, made: AtomicU64::new(0) }
     }
 
     /// What an authenticator shows in `step` that was set up with `secret`; `None` if no seed has this secret.
@@ -45,17 +44,27 @@ impl PasscodeVerifier for FakePasscodes {
         })
     }
 
-    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
+    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
+        check(account, before)?;
+        self.new_seed(account, email)
+    }
+
+    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
+        check(account, seed)?;
         let mut new = NewRecoveryCodes { digests: Vec::new(), codes: Vec::new() };
         for _ in 0..RECOVERY_CODES {
             let count = self.made.fetch_add(1, Ordering::SeqCst).to_be_bytes();
             let digits = decimal(&[account.as_bytes(), &count], Passcode::RECOVERY_DIGITS);
-            new.digests
-                .push(self.digester.digest(DigestPurpose::RecoveryCode, &[account.as_bytes(), digits.as_bytes()]));
+            new.digests.push(digest(0, "recovery code", &[account.as_bytes(), digits.as_bytes()]));
             let groups = [&digits[..5], &digits[5..10], &digits[10..15], &digits[15..]];
             new.codes.push(RecoveryCode(groups.join("-").into()));
         }
         Ok(new)
+    }
+
+    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
+        check(account, seed)?;
+        Ok(digest(0, "recovery code", &[account.as_bytes(), digits.expose().as_bytes()]))
     }
 
     fn matching_step(

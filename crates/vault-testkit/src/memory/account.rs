@@ -1,12 +1,13 @@
 //! Accounts.
 
 use super::row::{AccountRow, InvitationRow, NewAccount};
-use super::{Answer, Decided, MemoryStore, State};
+use super::{Answer, Decided, MemoryStore, State, leads};
 use async_trait::async_trait;
 use std::cmp::Reverse;
 use vault_core::account::{
     ACCOUNT_LIMIT_REACHED, Account, AccountGrant, ListedAccount, SignedAccount, takes_last_admin,
 };
+use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::NoticeCode;
 use vault_core::port::{
@@ -77,9 +78,9 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateA
     if !principal.reaches(organization) || !state.organizations.contains_key(&organization) {
         return Decided::Refused(Err(Refusal::NoOrganization));
     }
-    let invited = state.invitation_by_address(act.address, organization);
+    let invited = state.invitation_by_address(&act.address, organization);
     let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
-    if invited.is_some_and(|(_, open)| open) || state.account_by_address(act.address).is_some() {
+    if invited.is_some_and(|(_, open)| open) || state.account_by_address(&act.address).is_some() {
         return Decided::Refused(Err(Refusal::AddressTaken));
     }
     if !state.has_room(organization) {
@@ -91,7 +92,7 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateA
     let row = AccountRow::new(NewAccount {
         signed: act.signed,
         digest: act.digest,
-        address: act.address,
+        address: act.address.entered().to_vec(),
         password: act.password,
         seed: act.seed,
         recovery_codes: act.recovery_codes,
@@ -105,16 +106,16 @@ fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<Organizatio
     let sees = |organization: OrganizationId| {
         query.principal.reaches(organization) && only.is_none_or(|only| only == organization)
     };
-    let is_wanted = |organization: OrganizationId, account: AccountId, address| {
+    let is_wanted = |organization: OrganizationId, account: AccountId, address: &[Digest]| {
         sees(organization)
-            && match query.key {
-                AccountKey::Address(wanted) => address == wanted,
-                AccountKey::Id(of, wanted) => organization == of && account == wanted,
+            && match &query.key {
+                AccountKey::Address(wanted) => leads(wanted, address),
+                AccountKey::Id(of, wanted) => organization == *of && account == *wanted,
             }
     };
     let mut accounts = state.accounts.values();
     let account = accounts
-        .find(|row| is_wanted(row.signed.grant.organization, row.signed.grant.account, row.address))
+        .find(|row| is_wanted(row.signed.grant.organization, row.signed.grant.account, &row.address))
         .map(|row| state.shown(row, query.now));
     if let Some(account) = account {
         return Some(FoundAccount::Account(Box::new(account)));
@@ -124,7 +125,7 @@ fn find(state: &State, query: &Find<AccountKey, Scope>, only: Option<Organizatio
         .values()
         .filter(|row| {
             let grant = &row.stored.invitation.grant;
-            is_wanted(grant.organization, grant.account, row.address)
+            is_wanted(grant.organization, grant.account, &row.address)
         })
         .collect();
     match invited[..] {
@@ -232,14 +233,14 @@ fn apply(state: &mut State, account: AccountId, act: ChangeAccount, now: Timesta
             row.wrong_passcodes = Default::default();
             row.recovery_codes = recovery_codes;
         }
-        AccountChange::ReEnrol { invitation, address } => {
+        AccountChange::ReEnrol { invitation } => {
             let blank = |secret: &Blob| Blob::from_bytes(vec![0; secret.as_bytes().len()]);
             row.password = SealedPassword(blank(&row.password.0));
             row.seed = SealedSeed { id: SignedAccount::NO_SEED, blob: blank(&row.seed.blob) };
             row.last_step = AccountRow::NO_STEP;
             row.wrong_passcodes = Default::default();
             row.recovery_codes = Vec::new();
-            state.invitations.insert(account, InvitationRow { stored: *invitation, address, draft: None });
+            state.invitations.insert(account, InvitationRow { stored: *invitation, address: Vec::new(), draft: None });
         }
         AccountChange::Delete => {
             state.accounts.remove(&account);

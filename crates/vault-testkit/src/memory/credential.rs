@@ -327,7 +327,10 @@ impl State {
         now: Timestamp,
     ) {
         if let Some(Idempotency { account, key, body }) = idempotency {
-            let row = IdempotencyRow { request: EarlierRequest { body, credential, version }, created_at: now };
+            let row = IdempotencyRow {
+                request: EarlierRequest { body: *body.current(), credential, version },
+                created_at: now,
+            };
             self.idempotency.insert((organization, account, key), row);
         }
     }

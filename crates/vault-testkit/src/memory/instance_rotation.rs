@@ -3,14 +3,14 @@
 use super::{MemoryStore, State, lock};
 use async_trait::async_trait;
 use vault_core::Refusal;
-use vault_core::id::KeyId;
+use vault_core::id::{AccountId, KeyId};
 use vault_core::integration::StoredIntegration;
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
-    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction,
+    DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstanceRow, KeyDestruction, LookUpMove,
     MoveToInstanceKey, ReplaceInstanceKey, StoreError,
 };
-use vault_core::receiver::{ReceiverStatus, StoredReceiver};
+use vault_core::receiver::{EventDelivery, ReceiverStatus, StoredReceiver};
 use vault_core::sealed::RetiringInstanceKey;
 
 #[async_trait]
@@ -60,6 +60,10 @@ impl InstanceKeyRotation for MemoryStore {
             }
             Some(moved)
         })
+    }
+
+    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
+        self.decide(|state| rows.into_iter().filter(|row| state.move_look_up(row)).count())
     }
 
     async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
@@ -114,9 +118,37 @@ impl State {
                 let drained = since.plus_seconds(KeyTerm::DRAINED_SECONDS);
                 self.sessions.values().filter(|row| row.session.created_at <= drained).count()
             }
-            TermPurpose::LookUp => usize::MAX,
+            TermPurpose::LookUp => {
+                let drained = since.plus_seconds(KeyTerm::DRAINED_SECONDS);
+                let is_old = |delivery: &&EventDelivery| delivery.position <= drained.as_millis() * 1_000;
+                self.deliveries.values().filter(is_old).count()
+                    + self.idempotency.values().filter(|row| row.created_at <= drained).count()
+            }
         };
         i64::try_from(count).unwrap_or(i64::MAX)
+    }
+
+    /// Whether anything was changed.
+    fn move_look_up(&mut self, moved: &LookUpMove) -> bool {
+        match moved {
+            LookUpMove::Address { part, place: (_, id), address } => {
+                let account = AccountId::from_uuid(*id);
+                let row = match part {
+                    InstancePart::Accounts => self.accounts.get_mut(&account).map(|row| &mut row.address),
+                    _ => self.invitations.get_mut(&account).map(|row| &mut row.address),
+                };
+                let moved = vec![*address];
+                row.is_some_and(|row| std::mem::replace(row, moved.clone()) != moved)
+            }
+            LookUpMove::Credential { organization, id, code: (before, after), labels } => {
+                let row = self.credentials.get_mut(&(*organization, *id)).filter(|row| row.stored.code == *before);
+                row.is_some_and(|row| {
+                    row.stored.code = *after;
+                    row.labels.clone_from(labels);
+                    true
+                })
+            }
+        }
     }
 
     pub(super) fn instance_rows(&self, part: InstancePart) -> Vec<InstanceRow> {

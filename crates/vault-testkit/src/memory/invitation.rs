@@ -103,14 +103,14 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
     if is_counted && let Some(seconds) = state.refused_for(organization, HOURLY, HourlyLimit::ADDRESS_CONFLICTS, now) {
         return Decided::Refused(Err(Refusal::TooManyConflicts(seconds)));
     }
-    if state.account_by_address(address).is_some() {
+    if state.account_by_address(&address).is_some() {
         if is_counted {
             state.count(organization, HOURLY, now);
         }
         state.audit.push(address_in_use);
         return Decided::Refused(Err(Refusal::AddressInUse));
     }
-    let invited = state.invitation_by_address(address, organization);
+    let invited = state.invitation_by_address(&address, organization);
     let invited = invited.map(|row| (row.stored.invitation.grant.account, row.stored.invitation.is_open(now)));
     if invited.is_some_and(|(_, open)| open) {
         return Decided::Refused(Err(Refusal::AlreadyInvited));
@@ -121,14 +121,14 @@ fn create(state: &mut State, principal: &Principal, now: Timestamp, act: CreateI
     if let Some((over, _)) = invited {
         state.invitations.remove(&over);
     }
-    state.invitations.insert(account, InvitationRow { stored, address, draft: None });
+    state.invitations.insert(account, InvitationRow { stored, address: address.entered().to_vec(), draft: None });
     Decided::Done(Ok(()))
 }
 
 fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
     state.require_active([command.digest.key])?;
     let seed = command.seed();
-    let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit } = command;
+    let ConfirmEnrolment { signed, account_version, digest, address, code, version, step, now, audit } = command;
     let account = signed.grant.account;
     let as_read = open_invitation(state, account, now).is_some_and(|row| {
         row.stored.invitation.grant.organization == signed.grant.organization
@@ -156,17 +156,16 @@ fn confirm(state: &mut State, command: ConfirmEnrolment) -> Answer {
         state.audit.push(audit);
         return Ok(());
     }
-    let address = state.invitations.get(&account).map(|row| row.address);
-    if address.is_some_and(|address| state.account_by_address(address).is_some()) {
+    if state.account_by_address(&address).is_some() {
         return Err(Refusal::AddressInUse);
     }
-    let Some(InvitationRow { address, draft: Some(draft), .. }) = state.invitations.remove(&account) else {
+    let Some(InvitationRow { draft: Some(draft), .. }) = state.invitations.remove(&account) else {
         return Err(Refusal::Contended);
     };
     let mut row = AccountRow::new(NewAccount {
         signed,
         digest,
-        address,
+        address: address.entered().to_vec(),
         password: draft.password,
         seed: draft.seed,
         recovery_codes: draft.recovery_codes,

@@ -43,7 +43,7 @@ impl LoginAttemptRepository for MemoryStore {
 
 fn reserve(state: &mut State, command: ReserveAttempt) -> Reservation {
     let ReserveAttempt { address, network, now, .. } = command;
-    let Some(account) = state.account_by_address(address) else { return Reservation::Unknown };
+    let Some(account) = state.account_by_address(&address) else { return Reservation::Unknown };
     let Some(organization) = state.accounts.get(&account).map(|row| row.signed.grant.organization) else {
         return Reservation::Unknown;
     };

@@ -1,11 +1,11 @@
 //! Receivers of events, and what is on its way to them.
 
-use super::{Decided, MemoryStore, State};
+use super::{Decided, MemoryStore, State, leads};
 use async_trait::async_trait;
 use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::SealedAuditRecord;
-use vault_core::digest::Digest;
+use vault_core::digest::LookUpDigests;
 use vault_core::id::{EventId, OrganizationId, ReceiverId};
 use vault_core::port::{
     AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
@@ -46,10 +46,10 @@ impl State {
         deliveries
     }
 
-    fn is_member(&self, organization: OrganizationId, address: Digest) -> bool {
+    fn is_member(&self, organization: OrganizationId, address: &LookUpDigests) -> bool {
         self.accounts.values().any(|row| {
             let grant = &row.signed.grant;
-            row.address == address && grant.organization == organization && grant.state == AccountState::Active
+            leads(address, &row.address) && grant.organization == organization && grant.state == AccountState::Active
         })
     }
 }
@@ -66,7 +66,7 @@ impl ReceiverRepository for MemoryStore {
             if i64::try_from(there).is_ok_and(|there| there >= act.limit) {
                 return Decided::Refused(Err(act.limit_reached()));
             }
-            if let (Some(member), Some(organization)) = (act.member, owner)
+            if let (Some(member), Some(organization)) = (&act.member, owner)
                 && !state.is_member(organization, member)
             {
                 return Decided::Refused(Err(Refusal::NoMember));
@@ -268,8 +268,8 @@ impl EventRepository for MemoryStore {
         })
     }
 
-    async fn is_member(&self, organization: OrganizationId, address: Digest) -> Result<bool, StoreError> {
-        self.decide(|state| state.is_member(organization, address))
+    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError> {
+        self.decide(|state| state.is_member(organization, &address))
     }
 
     async fn note_attempts(&self, attempts: Vec<Attempted>) -> Result<(), StoreError> {

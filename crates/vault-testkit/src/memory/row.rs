@@ -19,7 +19,8 @@ use vault_core::time::Timestamp;
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
-    pub(super) address: Digest,
+    /// The digests that lead to it.
+    pub(super) address: Vec<Digest>,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
@@ -39,7 +40,8 @@ pub(super) struct AccountRow {
 pub(super) struct NewAccount {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
-    pub(super) address: Digest,
+    /// The digests that lead to it.
+    pub(super) address: Vec<Digest>,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) recovery_codes: Vec<Digest>,
@@ -57,7 +59,8 @@ pub(super) struct PendingSeed {
 #[derive(Clone)]
 pub(super) struct InvitationRow {
     pub(super) stored: StoredInvitation,
-    pub(super) address: Digest,
+    /// The digests that lead to it.
+    pub(super) address: Vec<Digest>,
     pub(super) draft: Option<EnrolmentDraft>,
 }
 

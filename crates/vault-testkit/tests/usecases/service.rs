@@ -58,7 +58,7 @@ impl Service {
         let digester = Arc::new(FakeDigester::default());
         let hasher = Arc::new(FakeHasher::default());
         let work = Arc::new(Work::default());
-        let passcodes = Noted::new(FakePasscodes::new(ids.clone(), digester.clone()), &work);
+        let passcodes = Noted::new(FakePasscodes::new(ids.clone()), &work);
         let environment = Environment {
             clock: clock.clone(),
             ids: ids.clone(),

@@ -63,7 +63,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
         store.add_organization(organization, keys, audit).await?;
     }
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
-    let digester = Arc::new(keyring.digester());
+    let digester = Arc::new(keyring.digester(environment.clock.clone()));
     let vault = Vault::new(environment, tally.clone(), store, crypto.sealer, crypto.list_opener, digester);
     let who = Principal::embedder(organization, AccountId::from_bytes(*b"user number 0001"), Role::Editor);
     Ok(Running { vault, tally, who })

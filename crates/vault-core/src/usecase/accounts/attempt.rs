@@ -206,8 +206,8 @@ impl Accounts {
                 .inspect_err(|error| self.environment.report(error))?
                 .map(PasscodeProof::Step),
             Passcode::Recovery(digits) => {
-                let parts: [&[u8]; 2] = [account.as_bytes(), digits.expose().as_bytes()];
-                Some(PasscodeProof::RecoveryCode(self.digester.digest(DigestPurpose::RecoveryCode, &parts)))
+                let code = self.passcodes.recovery_code(account, &reserved.seed, digits);
+                Some(PasscodeProof::RecoveryCode(code.inspect_err(|error| self.environment.report(error))?))
             }
             Passcode::Impossible => None,
         })

@@ -193,7 +193,7 @@ impl Accounts {
             }
             AccountCommand::ResetPasscode => {
                 let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
-                let recovery = self.passcodes.new_recovery_codes(grant.account)?;
+                let recovery = self.passcodes.new_recovery_codes(grant.account, &seed.sealed)?;
                 Decided {
                     after: current.with_seed(seed.sealed.id),
                     change: AccountChange::Passcode { seed: seed.sealed, recovery_codes: recovery.digests },
@@ -216,9 +216,8 @@ impl Accounts {
         let grant = AccountGrant { state: AccountState::ReEnrolling, ..current.grant.clone() };
         let invitation = Invitation { grant, code: code.digest(&*self.digester), created_at, expires_at };
         let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
-        let address = self.address(&current.grant.email);
         Ok(Decided {
-            change: AccountChange::ReEnrol { invitation: Box::new(invitation), address },
+            change: AccountChange::ReEnrol { invitation: Box::new(invitation) },
             after: current.without_secrets(),
             action: AuditAction::AccountReEnrolled,
             passcode: None,

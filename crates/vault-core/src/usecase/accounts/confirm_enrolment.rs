@@ -60,6 +60,7 @@ impl Accounts {
             let enrolled = Event::recorded(&audit);
             let command = ConfirmEnrolment {
                 digest: signed.digest(&*self.digester),
+                address: self.address(&signed.grant.email),
                 signed,
                 account_version,
                 code: stored.invitation.code,

@@ -85,7 +85,7 @@ impl Accounts {
         let permit = self.hasher.permit(Requester::Trusted)?;
         let password = self.hasher.hash(permit, account, password.clone()).await?;
         let seed = self.passcodes.new_seed(account, &grant.email)?;
-        let recovery = self.passcodes.new_recovery_codes(account)?;
+        let recovery = self.passcodes.new_recovery_codes(account, &seed.sealed)?;
         let signed = SignedAccount::new(grant.clone(), seed.sealed.id);
         let act = CreateAccount {
             digest: signed.digest(&*self.digester),

@@ -50,7 +50,7 @@ impl Accounts {
         let permit = self.hasher.permit(Requester::Trusted)?;
         let password = self.hasher.hash(permit, grant.account, password.clone()).await?;
         let seed = self.passcodes.new_seed(grant.account, &grant.email)?;
-        let recovery = self.passcodes.new_recovery_codes(grant.account)?;
+        let recovery = self.passcodes.new_recovery_codes(grant.account, &seed.sealed)?;
         let now = self.environment.now();
         let subject = Subject::Account(grant.account);
         let action = AuditAction::EnrolmentDrafted;

@@ -36,7 +36,7 @@ pub use read_passcode::CurrentPasscode;
 
 use self::sessions::SessionUses;
 use super::{AuditTally, Environment};
-use crate::digest::{Digest, DigestPurpose};
+use crate::digest::{DigestPurpose, LookUpDigests};
 use crate::email::EmailAddress;
 use crate::id::InstanceId;
 use crate::port::{
@@ -114,8 +114,8 @@ impl Accounts {
         self.max_ttl
     }
 
-    fn address(&self, email: &EmailAddress) -> Digest {
-        self.digester.digest(DigestPurpose::Address, &[email.as_str().as_bytes()])
+    fn address(&self, email: &EmailAddress) -> LookUpDigests {
+        self.digester.look_up(DigestPurpose::Address, &[email.as_str().as_bytes()])
     }
 
     /// Tells of a row that does not fit its code.

@@ -24,7 +24,7 @@ impl Accounts {
         let email = &account.signed.grant.email;
         let proven = self.judge(email, Actor::from(principal), brought).await?;
         under_active_key(&*self.digester, || async {
-            let seed = self.passcodes.new_seed(principal.account, email)?;
+            let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
             let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);
             let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
             self.complete_own(&proven, principal, change, AuditAction::AccountPasscodeDrafted).await?;

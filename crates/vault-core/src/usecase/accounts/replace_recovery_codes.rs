@@ -20,7 +20,7 @@ impl Accounts {
     ) -> Result<Vec<RecoveryCode>, Error> {
         let account = self.own_account(principal).await?;
         let proven = self.judge(&account.signed.grant.email, Actor::from(principal), brought).await?;
-        let new = self.passcodes.new_recovery_codes(principal.account)?;
+        let new = self.passcodes.new_recovery_codes(principal.account, &proven.reserved.seed)?;
         let change = OwnChange::RecoveryCodes(new.digests);
         self.complete_own(&proven, principal, change, AuditAction::AccountRecoveryCodesReplaced).await?;
         Ok(new.codes)

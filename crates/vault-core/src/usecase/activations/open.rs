@@ -107,7 +107,10 @@ impl Activations {
         row: TakenCredential,
     ) -> Result<Opened, SealError> {
         if !row.is_sound(&*self.digester, organization, namespace) {
-            return Err(SealError::unsound_credential(row.id));
+            self.digester.refresh().await?;
+            if !row.is_sound(&*self.digester, organization, namespace) {
+                return Err(SealError::unsound_credential(row.id));
+            }
         }
         let TakenCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
         let context = CredentialContext { organization, credential: id, version };

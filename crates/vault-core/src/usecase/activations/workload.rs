@@ -124,6 +124,9 @@ impl Activations {
             stored.issuer.made(token.issuer.as_deref(), token.subject.as_deref())
                 && stored.issuer.serves(integration.organization)
         });
+        if issuers.iter().any(|stored| !stored.is_sound(&*self.digester)) {
+            self.digester.refresh().await?;
+        }
         let (sound, damaged): (Vec<_>, Vec<_>) =
             issuers.into_iter().partition(|stored| stored.is_sound(&*self.digester));
         for stored in damaged {

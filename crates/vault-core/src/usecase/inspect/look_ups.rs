@@ -11,7 +11,7 @@ impl Inspector {
     /// Sees that everything that leads to the row does.
     pub(super) async fn look_for(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
         let address =
-            |email: &str| LookUp::Address(self.crypto.digester.digest(DigestPurpose::Address, &[email.as_bytes()]));
+            |email: &str| LookUp::Address(self.crypto.digester.look_up(DigestPurpose::Address, &[email.as_bytes()]));
         let expected = match row {
             InstanceRow::Account { signed, .. } => vec![address(signed.grant.email.as_str())],
             InstanceRow::Invitation(stored) => {

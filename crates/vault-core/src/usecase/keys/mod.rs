@@ -1,11 +1,13 @@
 //! Keys: how they stand, and their rotation.
 
+mod move_look_ups;
 mod overview;
 mod progress;
 mod replace_root;
 mod rotate_instance;
 mod rotate_organization;
 
+pub use move_look_ups::LookUpMoves;
 pub use overview::{KeyOverview, OrganizationKeyOverview, PurposeKeyOverview, RetiringInstance, RetiringKey};
 pub use progress::RotationEnd;
 pub use rotate_instance::InstanceRotation;
@@ -13,7 +15,9 @@ pub use rotate_organization::OrganizationRotation;
 
 use super::{CountedSealer, Environment};
 use crate::key_use::KeyUseLimits;
-use crate::port::{InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer};
+use crate::port::{
+    InformationOpener, InstanceRewrapper, KeyRepository, KeyedDigester, Rewrapper, RotationStore, Sealer,
+};
 use std::sync::Arc;
 
 /// How many rows one transaction moves.
@@ -30,6 +34,8 @@ pub struct KeyCrypto {
     pub rewrapper: Arc<dyn Rewrapper>,
     /// Makes instance keys, and moves to them what they wrap and seal.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
+    /// Opens labels, of which a look-up key makes digests.
+    pub information: Arc<dyn InformationOpener>,
     /// Makes the codes of rows, and knows the instance keys.
     pub digester: Arc<dyn KeyedDigester>,
 }
@@ -42,6 +48,7 @@ pub struct Keys {
     sealer: Arc<dyn Sealer>,
     rewrapper: Arc<dyn Rewrapper>,
     instance_rewrapper: Arc<dyn InstanceRewrapper>,
+    information: Arc<dyn InformationOpener>,
     digester: Arc<dyn KeyedDigester>,
     limits: KeyUseLimits,
     batch: usize,
@@ -50,10 +57,10 @@ pub struct Keys {
 impl Keys {
     /// The operations on these ports.
     pub fn new(environment: Environment, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
-        let KeyCrypto { sealer, rewrapper, instance_rewrapper, digester } = crypto;
+        let KeyCrypto { sealer, rewrapper, instance_rewrapper, information, digester } = crypto;
         let most = KeyUseLimits::MOST;
         let limits = KeyUseLimits::new(BLOCK, most.replace_at(), most.stop_at());
-        Self { environment, store, sealer, rewrapper, instance_rewrapper, digester, limits, batch: BATCH }
+        Self { environment, store, sealer, rewrapper, instance_rewrapper, information, digester, limits, batch: BATCH }
     }
 
     /// With so many rows to a transaction, 1 at least.

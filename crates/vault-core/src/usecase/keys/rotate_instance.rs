@@ -37,8 +37,8 @@ fn missing() -> StoreError {
 }
 
 impl Keys {
-    /// Begins a rotation: gives the deployment a new instance key, and new keys for tokens, the audit and receivers. From then on
-    /// nothing more is sealed or signed under the old ones, but for seconds. If an earlier instance key is still retiring, no new
+    /// Begins a rotation: gives the deployment a new instance key, and new keys for look-ups, tokens, the audit and receivers. From
+    /// then on nothing more is sealed or signed under the old ones, but for seconds. If an earlier instance key is still retiring, no new
     /// keys are made, and that rotation is completed.
     ///
     /// # Errors
@@ -94,15 +94,26 @@ impl Keys {
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress })
     }
 
-    /// Destroys the keys of tokens, the audit and receivers that were replaced and that nothing needs any more, and gives them.
+    /// Destroys the keys of look-ups, tokens, the audit and receivers that were replaced and that nothing needs any more, and gives them.
+    /// If one of them is a look-up key, all rows that it made digests of are moved before; `seen` is told how many rows were gone through.
     ///
     /// # Errors
     /// The store failed, or the keyring document does not open.
-    pub async fn destroy_replaced(&self) -> Result<Vec<KeyTerm>, Error> {
+    pub async fn destroy_replaced(&self, seen: &mut (dyn FnMut(u64) + Send)) -> Result<Vec<KeyTerm>, Error> {
+        // Whatever was made under a key that was drained before this moment is found by what comes after it.
+        let now = self.environment.now();
+        let is_due = |term: &KeyTerm| term.purpose != TermPurpose::Instance && term.is_drained(now);
+        let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
+        if due.iter().any(|term| term.purpose == TermPurpose::LookUp) {
+            self.digester.renew().await?;
+            let mut moves = self.move_look_ups();
+            while moves.step().await? {
+                seen(moves.rows());
+            }
+        }
         let mut destroyed = Vec::new();
-        for term in self.terms().await? {
-            let is_due = term.purpose != TermPurpose::Instance && term.is_drained(self.environment.now());
-            if is_due && self.destroy(term).await? == KeyDestruction::Destroyed {
+        for term in due {
+            if self.destroy(term).await? == KeyDestruction::Destroyed {
                 destroyed.push(term);
             }
         }

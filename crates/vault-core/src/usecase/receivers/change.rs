@@ -125,6 +125,9 @@ impl Receivers {
         for _ in self.environment.attempts() {
             let stored = self.show(principal, receiver).await?;
             let (next, action, changes) = decide(&stored)?;
+            if next.is_some() && !stored.is_sound(&*self.digester) {
+                self.digester.refresh().await?;
+            }
             // A row that was planted would get a code that fits.
             if next.is_some() && !stored.is_sound(&*self.digester) {
                 let id = receiver.to_string();

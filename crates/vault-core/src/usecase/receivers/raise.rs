@@ -10,6 +10,7 @@ impl Receivers {
     /// # Errors
     /// The store failed.
     pub async fn raise(&self, kind: EventKind, name: Option<&str>) -> Result<usize, Error> {
+        self.digester.refresh().await?;
         let now = self.environment.now();
         let occurrence = Occurrence::of_instance(kind, name, now, &*self.digester);
         let mut deliveries = Vec::new();

@@ -78,6 +78,9 @@ impl Vault {
                 return Err(Refusal::Changed.into());
             }
             if !versions.current.is_sound(&*self.digester, organization) {
+                self.digester.refresh().await?;
+            }
+            if !versions.current.is_sound(&*self.digester, organization) {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
             let opened_and_judged = async {

@@ -83,7 +83,7 @@ impl Vault {
             now,
             namespace: filter.namespace.clone(),
             kind: filter.kind,
-            labels: filter.labels.iter().map(|label| label.digest(digester, organization)).collect(),
+            labels: filter.labels.iter().map(|label| label.look_up(digester, organization)).collect(),
             health: filter.health,
             expiring_seconds: self.expiring_seconds,
             expires_before: filter.expires_before,
@@ -122,9 +122,14 @@ impl Vault {
             .collect();
         let opened = reading.check(self.opener.open_information(organization, &sealed).await?)?;
         let mut said = reading.check(self.open_metadata(organization, &rows).await?)?.into_iter();
+        let sound = || -> Vec<bool> { rows.iter().map(|row| row.is_sound(&*self.digester, organization)).collect() };
+        let mut are_sound = sound();
+        if are_sound.contains(&false) {
+            self.digester.refresh().await?;
+            are_sound = sound();
+        }
         let now = self.environment.now();
-        let listed = rows.into_iter().zip(opened).map(|(row, information)| {
-            let is_sound = row.is_sound(&*self.digester, organization);
+        let listed = rows.into_iter().zip(opened).zip(are_sound).map(|((row, information), is_sound)| {
             let information = if is_sound { information } else { Err(SealError::unsound_credential(row.id)) };
             ListedCredential {
                 id: row.id,

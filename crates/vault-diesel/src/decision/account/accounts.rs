@@ -78,7 +78,7 @@ impl Decision for CreateAccount {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         let invited = invitation_row::hold_by_address(connection, &act.address, grant.organization).await?;
-        if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
+        if invited.as_ref().is_some_and(|held| held.invitation.is_open(*now)) {
             return Ok(Verdict::Refused(Err(Refusal::AddressTaken)));
         }
         if !has_room(connection, grant.organization).await? {
@@ -89,7 +89,7 @@ impl Decision for CreateAccount {
         }
         // An invitation that was made meanwhile has claimed the address before this one could enter it.
         let entered = directory::invitation_of(connection, &act.address, grant.organization).await?;
-        if entered != invited.as_ref().map(|held| held.stored.invitation.grant.account) {
+        if entered != invited.as_ref().map(|held| held.invitation.grant.account) {
             return Ok(Verdict::Undo(Err(Refusal::AddressTaken)));
         }
         if let Some(over) = invited {
@@ -98,7 +98,6 @@ impl Decision for CreateAccount {
         let account = NewAccount {
             signed: &act.signed,
             digest: &act.digest,
-            address: &act.address,
             password: &act.password,
             seed: &act.seed,
             recovery_codes: &act.recovery_codes,
@@ -130,7 +129,6 @@ pub(crate) async fn has_room(connection: &mut Connection, organization: Organiza
 pub(crate) struct NewAccount<'command> {
     pub(crate) signed: &'command SignedAccount,
     pub(crate) digest: &'command RowMac,
-    pub(crate) address: &'command Digest,
     pub(crate) password: &'command SealedPassword,
     pub(crate) seed: &'command SealedSeed,
     pub(crate) recovery_codes: &'command [Digest],
@@ -147,7 +145,6 @@ pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<
         .values((
             accounts::organization_id.eq(organization),
             accounts::id.eq(account),
-            accounts::address.eq(new.address.as_bytes().as_slice()),
             accounts::email.eq(grant.email.as_str()),
             accounts::role.eq(grant.role.as_str()),
             accounts::state.eq(grant.state.as_str()),

@@ -116,7 +116,7 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
         AccountChange::Passcode { seed, recovery_codes } => {
             set_passcode(connection, grant, seed, recovery_codes, NO_STEP, now).await?;
         }
-        AccountChange::ReEnrol { invitation, address } => {
+        AccountChange::ReEnrol { invitation } => {
             // Nothing is left that could be put back in force. As long as it was, so that a login reads as much as ever.
             let (password, seed): (Vec<u8>, Vec<u8>) =
                 row_of!(grant).select((accounts::password, accounts::seed)).get_result(connection).await?;
@@ -124,7 +124,7 @@ async fn apply(connection: &mut Connection, act: &ChangeAccount, now: Timestamp)
             set_passcode(connection, grant, &gone, &[], NO_STEP, now).await?;
             update(row_of!(grant)).set(accounts::password.eq(vec![0; password.len()])).execute(connection).await?;
             remove_invitation(connection, grant).await?;
-            invitation_row::insert(connection, invitation, address).await?;
+            invitation_row::insert(connection, invitation).await?;
         }
         AccountChange::Delete => return delete(connection, grant).await,
     }

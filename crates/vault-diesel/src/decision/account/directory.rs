@@ -1,12 +1,15 @@
 //! Where an address leads before its organization is known: to one account over all organizations, or to invitations, at
 //! most one of each organization.
+//!
+//! While a look-up key is replaced, an address has a digest under each key. Whoever looks for it looks for all of them, always, so that the
+//! number of statements tells nothing; whoever enters it enters those that other processes may look for, too.
 
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
-use crate::schema::{accounts, directory, invited_addresses};
+use crate::schema::{directory, invited_addresses};
 use crate::stored::{Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{AccountId, OrganizationId};
 
 type Entry = (Column<OrganizationId>, Column<AccountId>);
@@ -14,45 +17,62 @@ type Entry = (Column<OrganizationId>, Column<AccountId>);
 /// The account of an address.
 pub(crate) async fn account_of(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
 ) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
-    let entry: Option<Entry> = directory::table
-        .filter(directory::address.eq(address.as_bytes().as_slice()))
-        .select((directory::organization_id, directory::account_id))
-        .get_result(connection)
-        .await
-        .optional()?;
-    entry.map(|entry| decode("directory", entry)).transpose()
+    let mut found = None;
+    for digest in address.all() {
+        let entry: Option<Entry> = directory::table
+            .filter(directory::address.eq(digest.as_bytes().as_slice()))
+            .select((directory::organization_id, directory::account_id))
+            .get_result(connection)
+            .await
+            .optional()?;
+        found = found.or(entry);
+    }
+    found.map(|entry| decode("directory", entry)).transpose()
 }
 
 /// The invitations of an address.
 pub(crate) async fn invitations_of(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
 ) -> Result<Vec<(OrganizationId, AccountId)>, Failure> {
-    let entries: Vec<Entry> = invited_addresses::table
-        .filter(invited_addresses::address.eq(address.as_bytes().as_slice()))
-        .order(invited_addresses::organization_id)
-        .select((invited_addresses::organization_id, invited_addresses::account_id))
-        .load(connection)
-        .await?;
-    entries.into_iter().map(|entry| decode("invited_addresses", entry)).collect()
+    let mut found = Vec::new();
+    for digest in address.all() {
+        let entries: Vec<Entry> = invited_addresses::table
+            .filter(invited_addresses::address.eq(digest.as_bytes().as_slice()))
+            .order(invited_addresses::organization_id)
+            .select((invited_addresses::organization_id, invited_addresses::account_id))
+            .load(connection)
+            .await?;
+        for entry in entries {
+            let entry = decode("invited_addresses", entry)?;
+            if !found.contains(&entry) {
+                found.push(entry);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The invitation of an address in an organization.
 pub(crate) async fn invitation_of(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
     organization: OrganizationId,
 ) -> Result<Option<AccountId>, Failure> {
-    let entry: Option<Entry> = invited_addresses::table
-        .filter(invited_addresses::address.eq(address.as_bytes().as_slice()))
-        .filter(invited_addresses::organization_id.eq(organization.text()))
-        .select((invited_addresses::organization_id, invited_addresses::account_id))
-        .get_result(connection)
-        .await
-        .optional()?;
-    entry.map(|entry| decode("invited_addresses", entry).map(|(_, account)| account)).transpose()
+    let mut found = None;
+    for digest in address.all() {
+        let entry: Option<Entry> = invited_addresses::table
+            .filter(invited_addresses::address.eq(digest.as_bytes().as_slice()))
+            .filter(invited_addresses::organization_id.eq(organization.text()))
+            .select((invited_addresses::organization_id, invited_addresses::account_id))
+            .get_result(connection)
+            .await
+            .optional()?;
+        found = found.or(entry);
+    }
+    found.map(|entry| decode("invited_addresses", entry).map(|(_, account)| account)).transpose()
 }
 
 fn decode(table: &'static str, (organization, account): Entry) -> Result<(OrganizationId, AccountId), Failure> {
@@ -63,13 +83,48 @@ fn decode(table: &'static str, (organization, account): Entry) -> Result<(Organi
 /// Enters the address of an account. `false`: another account has it; nothing was written.
 pub(crate) async fn enter(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<bool, Failure> {
+    for digest in address.entered() {
+        if !enter_digest(connection, digest, organization, account).await? {
+            remove(connection, organization, account).await?;
+            return Ok(false);
+        }
+    }
+    // One that has it under a key under which nothing is entered any more, and that was not moved yet.
+    let is_free = match account_of_others(connection, address, account).await? {
+        None => true,
+        Some(_) => {
+            remove(connection, organization, account).await?;
+            false
+        }
+    };
+    Ok(is_free)
+}
+
+/// Another account than this, by the digests that no account is entered under any more.
+async fn account_of_others(
+    connection: &mut Connection,
+    address: &LookUpDigests,
+    account: AccountId,
+) -> Result<Option<AccountId>, Failure> {
+    let others = address.all().iter().skip(address.entered().len()).copied().collect();
+    let found = account_of(connection, &LookUpDigests::new(others, [])).await?;
+    Ok(found.map(|(_, found)| found).filter(|found| *found != account))
+}
+
+/// Enters one digest of an account's address. `false`: an account is entered under it.
+async fn enter_digest(
+    connection: &mut Connection,
+    digest: &Digest,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<bool, Failure> {
     let entered = diesel::insert_into(directory::table)
         .values((
-            directory::address.eq(address.as_bytes().as_slice()),
+            directory::address.eq(digest.as_bytes().as_slice()),
             directory::organization_id.eq(organization.text()),
             directory::account_id.eq(account.text()),
         ))
@@ -79,36 +134,42 @@ pub(crate) async fn enter(
     Ok(entered == 1)
 }
 
-/// Keeps everybody else from making an account of an address until [`release`], or the end of the decision. `false`: an
+/// Keeps everybody else from making an account of an address until it is [removed](remove), or the end of the decision. `false`: an
 /// account has it.
 pub(crate) async fn claim(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
     organization: OrganizationId,
     invited: AccountId,
 ) -> Result<bool, Failure> {
     enter(connection, address, organization, invited).await
 }
 
-/// Gives back an address that the same decision has claimed.
-pub(crate) async fn release(connection: &mut Connection, address: &Digest, invited: AccountId) -> Result<(), Failure> {
-    let claimed = directory::table
-        .filter(directory::address.eq(address.as_bytes().as_slice()))
-        .filter(directory::account_id.eq(invited.text()));
-    diesel::delete(claimed).execute(connection).await?;
-    Ok(())
-}
-
-/// Enters the address of an invitation. `false`: the organization has another invitation of it; nothing was written.
+/// Enters the address of an invitation. `false`: the organization has another invitation of it.
 pub(crate) async fn enter_invited(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<bool, Failure> {
+    for digest in address.entered() {
+        if !enter_invited_digest(connection, digest, organization, account).await? {
+            return Ok(false);
+        }
+    }
+    let others = address.all().iter().skip(address.entered().len()).copied().collect();
+    Ok(invitation_of(connection, &LookUpDigests::new(others, []), organization).await?.is_none())
+}
+
+async fn enter_invited_digest(
+    connection: &mut Connection,
+    digest: &Digest,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<bool, Failure> {
     let entered = diesel::insert_into(invited_addresses::table)
         .values((
-            invited_addresses::address.eq(address.as_bytes().as_slice()),
+            invited_addresses::address.eq(digest.as_bytes().as_slice()),
             invited_addresses::organization_id.eq(organization.text()),
             invited_addresses::account_id.eq(account.text()),
         ))
@@ -118,21 +179,61 @@ pub(crate) async fn enter_invited(
     Ok(entered == 1)
 }
 
-/// Removes the address of an account that is deleted in the same decision.
+/// Removes the address of an account that is deleted in the same decision, or that claimed it.
 pub(crate) async fn remove(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<(), Failure> {
-    let address: Option<Vec<u8>> = accounts::table
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
-        .select(accounts::address)
-        .get_result(connection)
-        .await
-        .optional()?;
-    if let Some(address) = address {
-        diesel::delete(directory::table.filter(directory::address.eq(address))).execute(connection).await?;
-    }
+    let entries = directory::table
+        .filter(directory::organization_id.eq(organization.text()))
+        .filter(directory::account_id.eq(account.text()));
+    diesel::delete(entries).execute(connection).await?;
     Ok(())
+}
+
+/// Removes the address of an invitation that is removed in the same decision.
+pub(crate) async fn remove_invited(
+    connection: &mut Connection,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<(), Failure> {
+    let entries = invited_addresses::table
+        .filter(invited_addresses::organization_id.eq(organization.text()))
+        .filter(invited_addresses::account_id.eq(account.text()));
+    diesel::delete(entries).execute(connection).await?;
+    Ok(())
+}
+
+/// Has an account found by this digest of its address and by no other. Whether anything was changed.
+pub(crate) async fn move_account(
+    connection: &mut Connection,
+    digest: &Digest,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<bool, Failure> {
+    // The new one first: whoever enters the address at this moment meets one of the two.
+    let entered = enter_digest(connection, digest, organization, account).await?;
+    let others = directory::table
+        .filter(directory::organization_id.eq(organization.text()))
+        .filter(directory::account_id.eq(account.text()))
+        .filter(directory::address.ne(digest.as_bytes().as_slice()));
+    let removed = diesel::delete(others).execute(connection).await?;
+    Ok(entered || removed > 0)
+}
+
+/// Has an invitation found by this digest of its address and by no other. Whether anything was changed.
+pub(crate) async fn move_invitation(
+    connection: &mut Connection,
+    digest: &Digest,
+    organization: OrganizationId,
+    account: AccountId,
+) -> Result<bool, Failure> {
+    let entered = enter_invited_digest(connection, digest, organization, account).await?;
+    let others = invited_addresses::table
+        .filter(invited_addresses::organization_id.eq(organization.text()))
+        .filter(invited_addresses::account_id.eq(account.text()))
+        .filter(invited_addresses::address.ne(digest.as_bytes().as_slice()));
+    let removed = diesel::delete(others).execute(connection).await?;
+    Ok(entered || removed > 0)
 }

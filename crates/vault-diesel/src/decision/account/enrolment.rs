@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Verdict, audit};
 use super::accounts::{NewAccount, insert_account};
-use super::invitation_row::{self, Held};
+use super::invitation_row;
 use super::row::{row_of as account_row, sign};
 use super::{change, directory};
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ use vault_core::Refusal;
 use vault_core::account::AccountGrant;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, OrganizationId, SeedId};
-use vault_core::invitation::EnrolmentDraft;
+use vault_core::invitation::{EnrolmentDraft, StoredInvitation};
 use vault_core::port::{ConfirmEnrolment, WriteDraft};
 use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
@@ -56,7 +56,7 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
 }
 
 pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolment) -> Decided<Answer> {
-    let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit: entry } = command;
+    let ConfirmEnrolment { signed, account_version, digest, code, version, step, now, audit: entry, address } = command;
     let (organization, account) = (signed.grant.organization, signed.grant.account);
     require_active(connection, [digest.key]).await?;
     if let Some(version) = account_version
@@ -65,9 +65,8 @@ pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolm
         return Ok(Verdict::Refused(Err(Refusal::Contended)));
     }
     let held = hold_open(connection, organization, account, code, *now).await?;
-    let as_read = |held: &Held| {
-        held.stored.version == *version && held.stored.invitation.re_enrols() == account_version.is_some()
-    };
+    let as_read =
+        |held: &StoredInvitation| held.version == *version && held.invitation.re_enrols() == account_version.is_some();
     let Some(held) = held.filter(as_read) else {
         return Ok(Verdict::Refused(Err(Refusal::Contended)));
     };
@@ -81,14 +80,13 @@ pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolm
         audit::record(connection, entry).await?;
         return Ok(Verdict::Recorded(Ok(())));
     }
-    if !directory::enter(connection, &held.address, organization, account).await? {
+    if !directory::enter(connection, address, organization, account).await? {
         return Ok(Verdict::Refused(Err(Refusal::AddressInUse)));
     }
     invitation_row::remove(connection, &held).await?;
     let account = NewAccount {
         signed,
         digest,
-        address: &held.address,
         password: &draft.password,
         seed: &draft.seed,
         recovery_codes: &draft.recovery_codes,
@@ -125,12 +123,12 @@ async fn hold_open(
     account: AccountId,
     code: &Digest,
     now: Timestamp,
-) -> Result<Option<Held>, Failure> {
+) -> Result<Option<StoredInvitation>, Failure> {
     if hold_organization(connection, organization).await?.is_err() {
         return Ok(None);
     }
     let held = invitation_row::hold(connection, organization, account).await?;
-    Ok(held.filter(|held| held.stored.invitation.code == *code && held.stored.invitation.is_open(now)))
+    Ok(held.filter(|held| held.invitation.code == *code && held.invitation.is_open(now)))
 }
 
 /// The seed of the newest draft.

@@ -3,11 +3,11 @@
 use super::super::backend::{Connection, RunQuery, for_update};
 use super::directory;
 use crate::failure::Failure;
-use crate::schema::{enrolment_codes, enrolment_drafts, invitations, invited_addresses};
+use crate::schema::{enrolment_codes, enrolment_drafts, invitations};
 use crate::stored::{CodeColumns, Column, ToIdText as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::invitation::{Invitation, StoredInvitation};
@@ -47,12 +47,6 @@ macro_rules! columns {
 }
 
 pub(crate) use columns;
-
-/// An invitation that is held, with its address.
-pub(crate) struct Held {
-    pub(crate) stored: StoredInvitation,
-    pub(crate) address: Digest,
-}
 
 /// The row of an invitation.
 macro_rules! row_of {
@@ -104,23 +98,18 @@ pub(crate) async fn hold(
     connection: &mut Connection,
     organization: OrganizationId,
     account: AccountId,
-) -> Result<Option<Held>, Failure> {
-    let row: Option<(InvitationRow, Column<Digest>)> =
-        for_update!(row_of!(organization, account).select((columns!(), invitations::address)))
-            .get_result(connection)
-            .await
-            .optional()?;
-    let Some((row, address)) = row else { return Ok(None) };
-    let address = address.decode("invitations", &account, "address")?;
-    Ok(Some(Held { stored: row.decode()?, address }))
+) -> Result<Option<StoredInvitation>, Failure> {
+    let row: Option<InvitationRow> =
+        for_update!(row_of!(organization, account).select(columns!())).get_result(connection).await.optional()?;
+    row.map(InvitationRow::decode).transpose()
 }
 
 /// Takes the organization's invitation of an address.
 pub(crate) async fn hold_by_address(
     connection: &mut Connection,
-    address: &Digest,
+    address: &LookUpDigests,
     organization: OrganizationId,
-) -> Result<Option<Held>, Failure> {
+) -> Result<Option<StoredInvitation>, Failure> {
     match directory::invitation_of(connection, address, organization).await? {
         Some(account) => hold(connection, organization, account).await,
         None => Ok(None),
@@ -128,18 +117,13 @@ pub(crate) async fn hold_by_address(
 }
 
 /// Stores an invitation with its code. The address of one that makes an account was entered before.
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    stored: &StoredInvitation,
-    address: &Digest,
-) -> Result<(), Failure> {
+pub(crate) async fn insert(connection: &mut Connection, stored: &StoredInvitation) -> Result<(), Failure> {
     let StoredInvitation { invitation, digest, version } = stored;
     let (organization, account) = (invitation.grant.organization.text(), invitation.grant.account.text());
     diesel::insert_into(invitations::table)
         .values((
             invitations::organization_id.eq(organization),
             invitations::account_id.eq(account),
-            invitations::address.eq(address.as_bytes().as_slice()),
             invitations::email.eq(invitation.grant.email.as_str()),
             invitations::role.eq(invitation.grant.role.as_str()),
             invitations::code.eq(invitation.code.as_bytes().as_slice()),
@@ -180,20 +164,13 @@ pub(crate) async fn update(connection: &mut Connection, after: &StoredInvitation
 }
 
 /// Removes an invitation with all that belongs to it.
-pub(crate) async fn remove(connection: &mut Connection, held: &Held) -> Result<(), Failure> {
-    let Invitation { grant, code, .. } = &held.stored.invitation;
+pub(crate) async fn remove(connection: &mut Connection, held: &StoredInvitation) -> Result<(), Failure> {
+    let Invitation { grant, code, .. } = &held.invitation;
     remove_draft(connection, grant.organization, grant.account).await?;
     diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code.as_bytes().as_slice())))
         .execute(connection)
         .await?;
-    diesel::delete(
-        invited_addresses::table
-            .filter(invited_addresses::address.eq(held.address.as_bytes().as_slice()))
-            .filter(invited_addresses::organization_id.eq(grant.organization.text()))
-            .filter(invited_addresses::account_id.eq(grant.account.text())),
-    )
-    .execute(connection)
-    .await?;
+    directory::remove_invited(connection, grant.organization, grant.account).await?;
     diesel::delete(row_of!(grant.organization, grant.account)).execute(connection).await?;
     Ok(())
 }

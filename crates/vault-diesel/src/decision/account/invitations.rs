@@ -76,7 +76,7 @@ impl Decision for CreateInvitation {
             return address_in_use(connection, command).await;
         }
         let invited = invitation_row::hold_by_address(connection, &act.address, organization).await?;
-        if invited.as_ref().is_some_and(|held| held.stored.invitation.is_open(*now)) {
+        if invited.as_ref().is_some_and(|held| held.invitation.is_open(*now)) {
             return Ok(Verdict::Refused(Err(Refusal::AlreadyInvited)));
         }
         if !has_room(connection, organization).await? {
@@ -91,8 +91,8 @@ impl Decision for CreateInvitation {
         if !directory::enter_invited(connection, &act.address, organization, grant.account).await? {
             return Ok(Verdict::Undo(Err(Refusal::AlreadyInvited)));
         }
-        invitation_row::insert(connection, &act.stored, &act.address).await?;
-        directory::release(connection, &act.address, grant.account).await?;
+        invitation_row::insert(connection, &act.stored).await?;
+        directory::remove(connection, organization, grant.account).await?;
         Ok(Verdict::Done(Ok(())))
     }
 }
@@ -186,7 +186,7 @@ impl Decision for ChangeInvitation {
         let Some(held) = invitation_row::hold(connection, act.organization, act.account).await? else {
             return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
-        if held.stored.version != act.version {
+        if held.version != act.version {
             return Ok(Verdict::Refused(Err(Refusal::Contended)));
         }
         match &act.change {

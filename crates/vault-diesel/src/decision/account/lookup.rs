@@ -81,20 +81,20 @@ pub(crate) async fn find(
     let sees = |organization: OrganizationId| {
         query.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
     };
-    match query.key {
-        AccountKey::Id(organization, account) if sees(organization) => {
-            at(connection, organization, account, query).await
+    match &query.key {
+        AccountKey::Id(organization, account) if sees(*organization) => {
+            at(connection, *organization, *account, query).await
         }
         AccountKey::Id(..) => Ok(None),
         AccountKey::Address(address) => {
-            if let Some((organization, account)) = directory::account_of(connection, &address).await?
+            if let Some((organization, account)) = directory::account_of(connection, address).await?
                 && sees(organization)
             {
                 let found = at(connection, organization, account, query).await?;
                 let missing = || Failure::damaged("directory", account.to_string(), "leads nowhere");
                 return found.ok_or_else(missing).map(Some);
             }
-            let invited = directory::invitations_of(connection, &address).await?;
+            let invited = directory::invitations_of(connection, address).await?;
             let invited: Vec<_> = invited.into_iter().filter(|(organization, _)| sees(*organization)).collect();
             match invited[..] {
                 [] => Ok(None),

@@ -10,7 +10,7 @@ use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 
-pub(super) async fn insert(
+pub(in super::super) async fn insert(
     connection: &mut Connection,
     organization: OrganizationId,
     id: CredentialId,
@@ -23,7 +23,7 @@ pub(super) async fn insert(
     Ok(())
 }
 
-pub(super) async fn delete(
+pub(in super::super) async fn delete(
     connection: &mut Connection,
     organization: OrganizationId,
     id: CredentialId,

@@ -8,12 +8,13 @@ use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
 use crate::stored::{Column, IdText, ToIdText as _};
 use diesel::dsl::exists;
+use diesel::sql_types::Bool;
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
-    OptionalExtension as _, QueryDsl as _,
+    BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _,
+    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _,
 };
 use vault_core::credential::{CredentialType, HealthState};
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
 use vault_core::port::{LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
@@ -28,7 +29,9 @@ diesel::alias!(credential_labels as other_labels: OtherLabels);
 pub(super) fn is_one_statement(query: &ListCredentials) -> bool {
     let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
     let filters = usize::from(namespace.is_some()) + usize::from(kind.is_some()) + labels.len();
-    filters <= 1 && health.is_none() && expires_before.is_none()
+    // While a look-up key is replaced, a label may have several digests.
+    let labelled_once = labels.iter().all(|label| label.all().len() == 1);
+    filters <= 1 && labelled_once && health.is_none() && expires_before.is_none()
 }
 
 /// A page that takes several statements, in one snapshot.
@@ -48,30 +51,73 @@ pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCreden
         .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
         .order(credentials::id.desc())
         .select(columns!());
-    let rows: Vec<CredentialRow> = if let Some(label) = query.labels.as_slice().first() {
-        let of_both = credential_labels::organization_id.eq(credentials::organization_id);
-        let labelled = credential_labels::table
-            .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
-            .filter(credential_labels::organization_id.eq(query.organization.text()))
-            .filter(narrow!(credential_labels::label.eq(label.as_bytes().as_slice())))
-            .filter(credential_labels::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
-            .order(credential_labels::id.desc())
-            .select(columns!());
-        load_judged!(labelled, connection, query.limit, &query.principal, query.now)
-    } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
-        let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-        load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
-    } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
-        let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-        load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
-    } else {
-        load_judged!(newest_first, connection, query.limit, &query.principal, query.now)
-    };
+    let rows: Vec<CredentialRow> =
+        if let Some(label) = query.labels.as_slice().first().and_then(|label| label.all().first()) {
+            let of_both = credential_labels::organization_id.eq(credentials::organization_id);
+            let labelled = credential_labels::table
+                .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
+                .filter(credential_labels::organization_id.eq(query.organization.text()))
+                .filter(narrow!(credential_labels::label.eq(bytes_of(label))))
+                .filter(credential_labels::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+                .order(credential_labels::id.desc())
+                .select(columns!());
+            load_judged!(labelled, connection, query.limit, &query.principal, query.now)
+        } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
+            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+        } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
+            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
+            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+        } else {
+            load_judged!(newest_first, connection, query.limit, &query.principal, query.now)
+        };
     let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })
 }
 
 type Boxed<'a> = credentials::BoxedQuery<'a, Database>;
+type Condition<'a, Table> = Box<dyn BoxableExpression<Table, Database, SqlType = Bool> + 'a>;
+
+fn bytes_of(label: &Digest) -> &[u8] {
+    label.as_bytes().as_slice()
+}
+
+/// Whether a row is of a label. One digest is compared as such: then the index gives the rows in their order.
+fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
+    match label.all() {
+        [only] => Box::new(credential_labels::label.eq(bytes_of(only))),
+        several => Box::new(credential_labels::label.eq_any(several.iter().map(bytes_of).collect::<Vec<_>>())),
+    }
+}
+
+/// Whether the row's credential has another label, too.
+fn has_label_too<'a>(
+    organization: IdText,
+    label: &'a LookUpDigests,
+) -> Option<Condition<'a, credential_labels::table>> {
+    let has = |digest: &'a Digest| -> Condition<'a, credential_labels::table> {
+        Box::new(exists(row_by_row!(
+            other_labels
+                .filter(other_labels.field(credential_labels::organization_id).eq(organization))
+                .filter(other_labels.field(credential_labels::label).eq(bytes_of(digest)))
+                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id))
+        )))
+    };
+    label.all().iter().map(has).reduce(|one, other| Box::new(one.or(other)))
+}
+
+/// Whether a credential has a label.
+fn has_label<'a>(organization: IdText, label: &'a LookUpDigests) -> Option<Condition<'a, credentials::table>> {
+    let has = |digest: &'a Digest| -> Condition<'a, credentials::table> {
+        Box::new(exists(row_by_row!(
+            credential_labels::table
+                .filter(credential_labels::organization_id.eq(organization))
+                .filter(credential_labels::label.eq(bytes_of(digest)))
+                .filter(credential_labels::id.eq(credentials::id))
+        )))
+    };
+    label.all().iter().map(has).reduce(|one, other| Box::new(one.or(other)))
+}
 
 /// What leads to the rows of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,20 +196,17 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     };
     let mut labelled = credential_labels::table
         .filter(credential_labels::organization_id.eq(organization))
-        .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
+        .filter(is_label(label))
         .filter(credential_labels::id.lt(before))
         .select(credential_labels::id)
         .into_boxed::<Database>();
     if let Some(end) = &end {
         labelled = labelled.filter(credential_labels::id.ge(end));
     }
-    for other in query.labels.iter().filter(|other| *other != label) {
-        labelled = labelled.filter(exists(row_by_row!(
-            other_labels
-                .filter(other_labels.field(credential_labels::organization_id).eq(organization))
-                .filter(other_labels.field(credential_labels::label).eq(other.as_bytes().as_slice()))
-                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id))
-        )));
+    for condition in
+        query.labels.iter().filter(|other| *other != label).filter_map(|other| has_label_too(organization, other))
+    {
+        labelled = labelled.filter(condition);
     }
     let rows = fitting(query, Lead::Label)
         .filter(credentials::id.eq_any(labelled))
@@ -194,12 +237,12 @@ async fn rarest<'a>(
     connection: &mut Connection,
     query: &'a ListCredentials,
     before: &str,
-) -> Result<Option<(Option<String>, &'a Digest)>, Failure> {
+) -> Result<Option<(Option<String>, &'a LookUpDigests)>, Failure> {
     let mut rarest = None;
     for label in &query.labels {
         let end: Option<String> = credential_labels::table
             .filter(credential_labels::organization_id.eq(query.organization.text()))
-            .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
+            .filter(is_label(label))
             .filter(credential_labels::id.lt(before))
             .order(credential_labels::id.desc())
             .offset(last_of_window())
@@ -249,13 +292,8 @@ async fn by_expiry(
     if let Some((id, at)) = end {
         rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.text()))));
     }
-    for label in &query.labels {
-        rows = rows.filter(exists(row_by_row!(
-            credential_labels::table
-                .filter(credential_labels::organization_id.eq(organization))
-                .filter(credential_labels::label.eq(label.as_bytes().as_slice()))
-                .filter(credential_labels::id.eq(credentials::id))
-        )));
+    for condition in query.labels.iter().filter_map(|label| has_label(organization, label)) {
+        rows = rows.filter(condition);
     }
     let rows = rows.order((credentials::expires_at, credentials::id)).select(columns!());
     let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;

@@ -22,19 +22,18 @@ pub(crate) struct Over {
     organization: String,
     account: String,
     code: Vec<u8>,
-    address: Vec<u8>,
 }
 
 /// The invitations that are over, in the order in which they are then taken.
 pub(crate) async fn invitations_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<Over>, Failure> {
-    let rows: Vec<(String, String, Vec<u8>, Vec<u8>)> = invitations::table
+    let rows: Vec<(String, String, Vec<u8>)> = invitations::table
         .filter(invitations::expires_at.le(now.as_millis()))
         .order((invitations::organization_id, invitations::account_id))
         .limit(super::SLICE)
-        .select((invitations::organization_id, invitations::account_id, invitations::code, invitations::address))
+        .select((invitations::organization_id, invitations::account_id, invitations::code))
         .load(connection)
         .await?;
-    let over = |(organization, account, code, address)| Over { organization, account, code, address };
+    let over = |(organization, account, code)| Over { organization, account, code };
     Ok(rows.into_iter().map(over).collect())
 }
 
@@ -43,7 +42,7 @@ pub(crate) async fn delete_invitations(
     (now, found): &(Timestamp, Vec<Over>),
 ) -> Decided<usize> {
     let mut deleted = 0;
-    for Over { organization, account, code, address } in found {
+    for Over { organization, account, code } in found {
         let row = invitations::table
             .filter(invitations::organization_id.eq(organization))
             .filter(invitations::account_id.eq(account))
@@ -57,8 +56,8 @@ pub(crate) async fn delete_invitations(
             .filter(enrolment_drafts::organization_id.eq(organization))
             .filter(enrolment_drafts::account_id.eq(account));
         let entry = invited_addresses::table
-            .filter(invited_addresses::address.eq(address))
-            .filter(invited_addresses::organization_id.eq(organization));
+            .filter(invited_addresses::organization_id.eq(organization))
+            .filter(invited_addresses::account_id.eq(account));
         diesel::delete(draft).execute(connection).await?;
         diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code))).execute(connection).await?;
         diesel::delete(entry).execute(connection).await?;

@@ -8,9 +8,9 @@ use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_s
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{
-    accounts, audit as audit_rows, audit_checkpoints, audit_delivery, enrolment_drafts, instance, instance_keys,
-    integrations, invitations, organization_keys, organizations, pending_seeds, receivers, retiring_instance_keys,
-    sessions,
+    accounts, audit as audit_rows, audit_checkpoints, audit_delivery, credentials, enrolment_drafts, event_deliveries,
+    idempotency_keys, instance, instance_keys, integrations, invitations, organization_keys, organizations,
+    pending_seeds, receivers, retiring_instance_keys, sessions,
 };
 use crate::stored::{CodeColumns, Column, ToIdText as _};
 use crate::update::update;
@@ -27,12 +27,14 @@ use vault_core::id::{AccountId, KeyId, OrganizationId, SeedId};
 use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::port::{
     DestroyKey, FindUnderInstanceKey, InstanceKeyRotation, InstancePart, InstancePlace, InstanceRow, KeyDestruction,
-    MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
+    LookUpMove, MoveToInstanceKey, ReplaceInstanceKey, StoreError, StoredPlace,
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
+use super::super::account::directory;
 use super::super::account::invitation_row::{self, InvitationRow};
 use super::super::account::row::{SignedRow, signed_columns};
+use super::super::credential::labels;
 use super::super::integration::row::{self as integration_row, IntegrationRow};
 use super::super::receiver::organization_of;
 use super::super::receiver::row::{self as receiver_row, ReceiverRow};
@@ -54,6 +56,10 @@ impl InstanceKeyRotation for Store {
 
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError> {
         self.write(command, |connection, command| Box::pin(move_rows(connection, command))).await
+    }
+
+    async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError> {
+        self.write(rows, |connection, rows| Box::pin(move_look_ups(connection, rows))).await
     }
 
     async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError> {
@@ -160,6 +166,22 @@ macro_rules! delivery_under {
 macro_rules! sessions_until {
     ($replaced:expr) => {
         sessions::table.filter(sessions::created_at.le($replaced.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis()))
+    };
+}
+
+/// Deliveries whose code may be under a look-up key that was replaced then. Their positions are microseconds.
+macro_rules! deliveries_until {
+    ($replaced:expr) => {{
+        let until = $replaced.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis().saturating_mul(1_000);
+        event_deliveries::table.filter(event_deliveries::position.le(until))
+    }};
+}
+
+/// Idempotency keys whose request may have its digest under a look-up key that was replaced then.
+macro_rules! requests_until {
+    ($replaced:expr) => {
+        idempotency_keys::table
+            .filter(idempotency_keys::created_at.le($replaced.plus_seconds(KeyTerm::DRAINED_SECONDS).as_millis()))
     };
 }
 
@@ -453,7 +475,11 @@ async fn count(connection: &mut Connection, term: KeyTerm) -> Result<i64, Failur
             Ok(entries.saturating_add(checkpoints).saturating_add(delivery))
         }
         TermPurpose::Token => Ok(sessions_until!(since).count().get_result(connection).await?),
-        TermPurpose::LookUp => Ok(i64::MAX),
+        TermPurpose::LookUp => {
+            let deliveries: i64 = deliveries_until!(since).count().get_result(connection).await?;
+            let requests: i64 = requests_until!(since).count().get_result(connection).await?;
+            Ok(deliveries.saturating_add(requests))
+        }
     }
 }
 
@@ -470,7 +496,11 @@ async fn is_free(connection: &mut Connection, term: KeyTerm) -> Result<bool, Fai
             entries || checkpoints || delivery
         }
         TermPurpose::Token => diesel::select(exists(sessions_until!(since))).get_result(connection).await?,
-        TermPurpose::LookUp => true,
+        TermPurpose::LookUp => {
+            let rows = (exists(deliveries_until!(since)), exists(requests_until!(since)));
+            let (deliveries, requests): (bool, bool) = diesel::select(rows).get_result(connection).await?;
+            deliveries || requests
+        }
     };
     Ok(!is_needed)
 }
@@ -686,6 +716,44 @@ async fn move_receivers(connection: &mut Connection, command: &MoveToInstanceKey
         _ => None,
     });
     Ok(execute_each!(connection, rows)?)
+}
+
+async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Decided<usize> {
+    let mut moved = 0;
+    for row in rows {
+        moved += usize::from(match row {
+            LookUpMove::Address { part: InstancePart::Accounts, place: (organization, id), address } => {
+                let account = AccountId::from_uuid(*id);
+                let held = accounts::table
+                    .filter(accounts::organization_id.eq(organization.text()))
+                    .filter(accounts::id.eq(account.text()))
+                    .select(accounts::version);
+                let held: Option<i64> = for_update!(held).get_result(connection).await.optional()?;
+                held.is_some() && directory::move_account(connection, address, *organization, account).await?
+            }
+            LookUpMove::Address { place: (organization, id), address, .. } => {
+                let account = AccountId::from_uuid(*id);
+                let held = invitation_row::hold(connection, *organization, account).await?;
+                held.is_some() && directory::move_invitation(connection, address, *organization, account).await?
+            }
+            LookUpMove::Credential { organization, id, code: (before, after), labels } => {
+                let credential = credentials::table
+                    .filter(credentials::organization_id.eq(organization.text()))
+                    .filter(credentials::id.eq(id.text()))
+                    .filter(credentials::code.eq(before.as_bytes().as_slice()));
+                let updated = update(credential)
+                    .set(credentials::code.eq(after.as_bytes().as_slice()))
+                    .execute(connection)
+                    .await?;
+                if updated == 1 {
+                    labels::delete(connection, *organization, *id).await?;
+                    labels::insert(connection, *organization, *id, labels).await?;
+                }
+                updated == 1
+            }
+        });
+    }
+    Ok(Verdict::Recorded(moved))
 }
 
 async fn destroy(connection: &mut Connection, command: &DestroyKey) -> Decided<KeyDestruction> {

@@ -176,21 +176,13 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     let row = organizations::table.filter(organizations::id.eq(organization)).select(organizations::name_key);
     let name_key: Option<String> = for_update!(row).get_result(connection).await.optional()?;
     let Some(name_key) = name_key else { return Ok(Verdict::Undo(false)) };
-    let owned = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::address);
-    let owned: Vec<Vec<u8>> = for_update!(owned).load(connection).await?;
+    let owned = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id);
+    let _owned: Vec<String> = for_update!(owned).load(connection).await?;
     let invited = invitations::table.filter(invitations::organization_id.eq(organization));
-    let invited: Vec<(Vec<u8>, Vec<u8>)> =
-        for_update!(invited.select((invitations::code, invitations::address))).load(connection).await?;
+    let invited: Vec<Vec<u8>> = for_update!(invited.select(invitations::code)).load(connection).await?;
     integration_row::take_all(connection, command.organization).await?;
-    for (code, address) in invited {
+    for code in invited {
         diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code))).execute(connection).await?;
-        let entry = invited_addresses::table
-            .filter(invited_addresses::address.eq(address))
-            .filter(invited_addresses::organization_id.eq(organization));
-        diesel::delete(entry).execute(connection).await?;
-    }
-    for address in owned {
-        diesel::delete(directory::table.filter(directory::address.eq(address))).execute(connection).await?;
     }
     macro_rules! clear {
         ($($table:ident),*) => {$(
@@ -199,7 +191,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
                 .await?;
         )*};
     }
-    clear!(enrolment_drafts, invitations, hourly_counts, check_requests);
+    clear!(directory, invited_addresses, enrolment_drafts, invitations, hourly_counts, check_requests);
     clear!(integration_tokens, integrations, frozen_namespaces);
     attempts::take_all(connection, command.organization, None).await?;
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);

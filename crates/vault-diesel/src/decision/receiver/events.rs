@@ -14,7 +14,7 @@ use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::audit::SealedAuditRecord;
 use vault_core::credential::CredentialType;
-use vault_core::digest::Digest;
+use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{AccountId, CredentialId, IntegrationId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationName, IntegrationState};
 use vault_core::namespace::Namespace;
@@ -73,7 +73,7 @@ impl EventRepository for Store {
         .await
     }
 
-    async fn is_member(&self, organization: OrganizationId, address: Digest) -> Result<bool, StoreError> {
+    async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError> {
         self.read_for(Some(organization), (organization, address), |connection, (organization, address)| {
             Box::pin(is_member(connection, *organization, address))
         })

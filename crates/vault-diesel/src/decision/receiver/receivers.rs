@@ -12,7 +12,7 @@ use crate::stored::{Column, ToIdText as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
-use vault_core::digest::Digest;
+use vault_core::digest::LookUpDigests;
 use vault_core::id::{OrganizationId, ReceiverId};
 use vault_core::port::{
     AddReceiver, ChangeReceiver, Find, List, ReceiverOwner, ReceiverRepository, ResendEvent, StoreError,
@@ -102,7 +102,7 @@ async fn take_owner(connection: &mut Connection, owner: ReceiverOwner) -> Result
 pub(super) async fn is_member(
     connection: &mut Connection,
     organization: OrganizationId,
-    address: &Digest,
+    address: &LookUpDigests,
 ) -> Result<bool, Failure> {
     let found = directory::account_of(connection, address).await?;
     let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };

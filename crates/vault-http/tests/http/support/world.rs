@@ -92,7 +92,7 @@ impl WorldBuilder {
         let store = Arc::new(MemoryStore::new());
         let digester = Arc::new(FakeDigester::default());
         let hasher = Arc::new(self.hash_permits.map_or_else(FakeHasher::default, FakeHasher::with_permits));
-        let passcodes = Arc::new(FakePasscodes::new(ids.clone(), digester.clone()));
+        let passcodes = Arc::new(FakePasscodes::new(ids.clone()));
         let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
         let tokens = Arc::new(FakeTokens::new(instance));
         let environment = Environment {

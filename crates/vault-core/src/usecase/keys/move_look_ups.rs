@@ -1,0 +1,224 @@
+//! Give what is found or verified by a digest the digests of the look-up key that is in use, so that the key before it can be destroyed.
+//!
+//! Such a digest does not name its key: rows are found and verified by whichever there is. So all rows are gone through, and whoever is
+//! stopped begins anew; rows that have been moved are only read then. Deliveries of events and
+//! idempotency keys are not moved, since they are removed by and by.
+
+use super::Keys;
+use crate::digest::{Digest, DigestPurpose};
+use crate::error::Error;
+use crate::id::{CredentialId, OrganizationId};
+use crate::port::{
+    CredentialContext, EventLease, InstancePart, InstanceRow, LookUpMove, MoveToInstanceKey, NoteEvents, SealError,
+    SealedInformation, StoreError, StoredPlace,
+};
+use crate::receiver::{EventPosition, StoredReceiver};
+use uuid::Uuid;
+
+/// Where a move is.
+enum Stage {
+    Rows(usize, Option<StoredPlace>),
+    Credentials(Option<StoredPlace>),
+    Issuers,
+    Position,
+    End,
+}
+
+/// The parts with rows that have, or are found by, digests of a look-up key.
+const PARTS: [InstancePart; 3] = [InstancePart::Accounts, InstancePart::Invitations, InstancePart::Receivers];
+
+/// One way through all rows.
+pub struct LookUpMoves {
+    keys: Keys,
+    stage: Stage,
+    rows: u64,
+    moved: u64,
+}
+
+impl Keys {
+    /// Begins to move rows to the look-up key that is in use. Call it when the keys before it are
+    /// [drained](crate::keyring::KeyTerm::is_drained).
+    pub fn move_look_ups(&self) -> LookUpMoves {
+        LookUpMoves { keys: self.clone(), stage: Stage::Rows(0, None), rows: 0, moved: 0 }
+    }
+}
+
+impl LookUpMoves {
+    /// How many rows it has gone through.
+    pub const fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// How many of them it has moved.
+    pub const fn moved(&self) -> u64 {
+        self.moved
+    }
+
+    /// Goes through the next rows. `false`: nothing is left. A row that fits no key is left as it is: an inspection says so.
+    ///
+    /// # Errors
+    /// The store failed, or keys cannot be read. The call may be made again.
+    pub async fn step(&mut self) -> Result<bool, Error> {
+        let (keys, limit) = (self.keys.clone(), self.keys.batch);
+        match &self.stage {
+            Stage::Rows(number, after) => {
+                let number = *number;
+                let Some(part) = PARTS.get(number).copied() else {
+                    self.stage = Stage::Credentials(None);
+                    return Ok(true);
+                };
+                let places = keys.store.instance_places(part, after.clone(), limit).await?;
+                self.move_rows(part, &places).await?;
+                self.stage = match places.into_iter().next_back() {
+                    Some(last) => Stage::Rows(number, Some(last)),
+                    None => Stage::Rows(number + 1, None),
+                };
+            }
+            Stage::Credentials(after) => {
+                let places = keys.store.credential_places(after.clone(), limit).await?;
+                self.move_credentials(&places).await?;
+                self.stage =
+                    places.into_iter().next_back().map_or(Stage::Issuers, |last| Stage::Credentials(Some(last)));
+            }
+            Stage::Issuers => {
+                self.move_issuers().await?;
+                self.stage = Stage::Position;
+            }
+            Stage::Position => {
+                self.move_position().await?;
+                self.stage = Stage::End;
+            }
+            Stage::End => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn count(&mut self, moved: usize) {
+        self.moved = self.moved.saturating_add(u64::try_from(moved).unwrap_or(u64::MAX));
+    }
+
+    async fn move_rows(&mut self, part: InstancePart, places: &[StoredPlace]) -> Result<(), Error> {
+        let Keys { store, digester, .. } = self.keys.clone();
+        let (mut addresses, mut receivers) = (Vec::new(), Vec::new());
+        for (organization, id) in places {
+            self.rows += 1;
+            let (Ok(organization), Ok(id)) = (organization.parse(), id.parse::<Uuid>()) else { continue };
+            let Some(row) = readable(store.instance_row(part, (organization, id)).await)?.flatten() else { continue };
+            digester.know(&row.keys()).await?;
+            match &row {
+                InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {
+                    addresses.push(self.address(&row, signed.grant.email.as_str()));
+                }
+                InstanceRow::Invitation(stored) if stored.is_sound(&*digester) => {
+                    addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
+                }
+                InstanceRow::Receiver(stored) if stored.is_sound(&*digester) => {
+                    let StoredReceiver { receiver, target, status, code } = (**stored).clone();
+                    let made = StoredReceiver::sign(receiver, target, status, &*digester);
+                    if made.code != code {
+                        receivers.push((row, InstanceRow::Receiver(Box::new(made))));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !addresses.is_empty() {
+            self.count(store.move_look_ups(addresses).await?);
+        }
+        if !receivers.is_empty() {
+            let to = digester.active_key();
+            let moved = store.move_to_instance_key(MoveToInstanceKey { to, rows: receivers }).await?;
+            self.count(moved.unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    fn address(&self, row: &InstanceRow, email: &str) -> LookUpMove {
+        let address = self.keys.digester.digest(DigestPurpose::Address, &[email.as_bytes()]);
+        LookUpMove::Address { part: row.part(), place: row.place(), address }
+    }
+
+    async fn move_credentials(&mut self, places: &[StoredPlace]) -> Result<(), Error> {
+        let mut moves = Vec::new();
+        for (organization, id) in places {
+            self.rows += 1;
+            let (Ok(organization), Ok(id)) = (organization.parse(), id.parse()) else { continue };
+            moves.extend(self.credential(organization, id).await?);
+        }
+        if !moves.is_empty() {
+            let moved = self.keys.store.move_look_ups(moves).await?;
+            self.count(moved);
+        }
+        Ok(())
+    }
+
+    /// What is to be changed of a credential; `None`: nothing, or it is damaged.
+    async fn credential(&self, organization: OrganizationId, id: CredentialId) -> Result<Option<LookUpMove>, Error> {
+        let Keys { store, digester, .. } = &self.keys;
+        let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
+        let current = &whole.versions.current;
+        if !current.is_sound(&**digester, organization) {
+            return Ok(None);
+        }
+        let code = current.state().code(&**digester, organization, id);
+        let mut labels: Vec<Digest> = Vec::new();
+        if let Some(metadata) = &current.metadata {
+            let context = CredentialContext { organization, credential: id, version: metadata.revision };
+            let row = [SealedInformation { context, key: metadata.key, blob: &metadata.blob }];
+            let opened = match self.keys.information.open_metadata(organization, &row).await {
+                Err(SealError::Integrity { .. }) => return Ok(None),
+                opened => opened?,
+            };
+            match opened.into_iter().next() {
+                Some(Ok(metadata)) => labels = metadata.labels.digests(&**digester, organization),
+                Some(Err(SealError::Integrity { .. })) | None => return Ok(None),
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+        let has_all = labels.len() == whole.labels.len() && labels.iter().all(|label| whole.labels.contains(label));
+        let is_due = code != current.code || !has_all;
+        Ok(is_due.then_some(LookUpMove::Credential { organization, id, code: (current.code, code), labels }))
+    }
+
+    /// They are few.
+    async fn move_issuers(&mut self) -> Result<(), Error> {
+        let Keys { store, digester, .. } = self.keys.clone();
+        for stored in store.list_issuers().await? {
+            self.rows += 1;
+            let made = stored.clone().signed(&*digester);
+            if stored.is_sound(&*digester) && made.code != stored.code {
+                store.note_keys(stored, made).await?;
+                self.count(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// How far events were read. Where a server reads them, it signs this anew itself.
+    async fn move_position(&mut self) -> Result<(), Error> {
+        let Keys { store, digester, environment, .. } = self.keys.clone();
+        let Some(newest) = store.newest_checkpoint().await? else { return Ok(()) };
+        let now = environment.now();
+        let holder = environment.ids.random();
+        let first = EventPosition::sign(newest.number, now, crate::usecase::receivers::position(now), &*digester);
+        let lease = |until| EventLease { holder, now, until, first };
+        let Some(from) = store.take_events(lease(now.plus_seconds(EventLease::LONGEST_SECONDS))).await? else {
+            return Ok(());
+        };
+        self.rows += 1;
+        let to = from.signed_again(&*digester);
+        if from.is_sound(&*digester) && from.code != to.code {
+            self.count(usize::from(store.note_events(NoteEvents { holder, from, to, deliveries: Vec::new() }).await?));
+        }
+        store.take_events(lease(now)).await?;
+        Ok(())
+    }
+}
+
+/// `None`: the row is damaged, as an inspection tells.
+fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(StoreError::Integrity { .. }) => Ok(None),
+        read => read.map(Some),
+    }
+}

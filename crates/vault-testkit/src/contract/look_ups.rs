@@ -1,0 +1,182 @@
+//! Cases of rows that are found and verified by digests under more than one look-up key, and of their move to another.
+
+use super::ContractStore;
+use super::idempotency::digest;
+use super::tools::{Settled as _, with};
+use super::world::{Holder, World};
+use vault_core::Refusal;
+use vault_core::audit::AuditAction;
+use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::id::AccountId;
+use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookUpMove, Reservation, ReserveAttempt};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+
+/// The digests of an address under an old key and a new one.
+#[derive(Clone, Copy)]
+struct Address {
+    old: Digest,
+    new: Digest,
+}
+
+impl Address {
+    fn of(holder: &Holder) -> Self {
+        let email = holder.signed.grant.email.as_str();
+        Self { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) }
+    }
+
+    /// As a process has it that knows the old key alone.
+    fn before(self) -> LookUpDigests {
+        self.old.into()
+    }
+
+    /// While processes may know the old key alone, or know the new one and use the old one.
+    fn unsettled(self) -> LookUpDigests {
+        LookUpDigests::new(vec![self.old, self.new], [])
+    }
+
+    /// While other processes may still use the old key.
+    fn undrained(self) -> LookUpDigests {
+        LookUpDigests::new(vec![self.new, self.old], [])
+    }
+
+    /// While rows are moved.
+    fn drained(self) -> LookUpDigests {
+        LookUpDigests::new(vec![self.new], [self.old])
+    }
+
+    /// Once the old key is destroyed.
+    fn after(self) -> LookUpDigests {
+        self.new.into()
+    }
+
+    /// Each state that may meet another one, in their order.
+    fn all(self) -> [LookUpDigests; 5] {
+        [self.before(), self.unsettled(), self.undrained(), self.drained(), self.after()]
+    }
+}
+
+impl World<'_> {
+    async fn create(&self, holder: &Holder, address: LookUpDigests) -> Result<(), Refusal> {
+        let command = with(self.create_account(holder), |act| act.address = address);
+        self.store.create_account(command).await.decided()
+    }
+
+    async fn is_found(&self, holder: &Holder, address: LookUpDigests) -> bool {
+        let found = self.find(Principal::Operator, AccountKey::Address(address.clone())).await.is_some();
+        let attempt = ReserveAttempt { address, ..self.attempt(holder.address, self.network()) };
+        let reserved = self.store.reserve_attempt(attempt).await.unwrap();
+        assert_eq!(matches!(reserved, Reservation::Account(_)), found, "a login finds what an operator does");
+        found
+    }
+
+    async fn move_one(&self, part: InstancePart, account: AccountId, address: Digest) -> usize {
+        let place = (self.organization, *account.as_uuid());
+        self.store.move_look_ups(vec![LookUpMove::Address { part, place, address }]).await.unwrap()
+    }
+}
+
+/// An address leads to one account, whichever keys the processes know that enter it: of two that may meet, the second is refused.
+pub async fn an_address_is_unique_under_two_keys(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for first in 0..4_usize {
+        for second in first.saturating_sub(1)..(first + 2).min(4) {
+            let (holder, other) = (world.new_holder(Role::Viewer), world.new_holder(Role::Viewer));
+            let address = Address::of(&holder);
+            assert_eq!(world.create(&holder, address.all()[first].clone()).await, Ok(()));
+            let again = world.create(&other, address.all()[second].clone()).await;
+            assert_eq!(again, Err(Refusal::AddressTaken), "{first} before {second}");
+            // What was refused left nothing behind.
+            let third = world.new_holder(Role::Viewer);
+            assert_eq!(world.create(&third, Address::of(&other).all()[second].clone()).await, Ok(()));
+            assert!(world.is_found(&holder, address.drained()).await);
+        }
+    }
+}
+
+/// An invitation is found, and is unique in its organization, under two keys.
+pub async fn an_invitation_is_unique_under_two_keys(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for first in 0..4_usize {
+        let ((invitation, _), (again, _)) = (world.invitation(Role::Viewer), world.invitation(Role::Viewer));
+        let email = invitation.grant.email.as_str();
+        let address = Address { old: digest(&format!("old {email}")), new: digest(&format!("new {email}")) };
+        let invite = |invitation, digests: &LookUpDigests| {
+            let command = world.invite(&Principal::Operator, invitation, address.old);
+            world.store.create_invitation(with(command, |act| act.address = digests.clone()))
+        };
+        invite(&invitation, &address.all()[first]).await.unwrap();
+        for second in first.saturating_sub(1)..(first + 2).min(4) {
+            let outcome = invite(&again, &address.all()[second]).await.decided();
+            assert_eq!(outcome, Err(Refusal::AlreadyInvited), "{first} before {second}");
+        }
+        let account = invitation.grant.account;
+        world.move_one(InstancePart::Invitations, account, address.new).await;
+        assert_eq!(world.move_one(InstancePart::Invitations, account, address.new).await, 0);
+        let find = async |digests| world.find(Principal::Operator, AccountKey::Address(digests)).await;
+        assert!(find(address.after()).await.is_some() && find(address.before()).await.is_none());
+    }
+}
+
+/// A moved account is found under the new key alone, and not by what it was found by before; its deletion frees the address.
+pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    for entered in 0..4 {
+        let holder = world.new_holder(Role::Viewer);
+        let (address, account) = (Address::of(&holder), holder.signed.grant.account);
+        world.create(&holder, address.all()[entered].clone()).await.unwrap();
+        assert!(world.is_found(&holder, address.drained()).await);
+        let moved = world.move_one(InstancePart::Accounts, account, address.new).await;
+        assert_eq!(moved, usize::from(entered != 3), "one that was entered under the new key alone stays");
+        assert_eq!(world.move_one(InstancePart::Accounts, account, address.new).await, 0);
+        assert!(world.is_found(&holder, address.after()).await);
+        assert!(!world.is_found(&holder, address.before()).await);
+        let twin = world.new_holder(Role::Viewer);
+        assert_eq!(world.create(&twin, address.drained()).await, Err(Refusal::AddressTaken));
+        let nobody = world.new_holder(Role::Viewer).signed.grant.account;
+        assert_eq!(world.move_one(InstancePart::Accounts, nobody, address.old).await, 0, "there is none");
+    }
+}
+
+/// A credential gets another code and other digests of its labels if it has the code that was read; it is found by digests under either
+/// key while there are two.
+pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();
+    let (old, new, others) = (digest("old label"), digest("new label"), digest("another label"));
+    let save = |labels: &[Digest]| with(world.save(&principal), |save| save.description.labels = labels.to_vec());
+    let (first, second, third) = (save(&[old, others]), save(&[new]), save(&[others]));
+    let ids = [&first, &second, &third].map(|command| command.act.id);
+    let before = first.act.code;
+    for command in [first, second, third] {
+        world.store.save_credential(command).await.unwrap();
+    }
+    let label = LookUpDigests::new(vec![new], [old]);
+    let found = async |labels: &[LookUpDigests]| {
+        world.page(ListCredentials { labels: labels.to_vec(), ..world.list(&principal) }).await
+    };
+    let soon = async |labels: &[LookUpDigests]| {
+        let expires_before = Some(world.now().plus_seconds(1));
+        world.page(ListCredentials { labels: labels.to_vec(), expires_before, ..world.list(&principal) }).await
+    };
+    assert_eq!(found(&[label.clone()]).await, [ids[1], ids[0]], "newest first, whichever key");
+    assert_eq!(found(&[label.clone(), others.into()]).await, [ids[0]]);
+    assert_eq!(found(&[others.into(), label.clone()]).await, [ids[0]]);
+    assert_eq!(soon(&[label.clone()]).await, [], "none expires");
+
+    let move_to = |from: Digest, to: Digest| {
+        let (organization, labels) = (world.organization, vec![new, digest("another label, moved")]);
+        LookUpMove::Credential { organization, id: ids[0], code: (from, to), labels }
+    };
+    let after = digest("another code");
+    assert_eq!(world.store.move_look_ups(vec![move_to(after, before)]).await.unwrap(), 0, "it has another code");
+    assert_eq!(found(&[old.into()]).await, [ids[0]]);
+    assert_eq!(world.store.move_look_ups(vec![move_to(before, after)]).await.unwrap(), 1);
+    assert_eq!(world.store.move_look_ups(vec![move_to(before, after)]).await.unwrap(), 0, "it was moved");
+    assert_eq!(found(&[new.into()]).await, [ids[1], ids[0]]);
+    assert_eq!(found(&[old.into()]).await, []);
+    assert_eq!(found(&[digest("another label, moved").into()]).await, [ids[0]]);
+    let whole = world.store.whole_credential(world.organization, ids[0]).await.unwrap().unwrap();
+    assert_eq!((whole.versions.current.code, whole.versions.current.revision), (after, 1));
+    assert_eq!(world.audited(AuditAction::CredentialSaved).await, 3, "no entry is made of it");
+}
