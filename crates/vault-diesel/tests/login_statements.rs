@@ -83,7 +83,7 @@ async fn attempt(
     now: Timestamp,
 ) -> Vec<Cost> {
     NOTES.lock().unwrap().statements.clear();
-    let reserve = ReserveAttempt { address: address(number), decoy: 7, network: NETWORK, now };
+    let reserve = ReserveAttempt { address: address(number).into(), decoy: 7, network: NETWORK, now };
     let conclude = match store.reserve_attempt(reserve).await.unwrap() {
         Reservation::Account(reserved) => world.refusal(reserved.signed, brought),
         _ => world.decoy(brought.recovery_code()),

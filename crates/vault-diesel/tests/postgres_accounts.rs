@@ -189,7 +189,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
             digest: row_code(1),
             version: StoredInvitation::FIRST_VERSION,
         };
-        let act = CreateInvitation { stored, address: address(unique), address_in_use: audit() };
+        let act = CreateInvitation { stored, address: address(unique).into(), address_in_use: audit() };
         let invite = world.by_operator(AuditAction::AccountInvited, act);
         here.create_invitation(invite).await.unwrap();
         let (organization, account) = (world.organization, invitation.grant.account);
@@ -206,6 +206,7 @@ async fn of_sixteen_confirmations_of_an_enrolment_on_two_servers_one_makes_the_a
                 signed: SignedAccount::new(invitation.enrolled(), seed),
                 account_version: None,
                 digest: row_code(1),
+                address: address(unique).into(),
                 code,
                 version: 1,
                 step: TimeStep(1),
@@ -236,7 +237,7 @@ async fn re_enrolment(
     let invitation = Invitation { grant, code, created_at: NOW, expires_at: NOW.plus_seconds(60) };
     let digest = row_code(1);
     let stored = StoredInvitation { invitation, digest, version: StoredInvitation::FIRST_VERSION };
-    let change = AccountChange::ReEnrol { invitation: Box::new(stored), address: address(world.next()) };
+    let change = AccountChange::ReEnrol { invitation: Box::new(stored) };
     let act = ChangeAccount { version, after: before.without_secrets(), digest, change };
     let audit = world.audit(Actor::from(by), AuditAction::AccountReEnrolled, Subject::Account(target.account));
     Command { principal: by.clone(), now: NOW, audit, act }
@@ -279,7 +280,8 @@ async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account(
         .await
         .unwrap();
     assert_eq!(held.len(), 1);
-    let attempt = ReserveAttempt { address: address(number), decoy: 7, network: Digest::from_bytes([9; 32]), now: NOW };
+    let attempt =
+        ReserveAttempt { address: address(number).into(), decoy: 7, network: Digest::from_bytes([9; 32]), now: NOW };
     let Reservation::Account(reserved) = here.reserve_attempt(attempt).await.unwrap() else { panic!("it is free") };
     assert_eq!(reserved.attempts, CLOSING_ATTEMPTS);
     holding.commit().await.unwrap();
@@ -336,7 +338,7 @@ async fn attempts_and_changes_of_an_account_do_not_wait_for_each_other_for_ever(
         let known = Digest::from_bytes([3; 32]);
         let strange = Digest::from_bytes([9; 32]);
         let attempt = async |store: &PostgresStore, network| {
-            let attempt = ReserveAttempt { address: address(number), decoy: 7, network, now: NOW };
+            let attempt = ReserveAttempt { address: address(number).into(), decoy: 7, network, now: NOW };
             if let Reservation::Account(reserved) = store.reserve_attempt(attempt).await.unwrap() {
                 let brought = VerifiedFactors::WrongPassword { recovery_code: None };
                 let ConcludeAttempt::Account(mut refused) = world.refusal(reserved.signed, brought) else { return };
@@ -404,6 +406,7 @@ async fn re_enrolments_and_what_happens_beside_them_do_not_wait_for_each_other_f
                     signed: waiting.re_enrolled(seed.id),
                     account_version: Some(waiting.version),
                     digest: row_code(1),
+                    address: address(world.next()).into(),
                     code,
                     version: 1,
                     step: TimeStep(1),

@@ -103,7 +103,8 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
             command.act.description.labels = vec![label];
             let (account, body) = (world.account, Digest::from_bytes([7; 32]));
             // In the second round, repeats.
-            command.act.idempotency = (number > 2).then(|| Idempotency { account, key: format!("{number}"), body });
+            command.act.idempotency =
+                (number > 2).then(|| Idempotency { account, key: format!("{number}"), body: body.into() });
             let store = Arc::clone(&store);
             async move { store.save_credential(command).await.unwrap() }
         });
@@ -118,14 +119,14 @@ async fn every_statement_on_a_tenants_rows_names_the_organization() {
         ListCredentials { after, ..world.list(3) },
         ListCredentials { namespace: Some(activated()), ..world.list(3) },
         ListCredentials { kind: Some(CredentialType::S3), ..world.list(3) },
-        ListCredentials { labels: vec![label], ..world.list(3) },
+        ListCredentials { labels: vec![label.into()], ..world.list(3) },
         ListCredentials {
             namespace: Some(activated()),
-            labels: vec![label, Digest::from_bytes([9; 32])],
+            labels: vec![label.into(), Digest::from_bytes([9; 32]).into()],
             ..world.list(3)
         },
         ListCredentials {
-            labels: vec![label, Digest::from_bytes([9; 32])],
+            labels: vec![label.into(), Digest::from_bytes([9; 32]).into()],
             health: Some(HealthState::Failing),
             ..world.list(3)
         },

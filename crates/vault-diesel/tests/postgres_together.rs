@@ -409,7 +409,7 @@ async fn saves_whose_commit_is_not_answered_are_neither_acknowledged_nor_made_ag
         .map(|number| {
             let mut command = scene.world.save();
             let (account, body) = (scene.world.account, Digest::from_bytes([7; 32]));
-            command.act.idempotency = Some(Idempotency { account, key: format!("key {number}"), body });
+            command.act.idempotency = Some(Idempotency { account, key: format!("key {number}"), body: body.into() });
             command
         })
         .collect();

@@ -98,7 +98,6 @@ CREATE INDEX directory_of_account ON directory (organization_id, account_id);
 CREATE TABLE accounts (
     organization_id TEXT NOT NULL REFERENCES organizations (id),
     id TEXT NOT NULL,
-    address BLOB NOT NULL,
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT NOT NULL,
@@ -207,7 +206,6 @@ CREATE INDEX pending_seeds_expiry ON pending_seeds (expires_at);
 CREATE TABLE invitations (
     organization_id TEXT NOT NULL REFERENCES organizations (id),
     account_id TEXT NOT NULL,
-    address BLOB NOT NULL,
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT,

@@ -417,7 +417,7 @@ mod tests {
     fn the_architecture_says_where_each_table_lies() {
         let page = include_str!("../../../../docs/ARCHITECTURE.md");
         let (_, section) = page.split_once("\n## Beyond one machine\n").unwrap();
-        let (section, _) = section.split_once("\n## ").unwrap();
+        let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
         for (name, place) in PLACES {
             let row = match place {
                 TablePlace::Organization(_) => "| spread by organization",

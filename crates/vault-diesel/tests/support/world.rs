@@ -140,7 +140,7 @@ impl World {
         let act = CreateAccount {
             signed: SignedAccount::new(grant.clone(), seed(account)),
             digest: row_code(1),
-            address: address(number),
+            address: address(number).into(),
             password: SealedPassword(Blob::from_bytes(vec![2; 140])),
             seed: SealedSeed { id: seed(account), blob: Blob::from_bytes(vec![2; 66]) },
             recovery_codes: vec![RECOVERY_CODE],

@@ -86,7 +86,10 @@ pub async fn the_first_to_confirm_has_the_address(suite: &dyn AccountSubject) {
     let step = TimeStep::at(world.now());
     let commands = [
         world.confirm_enrolment(&world.open(&first).await.unwrap(), step),
-        other.confirm_enrolment(&other.open(&second).await.unwrap(), step),
+        ConfirmEnrolment {
+            address: address.into(),
+            ..other.confirm_enrolment(&other.open(&second).await.unwrap(), step)
+        },
     ];
     let outcomes = race(commands.into_iter().map(|command| {
         let store = Arc::clone(&world.store);
