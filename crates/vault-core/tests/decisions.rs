@@ -64,7 +64,7 @@ fn said(metadata: Option<SealedMetadata>) -> StoredMetadata {
 
 fn idempotency(key: u8, body: u8) -> Idempotency {
     let account = AccountId::from_bytes([4; 16]);
-    Idempotency { account, key: key.to_string(), body: Digest::from_bytes([body; 32]) }
+    Idempotency { account, key: key.to_string(), body: Digest::from_bytes([body; 32]).into() }
 }
 
 fn save(number: u8, idempotency: Option<Idempotency>, limit: i64) -> SaveCredential {
@@ -147,7 +147,7 @@ proptest! {
                 prop_assert!(count < command.act.limit && *active);
                 count += 1;
                 if let Some(of) = of {
-                    let made = EarlierRequest { body: of.body, credential: command.act.id, version: 1 };
+                    let made = EarlierRequest { body: *of.body.current(), credential: command.act.id, version: 1 };
                     prop_assert!(requests.insert(of.key.clone(), made).is_none(), "a key is used once");
                 }
             }

@@ -64,10 +64,6 @@ impl PasscodeSubject for Deployment {
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
         Arc::new(self.0.passcodes())
     }
-
-    fn digester(&self) -> Arc<dyn KeyedDigester> {
-        Arc::new(self.0.digester(Arc::new(vault_core::time::Timestamp::from_millis(0))))
-    }
 }
 
 vault_testkit::sealing_contract!(deployment());

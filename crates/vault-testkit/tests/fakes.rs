@@ -34,12 +34,6 @@ pub(crate) async fn fakes() -> Fakes {
     }
 }
 
-impl Fakes {
-    pub(crate) fn passcodes_with(&self, digester: Arc<dyn KeyedDigester>) -> FakePasscodes {
-        FakePasscodes::new(self.ids.clone(), digester)
-    }
-}
-
 impl SealingSubject for Fakes {
     fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts {
         let plain = Arc::new(PlainSealer::new(keys, self.ids.clone()));
@@ -75,11 +69,7 @@ impl PasswordSubject for Fakes {
 
 impl PasscodeSubject for Fakes {
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
-        Arc::new(self.passcodes_with(Arc::new(self.digester)))
-    }
-
-    fn digester(&self) -> Arc<dyn KeyedDigester> {
-        Arc::new(self.digester)
+        Arc::new(FakePasscodes::new(self.ids.clone()))
     }
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
 use vault_core::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
-use vault_core::digest::{Digest, DigestPurpose, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId};
 use vault_core::namespace::Namespace;
@@ -44,6 +44,7 @@ enum Wrong {
     RunsTogether,
     NeverTwice,
     OneKeyForAll,
+    LooksUpElsewhere,
     SignsAnything,
     CountsNotInCodes,
     ColumnsNotInCodes,
@@ -273,9 +274,23 @@ impl KeyedDigester for Around<Arc<dyn KeyedDigester>> {
                 self.right.digest(purpose, &[&parts.concat(), salt.as_bytes()])
             }
             Wrong::OneKeyForAll => vault_testkit::crypto::FakeDigester::default().digest(purpose, parts),
-            Wrong::RecoveryCodesOfAnybody => self.right.digest(purpose, &parts[1..]),
             _ => self.right.digest(purpose, parts),
         }
+    }
+
+    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+        match self.wrong {
+            Wrong::LooksUpElsewhere => self.right.look_up(purpose, &[parts, &[b"elsewhere".as_slice()]].concat()),
+            _ => self.right.look_up(purpose, parts),
+        }
+    }
+
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
+        self.wrong == Wrong::SignsAnything || self.right.fits(purpose, parts, digest)
+    }
+
+    async fn refresh(&self) -> Result<(), SealError> {
+        self.right.refresh().await
     }
 
     fn active_key(&self) -> KeyId {
@@ -436,12 +451,7 @@ impl PasswordHasher for Around<Arc<dyn PasswordHasher>> {
 
 impl PasscodeSubject for Broken {
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier> {
-        let digester = PasscodeSubject::digester(self);
-        self.around(Arc::new(self.fakes.passcodes_with(digester)) as Arc<dyn PasscodeVerifier>)
-    }
-
-    fn digester(&self) -> Arc<dyn KeyedDigester> {
-        self.around(PasscodeSubject::digester(&self.fakes))
+        self.around(self.fakes.passcodes())
     }
 }
 
@@ -471,8 +481,24 @@ impl PasscodeVerifier for Around<Arc<dyn PasscodeVerifier>> {
         self.right.new_seed(account, email)
     }
 
-    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
-        self.right.new_recovery_codes(account)
+    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
+        self.right.next_seed(account, email, before)
+    }
+
+    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
+        self.right.new_recovery_codes(account, seed)
+    }
+
+    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
+        match self.wrong {
+            // With whatever seed.
+            Wrong::RecoveryCodesOfAnybody => {
+                let blob =
+                    vault_core::sealed::Blob::from_bytes(format!("not-sealed:{account}:{}", seed.id).into_bytes());
+                self.right.recovery_code(account, &SealedSeed { id: seed.id, blob }, digits)
+            }
+            _ => self.right.recovery_code(account, seed, digits),
+        }
     }
 
     fn matching_step(
@@ -504,7 +530,7 @@ impl PasscodeVerifier for Around<Arc<dyn PasscodeVerifier>> {
 /// Makes the same seed whenever it is asked.
 fn fakes_of_one_seed() -> vault_testkit::crypto::FakePasscodes {
     let ids = Arc::new(vault_testkit::clock::SequentialIds::seeded(5));
-    vault_testkit::crypto::FakePasscodes::new(ids, Arc::new(vault_testkit::crypto::FakeDigester::default()))
+    vault_testkit::crypto::FakePasscodes::new(ids)
 }
 
 fn passes(case: impl AsyncFnOnce(&()) + 'static) -> bool {
@@ -544,6 +570,8 @@ wrong_adapters! {
     its_parts_run_together: RunsTogether => digest::parts_do_not_run_together;
     its_deployments_have_one_key: OneKeyForAll => digest::digests_of_different_deployments_never_agree;
     it_takes_any_code: SignsAnything => digest::a_code_is_of_what_was_signed;
+    it_fits_anything: SignsAnything => digest::equal_parts_have_equal_digests;
+    it_looks_up_elsewhere: LooksUpElsewhere => digest::equal_parts_have_equal_digests;
     its_entries_have_codes_of_their_beginning: CountsNotInCodes => entry_code::a_change_of_any_field_shows;
     its_columns_have_codes_of_their_beginning: ColumnsNotInCodes => entry_code::a_change_of_any_column_shows;
     it_takes_any_checkpoint: AnyCheckpoint => entry_code::a_change_of_a_checkpoint_shows;

@@ -128,7 +128,7 @@ wrong_stores! {
     it_tells_everybody_that_they_deleted: says_yes("delete_credential")
         => credential::a_credential_is_deleted_once_in_parallel;
     it_repeats_what_was_done: save(|act| act.idempotency = None) => idempotency::a_request_has_one_effect;
-    it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]))
+    it_compares_no_bodies: idempotency(|it| it.body = Digest::from_bytes([0; 32]).into())
         => idempotency::parallel_requests_under_one_key_have_one_effect;
     it_folds_the_case_of_keys: idempotency(|it| it.key = it.key.to_lowercase())
         => idempotency::keys_are_compared_exactly;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use vault_core::digest::{Digest, DigestPurpose, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::id::KeyId;
 use vault_core::port::{KeyedDigester, SealError};
 
@@ -18,6 +18,18 @@ impl KeyedDigester for Hashes {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&hasher.finish().to_be_bytes());
         Digest::from_bytes(bytes)
+    }
+
+    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+        self.digest(purpose, parts).into()
+    }
+
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
+        self.digest(purpose, parts) == *digest
+    }
+
+    async fn refresh(&self) -> Result<(), SealError> {
+        Ok(())
     }
 
     fn active_key(&self) -> KeyId {

@@ -92,9 +92,6 @@ pub trait PasswordSubject {
 pub trait PasscodeSubject {
     /// Its port.
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier>;
-
-    /// What its recovery codes are digested by.
-    fn digester(&self) -> Arc<dyn KeyedDigester>;
 }
 
 /// Makes a test of every case of the ports of sealing. Takes an expression for a future that comes to a

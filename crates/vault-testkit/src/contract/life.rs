@@ -83,7 +83,7 @@ pub async fn what_is_said_of_a_credential_is_replaced(suite: &dyn CredentialSubj
     let sealed = SealedMetadata { key: world.key, revision: 2, blob: blob("metadata") };
     let description = StoredMetadata {
         metadata: Some(sealed.clone()),
-        labels: vec![digest("b").into(), digest("c").into()],
+        labels: vec![digest("b"), digest("c")],
         vend: VendRule::Short,
     };
     let expires_at = world.now();

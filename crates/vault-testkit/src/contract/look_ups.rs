@@ -159,10 +159,10 @@ pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
         let expires_before = Some(world.now().plus_seconds(1));
         world.page(ListCredentials { labels: labels.to_vec(), expires_before, ..world.list(&principal) }).await
     };
-    assert_eq!(found(&[label.clone()]).await, [ids[1], ids[0]], "newest first, whichever key");
+    assert_eq!(found(std::slice::from_ref(&label)).await, [ids[1], ids[0]], "newest first, whichever key");
     assert_eq!(found(&[label.clone(), others.into()]).await, [ids[0]]);
     assert_eq!(found(&[others.into(), label.clone()]).await, [ids[0]]);
-    assert_eq!(soon(&[label.clone()]).await, [], "none expires");
+    assert_eq!(soon(std::slice::from_ref(&label)).await, [], "none expires");
 
     let move_to = |from: Digest, to: Digest| {
         let (organization, labels) = (world.organization, vec![new, digest("another label, moved")]);

@@ -85,7 +85,7 @@ async fn every_refused_login_asks_the_same_of_the_crypto() {
     ];
     for (passcode, expected) in [
         ("000000", ["open a seed and compare codes"].as_slice()),
-        ("01234567890123456789", ["digest RecoveryCode"].as_slice()),
+        ("01234567890123456789", ["open a seed and digest a recovery code"].as_slice()),
         ("no code", [].as_slice()),
     ] {
         for (name, password, refusal) in groups {

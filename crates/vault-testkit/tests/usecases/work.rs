@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex};
 use vault_core::audit::{AuditRecord, Checkpoint, SealedAuditRecord, SealedCheckpoint};
-use vault_core::digest::{Digest, DigestPurpose, RowMac};
+use vault_core::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{AccountId, KeyId};
 use vault_core::passcode::{Digits, TimeStep};
@@ -78,6 +78,20 @@ impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
         self.adapter.digest(purpose, parts)
     }
 
+    fn look_up(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> LookUpDigests {
+        self.work.note(format!("digest {purpose:?}"));
+        self.adapter.look_up(purpose, parts)
+    }
+
+    fn fits(&self, purpose: DigestPurpose, parts: &[&[u8]], digest: &Digest) -> bool {
+        self.work.note(format!("digest {purpose:?}"));
+        self.adapter.fits(purpose, parts, digest)
+    }
+
+    async fn refresh(&self) -> Result<(), SealError> {
+        self.adapter.refresh().await
+    }
+
     fn active_key(&self) -> KeyId {
         self.adapter.active_key()
     }
@@ -136,9 +150,19 @@ impl<A: PasscodeVerifier> PasscodeVerifier for Noted<A> {
         self.adapter.new_seed(account, email)
     }
 
-    fn new_recovery_codes(&self, account: AccountId) -> Result<NewRecoveryCodes, SealError> {
+    fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError> {
+        self.work.note("make a seed");
+        self.adapter.next_seed(account, email, before)
+    }
+
+    fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError> {
         self.work.note("make recovery codes");
-        self.adapter.new_recovery_codes(account)
+        self.adapter.new_recovery_codes(account, seed)
+    }
+
+    fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError> {
+        self.work.note("open a seed and digest a recovery code");
+        self.adapter.recovery_code(account, seed, digits)
     }
 
     fn matching_step(
