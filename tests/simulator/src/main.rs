@@ -1,0 +1,98 @@
+//! Cuts the power of the embedded store on a simulated disk, seed by seed, and says what was lost:
+//!
+//! ```text
+//! cargo run --release -p vault-simulator -- --seeds 100000
+//! ```
+
+#![allow(clippy::expect_used, reason = "a campaign ends where its rig fails")]
+
+use clap::{Parser, ValueEnum};
+use std::io::{Write as _, stderr, stdout};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use vault_simulator::{Ground, Lie, Outcome, Planted, play};
+
+/// Cuts the power of the embedded store on a simulated disk, and checks that no acknowledged write is lost.
+///
+/// Exit status 1: a write was lost, or something was wrong.
+#[derive(Parser)]
+#[command(name = "power-cuts", max_term_width = 110)]
+struct Options {
+    /// How many seeds to play
+    #[arg(long, default_value_t = 1_000)]
+    seeds: u64,
+    /// The first seed
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds to play at once
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..))]
+    jobs: u8,
+    /// Stop after so many seconds
+    #[arg(long)]
+    seconds: Option<u64>,
+    /// Plant a fault, to check that it is found; then losses are expected
+    #[arg(long)]
+    plant: Option<Plant>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Plant {
+    /// Syncs do nothing
+    Syncs,
+    /// Syncs of the write-ahead log do nothing
+    LogSyncs,
+    /// Syncs of the database file do nothing
+    DatabaseSyncs,
+    /// SQLite is told synchronous = OFF
+    Synchronous,
+    /// Writes are acknowledged before they are committed
+    EarlyAnswers,
+}
+
+impl Plant {
+    fn planted(self) -> Planted {
+        let lie = match self {
+            Self::Syncs => Lie::Syncs,
+            Self::LogSyncs => Lie::SyncsOfTheLog,
+            Self::DatabaseSyncs => Lie::SyncsOfTheDatabase,
+            Self::Synchronous => Lie::Synchronous,
+            Self::EarlyAnswers => Lie::None,
+        };
+        Planted { lie, early_answers: matches!(self, Self::EarlyAnswers) }
+    }
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let planted = options.plant.map(Plant::planted).unwrap_or_default();
+    let (began, next, end) = (Instant::now(), AtomicU64::new(options.seed), options.seed.saturating_add(options.seeds));
+    let is_over = || options.seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
+    let work = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let ground = runtime.block_on(Ground::prepare());
+        let mut all = Outcome::default();
+        while !is_over() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end {
+                break;
+            }
+            let outcome = runtime.block_on(play(seed, planted, &ground));
+            for flaw in &outcome.flaws {
+                let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // nobody may be listening
+            }
+            all += outcome;
+        }
+        all
+    };
+    let mut all = Outcome::default();
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().for_each(|worker| all += worker.join().expect("a seed ends"));
+    });
+    let seconds = began.elapsed().as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a rate")]
+    let rate = all.cuts as f64 / seconds;
+    let _ = writeln!(stdout(), "{all}; {seconds:.0} s, {rate:.0} power cuts a second");
+    if all.flaws.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
