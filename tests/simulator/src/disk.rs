@@ -95,8 +95,8 @@ pub(crate) struct Handle {
     file: u64,
     number: u64,
     suffix: String,
-    /// Its directory is to be synced with it.
-    is_new: bool,
+    /// Its first sync is one of its directory too.
+    syncs_directory: bool,
 }
 
 impl Disk {
@@ -267,8 +267,7 @@ impl Disk {
             None => return Err(ffi::SQLITE_CANTOPEN),
         };
         drop(state);
-        let is_new = found.is_none() && syncs_directory;
-        Ok(Handle { file, number, suffix: suffix.unwrap_or("(none)").to_owned(), is_new })
+        Ok(Handle { file, number, suffix: suffix.unwrap_or("(none)").to_owned(), syncs_directory })
     }
 
     /// Whether there is a file whose name ends so.
@@ -363,7 +362,7 @@ impl Disk {
             _ => {}
         }
         state.file(handle)?.content.sync();
-        if std::mem::take(&mut handle.is_new) {
+        if std::mem::take(&mut handle.syncs_directory) {
             state.keep_names();
         }
         Ok(())

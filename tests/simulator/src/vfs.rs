@@ -138,14 +138,14 @@ unsafe extern "C" fn open(
         (*file).pMethods = std::ptr::null();
         let found = text(name).and_then(find);
         let create = flags & ffi::SQLITE_OPEN_CREATE != 0;
-        // As the file system of Unix does: a new log is kept in its directory when it is first synced.
+        // As the file system of Unix does: the first sync of a log that may have been made is one of its directory too.
         let kinds = ffi::SQLITE_OPEN_WAL | ffi::SQLITE_OPEN_MAIN_JOURNAL | ffi::SQLITE_OPEN_SUPER_JOURNAL;
         let (disk, suffix) = match (found, name.is_null()) {
             (Some((disk, suffix)), _) => (disk, Some(suffix)),
             (None, true) => (Arc::new(Disk::empty(Lie::None)), None),
             (None, false) => return ffi::SQLITE_CANTOPEN,
         };
-        match disk.open(suffix, create, flags & kinds != 0) {
+        match disk.open(suffix, create, create && flags & kinds != 0) {
             Ok(handle) => {
                 if !out_flags.is_null() {
                     *out_flags = flags;
