@@ -16,6 +16,14 @@ const MOST: usize = 12;
 const MOST_UNSURE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
+/// What a write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Save,
+    Replace,
+    Delete,
+}
+
 /// A client: every credential of its namespace is its own.
 pub(crate) struct Worker {
     namespace: String,
@@ -98,6 +106,16 @@ impl Worker {
             _ if choice < 40 => self.save(client, log, tally),
             _ if choice < 75 => self.replace(there[choice % there.len()], client, log, tally),
             _ => self.delete(there[choice % there.len()], client, log, tally),
+        }
+    }
+
+    /// Makes a write of this kind. None, if it has no credential to do that to.
+    pub(crate) fn make(&mut self, act: Act, client: &Client, log: &AckLog, tally: &mut Tally) -> Option<Outcome> {
+        let place = || (0..self.keys.len()).find(|n| self.keys[*n].is_sure() && self.keys[*n].is_there());
+        match act {
+            Act::Save => Some(self.save(client, log, tally)),
+            Act::Replace => place().map(|place| self.replace(place, client, log, tally)),
+            Act::Delete => place().map(|place| self.delete(place, client, log, tally)),
         }
     }
 

@@ -198,6 +198,11 @@ impl Disk {
         self.let_go.notify_all();
     }
 
+    /// Nobody uses it any more, except connections that the store leaves open for ever after the disk has failed.
+    pub(crate) fn discard(&self) {
+        self.state().files.clear();
+    }
+
     /// Whoever is about to write a transaction waits from now on.
     pub(crate) fn hold(&self) {
         self.state().hold = true;

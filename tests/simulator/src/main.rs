@@ -8,7 +8,7 @@
 
 use clap::{Parser, ValueEnum};
 use std::io::{Write as _, stderr, stdout};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use vault_simulator::{Ground, Lie, Outcome, Planted, play};
@@ -31,6 +31,9 @@ struct Options {
     /// Stop after so many seconds
     #[arg(long)]
     seconds: Option<u64>,
+    /// Play the seeds in this process, and print the figures alone
+    #[arg(long, hide = true)]
+    within: bool,
     /// Plant a fault, to check that it is found; then losses are expected
     #[arg(long)]
     plant: Option<Plant>,
@@ -63,36 +66,72 @@ impl Plant {
     }
 }
 
+/// How many seeds a process plays: the store leaves a connection open for ever where the disk has failed it.
+const CHUNK: u64 = 200;
+
 fn main() -> ExitCode {
     let options = Options::parse();
-    let planted = options.plant.map(Plant::planted).unwrap_or_default();
+    if options.within {
+        let outcome = chunk(&options);
+        let _ = writeln!(stdout(), "{}", outcome.numbers().map(|number| number.to_string()).join(" "));
+        return ExitCode::SUCCESS;
+    }
     let (began, next, end) = (Instant::now(), AtomicU64::new(options.seed), options.seed.saturating_add(options.seeds));
     let is_over = || options.seconds.is_some_and(|seconds| began.elapsed() >= Duration::from_secs(seconds));
     let work = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let ground = runtime.block_on(Ground::prepare());
-        let mut all = Outcome::default();
+        let mut all = [0; 10];
         while !is_over() {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
+            let seed = next.fetch_add(CHUNK, Ordering::Relaxed);
             if seed >= end {
                 break;
             }
-            let outcome = runtime.block_on(play(seed, planted, &ground));
-            for flaw in &outcome.flaws {
-                let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // nobody may be listening
+            let mut program = Command::new(std::env::current_exe().expect("this program"));
+            program.arg("--within").args(["--seed", &seed.to_string()]);
+            program.args(["--seeds", &CHUNK.min(end - seed).to_string()]);
+            if let Some(plant) = options.plant.and_then(|plant| plant.to_possible_value()) {
+                program.args(["--plant", plant.get_name()]);
             }
-            all += outcome;
+            let output = program.stderr(Stdio::inherit()).output().expect("a process");
+            let line = String::from_utf8_lossy(&output.stdout);
+            let numbers: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+            assert_eq!(numbers.len(), all.len(), "seeds from {seed} on ended with {}: {line}", output.status);
+            all.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
         }
         all
     };
-    let mut all = Outcome::default();
+    let mut all = [0; 10];
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..options.jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().for_each(|worker| all += worker.join().expect("a seed ends"));
+        for worker in workers {
+            let numbers = worker.join().expect("its seeds end");
+            all.iter_mut().zip(numbers).for_each(|(sum, number)| *sum += number);
+        }
     });
     let seconds = began.elapsed().as_secs_f64();
+    let [seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws] = all;
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
-    let rate = all.cuts as f64 / seconds;
-    let _ = writeln!(stdout(), "{all}; {seconds:.0} s, {rate:.0} power cuts a second");
-    if all.flaws.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let rate = cuts as f64 / seconds;
+    let _ = writeln!(
+        stdout(),
+        "{seeds} seeds, {cuts} power cuts, {kills} kills, {failed_calls} calls that failed, {stops} stops of the store, \
+         {acknowledged} writes acknowledged, {unsure} unsure, {calls} calls that write ({syncs} syncs), {flaws} lost or wrong; \
+         {seconds:.0} s, {rate:.0} power cuts a second"
+    );
+    if flaws == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Plays the seeds in this process, one after the other.
+fn chunk(options: &Options) -> Outcome {
+    let planted = options.plant.map(Plant::planted).unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let ground = runtime.block_on(Ground::prepare());
+    let mut all = Outcome::default();
+    for seed in options.seed..options.seed.saturating_add(options.seeds) {
+        let outcome = runtime.block_on(play(seed, planted, &ground));
+        for flaw in &outcome.flaws {
+            let _ = writeln!(stderr(), "LOST OR WRONG: {flaw}"); // nobody may be listening
+        }
+        all += outcome;
+    }
+    all
 }

@@ -70,15 +70,12 @@ impl AddAssign for Outcome {
     }
 }
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Outcome {
+    /// Its figures in their order, and how many flaws there are.
+    pub fn numbers(&self) -> [u64; 10] {
         let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws } = self;
-        write!(
-            f,
-            "{seeds} seeds, {cuts} power cuts, {kills} kills, {failed_calls} calls that failed, {stops} stops of the store, \
-             {acknowledged} writes acknowledged, {unsure} unsure, {calls} calls that write ({syncs} syncs), {} lost or wrong",
-            flaws.len()
-        )
+        let flaws = u64::try_from(flaws.len()).unwrap_or(u64::MAX);
+        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, flaws]
     }
 }
 
@@ -173,6 +170,7 @@ impl<'a> Player<'a> {
         drop(session);
         drop(end);
         drop(mount);
+        disk.discard();
         remove(&path);
         self.outcome.calls += calls;
         self.outcome.syncs += syncs;

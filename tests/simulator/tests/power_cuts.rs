@@ -15,7 +15,7 @@ async fn seeds(seeds: impl IntoIterator<Item = u64>, planted: Planted) -> Outcom
 #[tokio::test]
 async fn what_was_acknowledged_survives_every_power_cut() {
     let outcome = seeds(1..=40, Planted::default()).await;
-    assert!(outcome.flaws.is_empty(), "{outcome}: {:#?}", outcome.flaws);
+    assert!(outcome.flaws.is_empty(), "{outcome:#?}");
     // Nothing that is to be tried is left out.
     let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
     for (what, count, least) in [
