@@ -216,7 +216,7 @@ async fn what_looks_damaged_is_looked_at_once_more() {
             })
             .await;
         for (answer, looks) in [(read, reads), (written, writes)] {
-            assert_eq!(looks.0.load(Ordering::Relaxed), looked);
+            assert_eq!(AtomicUsize::load(&looks.0, Ordering::Relaxed), looked);
             assert!(
                 if damaged < 2 { answer.is_ok() } else { matches!(answer, Err(StoreError::Fault(_))) },
                 "{answer:?}"
