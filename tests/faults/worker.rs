@@ -119,6 +119,18 @@ impl Worker {
         }
     }
 
+    /// Deletes what nobody knows the value of, and all but `most` of the others.
+    pub(crate) fn clear(&mut self, most: usize, client: &Client, log: &AckLog, tally: &mut Tally) {
+        let mut left = 0;
+        for place in 0..self.keys.len() {
+            let is_there = self.keys[place].is_sure() && self.keys[place].is_there();
+            left += usize::from(is_there);
+            if self.keys[place].is_doubtful() || is_there && left > most {
+                self.delete(place, client, log, tally);
+            }
+        }
+    }
+
     fn call(
         &self,
         client: &Client,

@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 const NAME: &str = "failed-allocations";
 /// How long a service that aborts takes to end, once its client has seen the connection end.
 const ENDING: Duration = Duration::from_secs(10);
+/// How many credentials there are before a request, at most.
+const MOST: usize = 8;
 /// The last place that is tried where they are chosen.
 const FAR: usize = 600;
 /// The signal of `abort(3)`.
@@ -187,20 +189,13 @@ impl Memory {
     fn prepare(&mut self, what: What) {
         let client = self.rig.client();
         let mut tally = Tally::default();
-        match what {
-            What::Replace | What::Delete | What::Activation => {
-                let worker = &mut self.rig.crew.workers[0];
-                if worker.expected().is_empty() {
-                    worker.make(Act::Save, &client, &self.rig.log, &mut tally);
-                }
-            }
-            What::Login => self.rig.crew.doorman.refill(&self.rig.vault),
-            What::Save => {
-                // Lists and checks of hundreds would take most of the time.
-                let worker = &mut self.rig.crew.workers[0];
-                while worker.expected().len() > 8 {
-                    worker.make(Act::Delete, &client, &self.rig.log, &mut tally);
-                }
+        if what == What::Login {
+            self.rig.crew.doorman.refill(&self.rig.vault);
+        } else {
+            let worker = &mut self.rig.crew.workers[0];
+            worker.clear(MOST, &client, &self.rig.log, &mut tally);
+            if worker.expected().is_empty() {
+                worker.make(Act::Save, &client, &self.rig.log, &mut tally);
             }
         }
         self.rig.report.losses.append(&mut tally.wrong);
