@@ -2,9 +2,9 @@
 //! log, `synchronous = FULL`, the writer that commits for many. Below it, instead of the operating system's files, lies a disk in
 //! memory that keeps what was synced and leaves to chance what else survives when the power is cut.
 //!
-//! - [`disk`]: the disk and its failures. [`content`]: what of a file survives. [`vfs`]: what SQLite calls. [`locks`]: its locks.
-//! - [`world`]: the commands. [`ledger`]: what was acknowledged. [`look`]: what a database holds.
-//! - [`play`]: one seed. All moments, failures and survivors follow from it; SQLite's and SQLCipher's random bytes do not.
+//! - `disk`: the disk and its failures. `content`: what of a file survives. `vfs`: what SQLite calls. `locks`: its locks.
+//! - `world`: the commands. `ledger`: what was acknowledged. `look`: what a database holds.
+//! - `play`: one seed. All moments, failures and survivors follow from it; SQLite's and SQLCipher's random bytes do not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a seed ends where its rig fails")]
 
