@@ -195,6 +195,14 @@ impl Rig {
         outcome
     }
 
+    /// Asks for an activation of the first client's namespace.
+    pub(crate) fn try_activation(&self) -> Result<Answer, String> {
+        let body = serde_json::json!({"namespace": self.crew.workers[0].namespace()});
+        let client = self.door.client();
+        let call = client.request("POST", "/v1/activations").bearer(&self.integration.token).json(&body);
+        call.try_send().map_err(|error| error.to_string())
+    }
+
     /// Waits until the server answers a list, and gives the time it took.
     pub(crate) fn wait_until_it_answers(&mut self) -> Duration {
         let (begun, client) = (Instant::now(), self.client());

@@ -16,6 +16,14 @@ const MOST: usize = 12;
 const MOST_UNSURE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
+/// What a write does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    Save,
+    Replace,
+    Delete,
+}
+
 /// A client: every credential of its namespace is its own.
 pub(crate) struct Worker {
     namespace: String,
@@ -98,6 +106,28 @@ impl Worker {
             _ if choice < 40 => self.save(client, log, tally),
             _ if choice < 75 => self.replace(there[choice % there.len()], client, log, tally),
             _ => self.delete(there[choice % there.len()], client, log, tally),
+        }
+    }
+
+    /// Makes a write of this kind. None, if it has no credential to do that to.
+    pub(crate) fn make(&mut self, act: Act, client: &Client, log: &AckLog, tally: &mut Tally) -> Option<Outcome> {
+        let place = || (0..self.keys.len()).find(|n| self.keys[*n].is_sure() && self.keys[*n].is_there());
+        match act {
+            Act::Save => Some(self.save(client, log, tally)),
+            Act::Replace => place().map(|place| self.replace(place, client, log, tally)),
+            Act::Delete => place().map(|place| self.delete(place, client, log, tally)),
+        }
+    }
+
+    /// Deletes what nobody knows the value of, and all but `most` of the others.
+    pub(crate) fn clear(&mut self, most: usize, client: &Client, log: &AckLog, tally: &mut Tally) {
+        let mut left = 0;
+        for place in 0..self.keys.len() {
+            let is_there = self.keys[place].is_sure() && self.keys[place].is_there();
+            left += usize::from(is_there);
+            if self.keys[place].is_doubtful() || is_there && left > most {
+                self.delete(place, client, log, tally);
+            }
         }
     }
 

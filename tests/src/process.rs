@@ -134,6 +134,12 @@ impl Server {
         status.unwrap_or_else(|| panic!("the server does not stop: {}", self.log_text())).code()
     }
 
+    /// How it ended, once it has: its exit status, or the signal.
+    pub fn status(mut self) -> std::process::ExitStatus {
+        let status = binary::wait(&mut self.child, LIMIT);
+        status.unwrap_or_else(|| panic!("the server does not stop: {}", self.log_text()))
+    }
+
     /// Ends it at once, as a power cut would end the process.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -131,8 +131,8 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
                 }
                 assert!(!shipped(&metadata, name).contains("actix-web"), "an embedder has a web framework of its own");
             }
-            // The acceptance tests and their client.
-            "vault-tests" => {}
+            // The acceptance tests and their client, and the store on a simulated disk.
+            "vault-tests" | "vault-simulator" => {}
             _ => {
                 for adapter in ADAPTERS {
                     assert!(!found.contains(adapter), "{name} names {adapter}");
@@ -148,7 +148,7 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
 fn each_technology_lies_under_one_adapter() {
     let metadata = metadata();
     let rules: [(&[&str], &[&str]); 6] = [
-        (&DATABASES, &["vault-diesel", "vault-tests"]), // tests make files of earlier versions; nobody ships them
+        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests make files of earlier versions; nobody ships them
         (&["object_store"], &["vault-storage"]),
         (&CONNECTIONS, &["vault-storage", "app"]), // the program serves the tools of a command
         (&["cryptoki"], &["vault-pkcs11"]),
@@ -189,10 +189,11 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
 /// What vault-core is tested with: a version would make a circle of packages.
 const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
 /// The members that are no libraries.
-const PROGRAMS: [&str; 2] = ["app", "vault-tests"];
+const PROGRAMS: [&str; 3] = ["app", "vault-tests", "vault-simulator"];
 
-/// The member with the workspace's one `unsafe` block.
-const UNSAFE_MEMBER: &str = "vault-crypto";
+/// The members with unsafe code, and the files with it: one block of what is shipped; and, for tests only, what is called from C.
+const UNSAFE_MEMBERS: [(&str, &[&str]); 2] =
+    [("vault-crypto", &["huge_pages.rs"]), ("vault-simulator", &["failing_malloc.rs", "vfs.rs"])];
 
 /// The files of Rust under `directory`.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
@@ -208,19 +209,28 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
 
 /// All other members forbid it.
 #[test]
-fn one_function_may_be_unsafe() {
+fn unsafe_code_lies_in_named_files() {
     let metadata = metadata();
-    let mut files = Vec::new();
-    sources(metadata.workspace_root.join("crates").join(UNSAFE_MEMBER).as_std_path(), &mut files);
-    let allowed: Vec<_> = files
-        .iter()
-        .flat_map(|file| {
-            let text = fs::read_to_string(file).unwrap();
-            let count = text.matches("(unsafe_code").count();
-            std::iter::repeat_n(file.file_name().unwrap().to_owned(), count)
-        })
-        .collect();
-    assert_eq!(allowed, ["huge_pages.rs"]);
+    for (name, expected) in UNSAFE_MEMBERS {
+        let mut files = Vec::new();
+        sources(member(&metadata, name).manifest_path.parent().unwrap().as_std_path(), &mut files);
+        let mut allowed: Vec<_> = files
+            .iter()
+            .flat_map(|file| {
+                let text = fs::read_to_string(file).unwrap();
+                let count = text.matches("(unsafe_code").count();
+                std::iter::repeat_n(file.file_name().unwrap().to_owned(), count)
+            })
+            .collect();
+        allowed.sort();
+        assert_eq!(allowed, expected, "{name}");
+    }
+    for shipped_from in ["app", "vault-embed"] {
+        assert!(
+            !shipped(&metadata, shipped_from).contains("vault-simulator"),
+            "{shipped_from} ships with what is for tests"
+        );
+    }
 }
 
 /// Clippy merges no files: core's own repeats the workspace's and adds to it.
@@ -248,7 +258,7 @@ fn members_inherit_versions_and_lints() {
     assert!(workspace.contains("missing_docs"), "the workspace asks for documentation");
     for package in metadata.workspace_packages() {
         let manifest = fs::read_to_string(&package.manifest_path).unwrap();
-        let lints = if package.name.as_str() == UNSAFE_MEMBER {
+        let lints = if UNSAFE_MEMBERS.iter().any(|(name, _)| *name == package.name.as_str()) {
             let section = |text: &str| -> Vec<String> {
                 let lines = text.lines().skip_while(|line| !line.contains("lints.rust]"));
                 let lines = lines.take_while(|line| !line.starts_with('[') || line.contains("lints."));

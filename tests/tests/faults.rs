@@ -126,6 +126,11 @@ fn no_memory_is_left() {
 }
 
 #[test]
+fn an_allocation_fails() {
+    happens("failed-allocations", "sqlite", "15");
+}
+
+#[test]
 fn replicas_are_restarted_in_turn() {
     happens("rolling-restart", "postgres", "2");
 }

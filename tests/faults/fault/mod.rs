@@ -1,5 +1,6 @@
 //! The faults.
 
+mod allocations;
 mod clock;
 mod descriptors;
 mod disk;
@@ -83,6 +84,8 @@ pub(crate) enum Fault {
     LoginStorm,
     /// The service gets no more memory
     NoMemory,
+    /// Each allocation of a request fails once
+    FailedAllocations,
     /// Replicas are restarted one after the other
     RollingRestart,
     /// Servers of the previous build (--earlier) and of this build serve one database
@@ -126,6 +129,7 @@ impl Fault {
             | Self::LongRead
             | Self::BadSectors
             | Self::PowerCut
+            | Self::FailedAllocations
             | Self::BitRot => &[Database::Sqlite],
             Self::Connections
             | Self::Database
@@ -175,6 +179,7 @@ impl Fault {
             Self::FewConnections => replicas::few_connections(ground),
             Self::Clocks => clock::skewed(ground),
             Self::NoMemory => memory::happen(ground),
+            Self::FailedAllocations => allocations::fail(ground),
             Self::RollingRestart => replicas::rolling(ground),
             Self::RollingUpgrade => upgrade::rolling(ground),
             Self::BitRot => rot::happen(ground),

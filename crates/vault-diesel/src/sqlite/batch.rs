@@ -15,6 +15,8 @@ pub(super) enum Outcome {
     Committed,
     /// One of its tasks does not stand, so nothing of it does.
     Declined,
+    /// What one of its tasks read looks damaged. Nothing of it stands, and the connection is of no more use.
+    Unreadable,
     /// The disk failed the commit: what it holds of the batch, and whether it will, nobody knows.
     Unsure(SqlError),
     /// Nothing of it stands: the disk has no space left.
@@ -38,6 +40,7 @@ pub(super) fn run_together(connection: &mut SqliteConnection, tasks: &mut [Box<d
         match task.run(connection) {
             Ran::Kept => {}
             Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
+            Ran::Failed(Severity::BrokenElsewhere) => return Outcome::Unreadable,
             Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
             Ran::Undone | Ran::Failed(_) => {
                 return match roll_back(connection) {
@@ -60,6 +63,7 @@ pub(super) fn run_apart(connection: &mut SqliteConnection, tasks: &mut [Box<dyn 
         let kept = match task.run(connection) {
             Ran::Kept => true,
             Ran::Failed(Severity::Full) => return Outcome::Full { lost: !roll_back(connection) },
+            Ran::Failed(Severity::BrokenElsewhere) => return Outcome::Unreadable,
             Ran::Failed(severity) if severity.loses_connection() => return LOST_BY_TASK,
             Ran::Undone | Ran::Failed(_) => false,
         };

@@ -5,7 +5,7 @@ use super::connection::{Purpose, Source, open};
 use super::settings::OpenError;
 use super::severity::judge;
 use super::statement::{BeginSnapshot, Commit, Rollback};
-use crate::failure::{Failure, fault, unavailable};
+use crate::failure::{Failure, Severity, fault, unavailable};
 use diesel::SqliteConnection;
 use diesel::r2d2::{ManageConnection, NopErrorHandler, Pool};
 use futures_util::FutureExt as _;
@@ -71,8 +71,18 @@ pub(super) fn readers(source: Arc<Source>, size: u32) -> Pool<Readers> {
 }
 
 /// Answers a question in one snapshot.
+///
+/// A page that the cipher had no memory to open is told as damage. So what looks damaged is read once more, on another connection.
 pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, StoreError> {
-    let mut reader = pool.get().map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+    match read_once(pool, question, look) {
+        Err((Severity::BrokenElsewhere, _)) => read_once(pool, question, look).map_err(|(_, failure)| failure),
+        result => result.map_err(|(_, failure)| failure),
+    }
+}
+
+fn read_once<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -> Result<T, (Severity, StoreError)> {
+    let unavailable = |error| (Severity::Later, StoreError::Unavailable(Box::new(error)));
+    let mut reader = pool.get().map_err(unavailable)?;
     // Lost until it is through: a panic must not leave it to the next.
     reader.lost = true;
     match read_on(&mut reader.connection, question, look) {
@@ -81,9 +91,9 @@ pub(super) fn read<Q, T>(pool: &Pool<Readers>, question: &Q, look: Look<Q, T>) -
             Ok(answer)
         }
         Err(failure) => {
-            reader.lost = failure.severity(judge).loses_connection()
-                || Rollback.execute(&mut reader.connection).into_inner().is_err();
-            Err(failure.into_store_error(judge))
+            let severity = failure.severity(judge);
+            reader.lost = severity.loses_connection() || Rollback.execute(&mut reader.connection).into_inner().is_err();
+            Err((severity, failure.into_store_error(judge)))
         }
     }
 }

@@ -8,6 +8,7 @@ use super::store::SqliteStore;
 use crate::failure::Failure;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
+use diesel::result::{DatabaseErrorKind, Error as SqlError};
 use diesel::sql_types::Text;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -184,4 +185,42 @@ async fn a_log_that_the_disk_does_not_take_into_the_file_ends_the_store() {
     run(open(), "INSERT INTO t SELECT CASE count(*) WHEN 3 THEN 'whole' ELSE abs('-9223372036854775808') END FROM t")
         .await
         .unwrap();
+}
+
+fn malformed() -> Failure {
+    let message = Box::new("database disk image is malformed".to_owned());
+    Failure::Sql(SqlError::DatabaseError(DatabaseErrorKind::Unknown, message))
+}
+
+/// The cipher tells a want of memory as damage. What is damaged stays so.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_looks_damaged_is_looked_at_once_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = SqliteSettings { create: true, ..SqliteSettings::new(folder.path().join("db"), key()) };
+    let store = SqliteStore::open(settings).unwrap();
+    // How often it is looked at, and how often that looks damaged.
+    type Looks = Arc<(AtomicUsize, usize)>;
+    let looks = |damaged| -> Looks { Arc::new((AtomicUsize::new(0), damaged)) };
+    for (damaged, looked) in [(0, 1), (1, 2), (9, 2)] {
+        let (reads, writes) = (looks(damaged), looks(damaged));
+        let read = store
+            .read(Arc::clone(&reads), |_, looks: &Looks| {
+                let looked = looks.0.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(()) } })
+            })
+            .await;
+        let written = store
+            .write(Arc::clone(&writes), |_, looks: &Looks| {
+                let looked = looks.0.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async move { if looked < looks.1 { Err(malformed()) } else { Ok(Verdict::Recorded(())) } })
+            })
+            .await;
+        for (answer, looks) in [(read, reads), (written, writes)] {
+            assert_eq!(AtomicUsize::load(&looks.0, Ordering::Relaxed), looked);
+            assert!(
+                if damaged < 2 { answer.is_ok() } else { matches!(answer, Err(StoreError::Fault(_))) },
+                "{answer:?}"
+            );
+        }
+    }
 }

@@ -136,6 +136,12 @@ impl Writer {
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
         }
+        if matches!(outcome, Outcome::Unreadable) {
+            // A page that the cipher had no memory to open is told as damage: once more, on another connection.
+            self.connection = None;
+            let Some(connection) = self.begin(&mut tasks) else { return };
+            outcome = run_apart(connection, &mut tasks);
+        }
         match outcome {
             Outcome::Committed => {
                 let changes = tasks.len();
@@ -143,6 +149,10 @@ impl Writer {
                 self.reports.tell(Event::ChangesCommitted { changes });
             }
             Outcome::Declined => tasks.into_iter().for_each(|task| task.answer()),
+            Outcome::Unreadable => {
+                self.connection = None;
+                tasks.into_iter().for_each(|task| task.give_up(unavailable("the database could not be read")));
+            }
             Outcome::Unsure(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);

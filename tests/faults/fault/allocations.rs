@@ -1,0 +1,294 @@
+//! Each allocation that the service makes for a request fails once: of Rust, of SQLite and of the cipher library. The library
+//! `failing_malloc` (`tests/simulator/examples`), which the service is started with, has it fail.
+
+use super::Ground;
+use crate::crew::Tally;
+use crate::ledger::Outcome;
+use crate::report::Report;
+use crate::rig::Rig;
+use crate::worker::Act;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const NAME: &str = "failed-allocations";
+/// How long a service that aborts takes to end, once its client has seen the connection end.
+const ENDING: Duration = Duration::from_secs(10);
+/// How many credentials there are before a request, at most.
+const MOST: usize = 8;
+/// The last place that is tried where they are chosen.
+const FAR: usize = 600;
+/// The signal of `abort(3)`.
+const ABORTED: i32 = 6;
+
+/// What is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Save,
+    Replace,
+    Delete,
+    Activation,
+    Login,
+}
+
+const ALL: [What; 5] = [What::Save, What::Replace, What::Delete, What::Activation, What::Login];
+
+/// Each allocation of each kind of request fails; with `--rounds`, some.
+pub(super) fn fail(ground: &Ground<'_>) -> Report {
+    let library = library();
+    if !library.is_file() {
+        let why = format!("{} is not there: cargo build -p vault-simulator --examples", library.display());
+        return Report::skipped(NAME, ground.database, &why);
+    }
+    let mut chance = ground.chance();
+    let mut memory = Memory::new(ground, library);
+    match ground.options.rounds {
+        Some(rounds) => {
+            for round in 0..rounds.get() {
+                let place = 1 + chance.below(FAR);
+                memory.fail(ALL[round % ALL.len()], place);
+            }
+        }
+        None => {
+            for what in ALL {
+                // One more fails in the background now and then: a request that was not hit was no last one unless the next was not either.
+                let (mut place, mut missed) = (1, 0);
+                while missed < 3 {
+                    missed = if memory.fail(what, place) { 0 } else { missed + 1 };
+                    place += 1;
+                }
+            }
+        }
+    }
+    memory.finish()
+}
+
+/// Where the library lies: beside this program's examples.
+fn library() -> PathBuf {
+    let program = std::env::current_exe().expect("this program");
+    program.with_file_name("examples").join("libfailing_malloc.so")
+}
+
+/// A service whose memory fails.
+struct Memory {
+    rig: Rig,
+    library: PathBuf,
+    /// What the library reads and writes.
+    words: PathBuf,
+    /// By request: how many were hit, and how many of them ended the service.
+    hit: BTreeMap<What, (usize, usize)>,
+    /// What a request that was not acknowledged was answered.
+    refused: usize,
+    acknowledged: usize,
+}
+
+impl Memory {
+    fn new(ground: &Ground<'_>, library: PathBuf) -> Self {
+        let mut rig = Rig::new(NAME, ground);
+        rig.server.take().expect("its server runs").stop();
+        let words = rig.vault.scratch("failing-malloc");
+        File::create(&words).and_then(|file| file.set_len(4_096)).expect("a file of words");
+        let mut memory = Self { rig, library, words, hit: BTreeMap::new(), refused: 0, acknowledged: 0 };
+        memory.serve();
+        memory
+    }
+
+    fn serve(&mut self) {
+        let mut program = Command::new("env");
+        program.arg(format!("LD_PRELOAD={}", self.library.display()));
+        program.arg(format!("FAILING_MALLOC={}", self.words.display()));
+        // Whoever is started without a word fails nowhere.
+        self.set(0);
+        self.rig.serve_by(Some(program));
+    }
+
+    /// So many allocations from now on, one fails; with 0, none.
+    fn set(&self, place: usize) {
+        let file = File::options().write(true).open(&self.words).expect("a file of words");
+        file.write_all_at(&(place as u64).to_ne_bytes(), 0).expect("a word");
+    }
+
+    /// How many have failed.
+    fn failed(&self) -> u64 {
+        let mut word = [0; 8];
+        File::open(&self.words).and_then(|file| file.read_exact_at(&mut word, 8)).expect("a word");
+        u64::from_ne_bytes(word)
+    }
+
+    /// Makes a request of which the allocation at `place` fails, and looks at what is left. Whether one failed.
+    fn fail(&mut self, what: What, place: usize) -> bool {
+        self.prepare(what);
+        let before = self.failed();
+        self.set(place);
+        let (outcome, mut tally) = self.request(what);
+        self.set(0);
+        let hit = self.failed() > before;
+        if outcome == Outcome::Refused {
+            tally.wrong.push(format!("{what:?} was refused"));
+        }
+        match outcome {
+            Outcome::Done => self.acknowledged += 1,
+            Outcome::Refused | Outcome::Unsure => self.refused += 1,
+        }
+        let wrong = std::mem::take(&mut tally.wrong);
+        self.rig
+            .report
+            .losses
+            .extend(wrong.into_iter().map(|wrong| format!("{what:?} at allocation {place}: {wrong}")));
+        let unanswered = tally.statuses.contains_key(&0);
+        self.rig.report.tally.add(tally);
+        let ended = self.ended(unanswered);
+        if hit {
+            let (hits, ends) = self.hit.entry(what).or_default();
+            *hits += 1;
+            *ends += usize::from(ended.is_some());
+        }
+        match ended {
+            None if unanswered => {
+                self.rig
+                    .report
+                    .losses
+                    .push(format!("{what:?} at allocation {place}: no answer, and the service goes on"));
+            }
+            None => {}
+            Some(Ok(())) if hit => self.serve(),
+            Some(how) => {
+                self.rig.report.losses.push(format!("{what:?} at allocation {place}: the service ended, {how:?}"));
+                self.serve();
+            }
+        }
+        self.rig.check();
+        hit
+    }
+
+    /// Whether the service has ended: rightly, if it has aborted for want of memory and said so.
+    fn ended(&mut self, unanswered: bool) -> Option<Result<(), String>> {
+        let server = self.rig.server.as_mut().expect("its server runs");
+        let begun = Instant::now();
+        while unanswered && server.is_alive() && begun.elapsed() < ENDING {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if server.is_alive() {
+            return None;
+        }
+        let status = self.rig.server.take().expect("its server ran").status();
+        let log = self.rig.vault.log();
+        let last = log.lines().rev().find(|line| line.contains("memory allocation of"));
+        Some(match (status.signal(), last) {
+            (Some(ABORTED), Some(_)) => Ok(()),
+            _ => Err(format!("{status}: {}", log.lines().rev().take(5).collect::<Vec<_>>().join(" / "))),
+        })
+    }
+
+    /// What a request needs is there.
+    fn prepare(&mut self, what: What) {
+        let client = self.rig.client();
+        let mut tally = Tally::default();
+        if what == What::Login {
+            self.rig.crew.doorman.refill(&self.rig.vault);
+        } else {
+            let worker = &mut self.rig.crew.workers[0];
+            worker.clear(MOST, &client, &self.rig.log, &mut tally);
+            if worker.expected().is_empty() {
+                worker.make(Act::Save, &client, &self.rig.log, &mut tally);
+            }
+        }
+        self.rig.report.losses.append(&mut tally.wrong);
+        self.rig.report.tally.add(tally);
+    }
+
+    fn request(&mut self, what: What) -> (Outcome, Tally) {
+        let client = self.rig.client();
+        let mut tally = Tally::default();
+        let act = match what {
+            What::Save => Act::Save,
+            What::Replace => Act::Replace,
+            What::Delete => Act::Delete,
+            What::Login => {
+                let outcome = self.rig.crew.doorman.come_and_go(&client, &self.rig.log, &mut tally);
+                return (outcome, tally);
+            }
+            What::Activation => {
+                let begun = Instant::now();
+                let answer = self.rig.try_activation();
+                let outcome = tally.count(&answer, begun.elapsed());
+                return (outcome, tally);
+            }
+        };
+        let outcome = self.rig.crew.workers[0].make(act, &client, &self.rig.log, &mut tally);
+        (outcome.expect("there is a credential"), tally)
+    }
+
+    fn finish(mut self) -> Report {
+        let exported = self.rig.vault.run(&["audit", "export"]).done().stdout;
+        match self.rig.listed() {
+            Ok(listed) => self.rig.report.losses.extend(half_done(&listed, &exported)),
+            Err(answer) => self.rig.report.losses.push(format!("the list cannot be read: {answer:?}")),
+        }
+        for (what, (hit, ended)) in std::mem::take(&mut self.hit) {
+            let figure = format!("{hit}, the service ended at {ended}");
+            self.rig.report.figure(&format!("{what:?}, allocations that failed"), figure);
+        }
+        self.rig.report.figure("requests acknowledged all the same", self.acknowledged);
+        self.rig.report.figure("requests not acknowledged", self.refused);
+        self.rig.finish()
+    }
+}
+
+/// Credentials without the audit entries of what was done to them, and entries without what they tell of.
+fn half_done(listed: &[Value], exported: &str) -> Vec<String> {
+    let mut told: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for line in exported.lines() {
+        let entry: Value = serde_json::from_str(line).expect("an entry");
+        let subject = entry["subject"].as_str().and_then(|subject| subject.strip_prefix("credential:"));
+        if let (Some(id), Some(action)) = (subject, entry["action"].as_str()) {
+            *told.entry(id.to_owned()).or_default().entry(action.to_owned()).or_default() += 1;
+        }
+    }
+    let mut losses = Vec::new();
+    for item in listed {
+        let told = told.remove(item["id"].as_str().expect("an id")).unwrap_or_default();
+        let count = |action: &str| told.get(action).copied().unwrap_or_default();
+        let (saved, replaced, deleted) =
+            (count("credential.saved"), count("credential.replaced"), count("credential.deleted"));
+        if (saved, deleted) != (1, 0) || item["version"].as_u64() != Some(1 + replaced) {
+            losses.push(format!("{item}: audited {saved} saves, {replaced} replacements, {deleted} deletions"));
+        }
+    }
+    for (id, told) in told {
+        if told.get("credential.deleted") != Some(&1) {
+            losses.push(format!("{id} is not there, and the audit has {told:?}"));
+        }
+    }
+    losses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_half_done_is_found() {
+        let entry =
+            |id: &str, what: &str| format!("{}\n", json!({"subject": format!("credential:{id}"), "action": what}));
+        let saved = |id| entry(id, "credential.saved");
+        let listed = [json!({"id": "a", "version": 2}), json!({"id": "b", "version": 1})];
+        let whole =
+            [saved("a"), saved("b"), saved("c"), entry("a", "credential.replaced"), entry("c", "credential.deleted")];
+        assert_eq!(half_done(&listed, &whole.concat()), Vec::<String>::new());
+        for missing in 0..whole.len() {
+            let left: Vec<_> =
+                whole.iter().enumerate().filter(|(n, _)| *n != missing).map(|(_, line)| &**line).collect();
+            // A deletion alone tells of a credential that was saved before what was exported.
+            let found = half_done(&listed, &left.concat()).len();
+            assert_eq!(found, usize::from(missing != 2), "without line {missing}");
+        }
+        assert_eq!(half_done(&listed[..1], &whole.concat()).len(), 1);
+    }
+}

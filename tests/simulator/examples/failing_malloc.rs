@@ -1,0 +1,111 @@
+//! A library that a program is started with (`LD_PRELOAD`), so that one of its allocations fails: those of Rust, SQLite and the
+//! cipher library alike. The file that FAILING_MALLOC names says which, in two words of eight bytes each that both processes map: how many
+//! allocations there are to go until one fails (0: none does), and how many have failed.
+//!
+//! For glibc, whose own functions allocate under further names.
+
+#![allow(unsafe_code, reason = "the functions are called from C")]
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+const PAGE: usize = 4_096;
+const READ_AND_WRITE: c_int = 3; // PROT_READ | PROT_WRITE
+const SHARED: c_int = 1; // MAP_SHARED
+const O_RDWR: c_int = 2;
+const ENOMEM: c_int = 12;
+
+unsafe extern "C" {
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn open(path: *const c_char, flags: c_int, ...) -> c_int;
+    fn close(file: c_int) -> c_int;
+    fn mmap(at: *mut c_void, length: usize, protection: c_int, flags: c_int, file: c_int, offset: i64) -> *mut c_void;
+    fn __errno_location() -> *mut c_int;
+    fn __libc_malloc(size: usize) -> *mut c_void;
+    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
+    fn __libc_realloc(old: *mut c_void, size: usize) -> *mut c_void;
+    fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
+}
+
+/// The two words, once they are mapped.
+static WORDS: AtomicPtr<[AtomicU64; 2]> = AtomicPtr::new(null_mut());
+
+/// Run when the library is loaded, before the program begins.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = {
+    extern "C" fn begin() {
+        const NAME: &CStr = c"FAILING_MALLOC";
+        // SAFETY: nothing else runs yet. The mapping stays for as long as the process lives.
+        unsafe {
+            let path = getenv(NAME.as_ptr());
+            if path.is_null() {
+                return;
+            }
+            let file = open(path, O_RDWR);
+            if file < 0 {
+                return;
+            }
+            let words = mmap(null_mut(), PAGE, READ_AND_WRITE, SHARED, file, 0);
+            close(file);
+            if words as isize != -1 {
+                WORDS.store(words.cast(), Ordering::Release);
+            }
+        }
+    }
+    begin
+};
+
+/// Whether this allocation is the one.
+fn fails() -> bool {
+    let words = WORDS.load(Ordering::Acquire);
+    if words.is_null() {
+        return false;
+    }
+    // SAFETY: the mapping is never taken away.
+    let [to_go, failed] = unsafe { &*words };
+    let next = |to_go: u64| to_go.checked_sub(1);
+    if to_go.try_update(Ordering::SeqCst, Ordering::SeqCst, next) != Ok(1) {
+        return false;
+    }
+    failed.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: this thread's own.
+    unsafe { *__errno_location() = ENOMEM };
+    true
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    if fails() { null_mut() } else { unsafe { __libc_malloc(size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    if fails() { null_mut() } else { unsafe { __libc_calloc(count, size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    if fails() { null_mut() } else { unsafe { __libc_realloc(old, size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
+    if fails() { null_mut() } else { unsafe { __libc_memalign(alignment, size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    unsafe { memalign(alignment, size) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(out: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+    let found = unsafe { memalign(alignment, size) };
+    if found.is_null() {
+        return ENOMEM;
+    }
+    unsafe { *out = found };
+    0
+}

@@ -1,0 +1,509 @@
+//! A disk in memory with the files of one database. It keeps what was synced; what else survives a power cut is left to chance.
+
+use crate::chance::Chance;
+use crate::content::{Content, Fate};
+use crate::locks::{FileLocks, SharedMemory};
+use rusqlite::ffi;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// A result code of SQLite.
+pub(crate) type Code = std::ffi::c_int;
+
+/// The end of the name of the write-ahead log.
+pub(crate) const LOG: &str = "-wal";
+
+/// What the disk does otherwise than it says. Planted, to see that it is found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing.
+    #[default]
+    None,
+    /// No sync keeps anything.
+    Syncs,
+    /// The log's syncs keep nothing.
+    SyncsOfTheLog,
+    /// The database file's syncs keep nothing.
+    SyncsOfTheDatabase,
+    /// SQLite is told `synchronous = OFF`, and says that it is `FULL`.
+    Synchronous,
+}
+
+/// How calls fail.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// Calls that write or sync, from this number to before that one, with an I/O error. With `reread`, what a failed sync
+    /// did not keep is gone from the kernel's memory too.
+    Calls { numbers: (u64, u64), reread: bool },
+    /// Writes from this number to before that one find the disk full.
+    Full { numbers: (u64, u64) },
+    /// Reads from this number to before that one fail with an I/O error.
+    Reads { numbers: (u64, u64) },
+}
+
+impl Failure {
+    fn hits((from, to): (u64, u64), number: u64) -> bool {
+        (from..to).contains(&number)
+    }
+}
+
+/// A disk.
+pub(crate) struct Disk {
+    state: Mutex<State>,
+    let_go: Condvar,
+    told: Notify,
+    lie: Lie,
+}
+
+#[derive(Default)]
+struct State {
+    /// By number. A file without a name lives as long as its handles.
+    files: BTreeMap<u64, File>,
+    /// What names lead to, as processes see it. Names are what follows the database's.
+    names: BTreeMap<String, u64>,
+    /// The same, as the disk holds it for certain.
+    kept_names: BTreeMap<String, u64>,
+    /// What names led to since the directory was synced, by call.
+    name_changes: Vec<(u64, (String, Option<u64>))>,
+    last_number: u64,
+    /// How many calls there were that write, sync, create or delete.
+    calls: u64,
+    reads: u64,
+    syncs: u64,
+    stop_at: Option<u64>,
+    failure: Option<Failure>,
+    failed: u64,
+    /// The call at which the power is cut waits until it has been.
+    stopped: bool,
+    /// Whoever is about to write a transaction is to wait, and whether one does.
+    hold: bool,
+    held: bool,
+}
+
+#[derive(Default)]
+struct File {
+    content: Content,
+    locks: FileLocks,
+    shared: SharedMemory,
+}
+
+/// An open file.
+pub(crate) struct Handle {
+    file: u64,
+    number: u64,
+    suffix: String,
+    /// Its first sync is one of its directory too.
+    syncs_directory: bool,
+}
+
+impl Disk {
+    /// A disk whose database file is empty.
+    pub(crate) fn empty(lie: Lie) -> Self {
+        Self::of(lie, BTreeMap::from([(String::new(), Content::default())]))
+    }
+
+    fn of(lie: Lie, files: BTreeMap<String, Content>) -> Self {
+        let mut state = State::default();
+        for (name, content) in files {
+            state.last_number += 1;
+            state.files.insert(state.last_number, File { content, ..File::default() });
+            state.names.insert(name, state.last_number);
+        }
+        state.kept_names.clone_from(&state.names);
+        Self { state: Mutex::new(state), let_go: Condvar::new(), told: Notify::new(), lie }
+    }
+
+    /// What a power cut at this moment leaves.
+    pub(crate) fn cut(&self, chance: Chance) -> Self {
+        let state = self.state();
+        let mut fate = Fate::of(chance, state.calls);
+        let mut names = state.kept_names.clone();
+        let mut changes: BTreeMap<&String, Vec<(u64, Option<u64>)>> = BTreeMap::new();
+        for (call, (name, file)) in &state.name_changes {
+            changes.entry(name).or_default().push((*call, *file));
+        }
+        for (name, versions) in changes {
+            match fate.choose(&versions) {
+                Some((_, Some(file))) => drop(names.insert(name.clone(), *file)),
+                Some((_, None)) => drop(names.remove(name)),
+                None => {}
+            }
+        }
+        let left = names.into_iter().filter_map(|(name, file)| {
+            let content = &state.files.get(&file)?.content;
+            Some((name, Content::kept(content.survive(&mut fate))))
+        });
+        Self::of(self.lie, left.collect())
+    }
+
+    /// The disk as the next process finds it, if the one that uses it ends at this moment: all that was written is there, synced
+    /// or not. From then on it has this lie.
+    pub(crate) fn after_process(&self, lie: Lie) -> Self {
+        let state = self.state();
+        let file = |file: &File| File { content: file.content.clone(), ..File::default() };
+        let next = State {
+            files: state.files.iter().map(|(number, of)| (*number, file(of))).collect(),
+            names: state.names.clone(),
+            kept_names: state.kept_names.clone(),
+            name_changes: state.name_changes.clone(),
+            last_number: state.last_number,
+            calls: state.calls,
+            ..State::default()
+        };
+        Self { state: Mutex::new(next), let_go: Condvar::new(), told: Notify::new(), lie }
+    }
+
+    /// How many calls there were that write, sync, create or delete.
+    pub(crate) fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// How many of them were syncs.
+    pub(crate) fn syncs(&self) -> u64 {
+        self.state().syncs
+    }
+
+    /// How many calls were made to fail.
+    pub(crate) fn failed(&self) -> u64 {
+        self.state().failed
+    }
+
+    /// How many reads there were.
+    pub(crate) fn reads(&self) -> u64 {
+        self.state().reads
+    }
+
+    /// From now on calls fail so.
+    pub(crate) fn fail(&self, failure: Option<Failure>) {
+        self.state().failure = failure;
+    }
+
+    /// The call of this number waits, so that the power can be cut at it.
+    pub(crate) fn stop_at(&self, call: u64) {
+        self.state().stop_at = Some(call);
+    }
+
+    /// Waits until a call waits.
+    pub(crate) async fn stopped(&self) {
+        self.wait(|state| state.stopped).await;
+    }
+
+    /// Has the call go on, and all that follow.
+    pub(crate) fn go_on(&self) {
+        let mut state = self.state();
+        (state.stopped, state.hold, state.stop_at, state.failure) = (false, false, None, None);
+        self.let_go.notify_all();
+    }
+
+    /// Nobody uses it any more, except connections that the store leaves open for ever after the disk has failed.
+    pub(crate) fn discard(&self) {
+        self.state().files.clear();
+    }
+
+    /// Whoever is about to write a transaction waits from now on.
+    pub(crate) fn hold(&self) {
+        self.state().hold = true;
+    }
+
+    /// Waits until somebody waits to write a transaction.
+    pub(crate) async fn held(&self) {
+        self.wait(|state| state.held).await;
+    }
+
+    /// Nobody waits any more to write a transaction.
+    pub(crate) fn release(&self) {
+        self.state().hold = false;
+        self.let_go.notify_all();
+    }
+
+    async fn wait(&self, until: impl Fn(&State) -> bool) {
+        loop {
+            let told = self.told.notified();
+            tokio::pin!(told);
+            told.as_mut().enable();
+            if until(&self.state()) {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a call; at the one that is to be stopped, waits.
+    fn stop<'a>(&'a self, mut state: MutexGuard<'a, State>, call: u64) -> MutexGuard<'a, State> {
+        if state.stop_at == Some(call) {
+            state.stopped = true;
+            self.told.notify_waiters();
+            while state.stopped {
+                state = self.let_go.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+        state
+    }
+}
+
+/// What SQLite asks of it.
+impl Disk {
+    /// Opens the file whose name ends so; `None`: one without a name.
+    pub(crate) fn open(&self, suffix: Option<&str>, create: bool, syncs_directory: bool) -> Result<Handle, Code> {
+        let mut state = self.state();
+        state.last_number += 1;
+        let number = state.last_number;
+        let found = suffix.and_then(|suffix| state.names.get(suffix).copied());
+        let file = match found {
+            Some(file) => file,
+            None if create || suffix.is_none() => {
+                state.files.insert(number, File::default());
+                if let Some(suffix) = suffix {
+                    state.calls += 1;
+                    let call = state.calls;
+                    state.names.insert(suffix.to_owned(), number);
+                    state.name_changes.push((call, (suffix.to_owned(), Some(number))));
+                    state = self.stop(state, call);
+                }
+                number
+            }
+            None => return Err(ffi::SQLITE_CANTOPEN),
+        };
+        drop(state);
+        Ok(Handle { file, number, suffix: suffix.unwrap_or("(none)").to_owned(), syncs_directory })
+    }
+
+    /// Whether there is a file whose name ends so.
+    pub(crate) fn exists(&self, suffix: &str) -> bool {
+        self.state().names.contains_key(suffix)
+    }
+
+    /// Takes a name away.
+    pub(crate) fn delete(&self, suffix: &str, sync_directory: bool) -> Result<(), Code> {
+        let mut state = self.state();
+        if state.names.remove(suffix).is_none() {
+            return Err(ffi::SQLITE_IOERR_DELETE_NOENT);
+        }
+        state.calls += 1;
+        let call = state.calls;
+        state.name_changes.push((call, (suffix.to_owned(), None)));
+        let mut state = self.stop(state, call);
+        if sync_directory {
+            state.keep_names();
+        }
+        Ok(())
+    }
+
+    /// Reads; how many bytes there were.
+    pub(crate) fn read(&self, handle: &Handle, offset: usize, into: &mut [u8]) -> Result<usize, Code> {
+        let mut state = self.state();
+        state.reads += 1;
+        if let Some(Failure::Reads { numbers }) = state.failure
+            && Failure::hits(numbers, state.reads)
+        {
+            state.failed += 1;
+            return Err(ffi::SQLITE_IOERR_READ);
+        }
+        let seen = state.file(handle)?.content.seen();
+        let seen = seen.get(offset..).unwrap_or_default();
+        let length = seen.len().min(into.len());
+        into[..length].copy_from_slice(&seen[..length]);
+        Ok(length)
+    }
+
+    /// Writes. A write that fails has left some of its bytes.
+    pub(crate) fn write(&self, handle: &Handle, offset: usize, bytes: &[u8]) -> Result<(), Code> {
+        let mut state = self.state();
+        state.calls += 1;
+        let call = state.calls;
+        let failure = match state.failure {
+            Some(Failure::Calls { numbers, .. }) if Failure::hits(numbers, call) => Some(ffi::SQLITE_IOERR_WRITE),
+            Some(Failure::Full { numbers }) if Failure::hits(numbers, call) => Some(ffi::SQLITE_FULL),
+            _ => None,
+        };
+        let length = if failure.is_some() { bytes.len() / 2 } else { bytes.len() };
+        state.failed += u64::from(failure.is_some());
+        state.file(handle)?.content.write(call, offset, &bytes[..length]);
+        let _state = self.stop(state, call);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Sets the size.
+    pub(crate) fn resize(&self, handle: &Handle, size: usize) -> Result<(), Code> {
+        let mut state = self.state();
+        state.calls += 1;
+        let call = state.calls;
+        if let Some(Failure::Calls { numbers, .. }) = state.failure
+            && Failure::hits(numbers, call)
+        {
+            state.failed += 1;
+            return Err(ffi::SQLITE_IOERR_TRUNCATE);
+        }
+        state.file(handle)?.content.resize(call, size);
+        let _state = self.stop(state, call);
+        Ok(())
+    }
+
+    /// Has the disk keep what was written. Whoever is stopped here has not synced yet.
+    pub(crate) fn sync(&self, handle: &mut Handle) -> Result<(), Code> {
+        let mut state = self.state();
+        state.calls += 1;
+        state.syncs += 1;
+        let call = state.calls;
+        let mut state = self.stop(state, call);
+        let of_log = handle.suffix == LOG;
+        match (self.lie, state.failure) {
+            (_, Some(Failure::Calls { numbers, reread })) if Failure::hits(numbers, call) => {
+                state.failed += 1;
+                let mut fate = Fate::of(Chance::of(call, numbers.0), call);
+                state.file(handle)?.content.fail_sync(&mut fate, reread);
+                return Err(ffi::SQLITE_IOERR_FSYNC);
+            }
+            (Lie::Syncs, _) => return Ok(()),
+            (Lie::SyncsOfTheLog, _) if of_log => return Ok(()),
+            (Lie::SyncsOfTheDatabase, _) if !of_log => return Ok(()),
+            _ => {}
+        }
+        state.file(handle)?.content.sync();
+        if std::mem::take(&mut handle.syncs_directory) {
+            state.keep_names();
+        }
+        Ok(())
+    }
+
+    /// The size.
+    pub(crate) fn size(&self, handle: &Handle) -> Result<usize, Code> {
+        Ok(self.state().file(handle)?.content.seen().len())
+    }
+
+    /// Takes a lock.
+    pub(crate) fn lock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
+        let granted = self.state().file(handle)?.locks.lock(handle.number, level);
+        if granted { Ok(()) } else { Err(ffi::SQLITE_BUSY) }
+    }
+
+    /// Gives a lock back, down to this one.
+    pub(crate) fn unlock(&self, handle: &Handle, level: Code) -> Result<(), Code> {
+        self.state().file(handle)?.locks.unlock(handle.number, level);
+        Ok(())
+    }
+
+    /// Whether somebody is about to write.
+    pub(crate) fn is_reserved(&self, handle: &Handle) -> Result<bool, Code> {
+        Ok(self.state().file(handle)?.locks.is_reserved())
+    }
+
+    /// A region of shared memory.
+    pub(crate) fn map(
+        &self,
+        handle: &Handle,
+        index: usize,
+        bytes: usize,
+        extend: bool,
+    ) -> Result<Option<Arc<[AtomicU64]>>, Code> {
+        Ok(self.state().file(handle)?.shared.map(handle.number, index, bytes, extend))
+    }
+
+    /// Takes locks on shared memory.
+    pub(crate) fn lock_shared(&self, handle: &Handle, slots: Range<usize>, exclusive: bool) -> Result<(), Code> {
+        let mut state = self.state();
+        // The first of the locks is the one to write a transaction.
+        if exclusive && slots.start == 0 && state.hold {
+            state.held = true;
+            self.told.notify_waiters();
+            while state.hold {
+                state = self.let_go.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.held = false;
+        }
+        let granted = state.file(handle)?.shared.lock(handle.number, slots, exclusive);
+        if granted { Ok(()) } else { Err(ffi::SQLITE_BUSY) }
+    }
+
+    /// Gives locks on shared memory back.
+    pub(crate) fn unlock_shared(&self, handle: &Handle, slots: Range<usize>) -> Result<(), Code> {
+        self.state().file(handle)?.shared.unlock(handle.number, slots);
+        Ok(())
+    }
+
+    /// Shared memory is used no more.
+    pub(crate) fn unmap(&self, handle: &Handle) -> Result<(), Code> {
+        self.state().file(handle)?.shared.unmap(handle.number);
+        Ok(())
+    }
+
+    /// What the disk lies about.
+    pub(crate) fn lie(&self) -> Lie {
+        self.lie
+    }
+}
+
+impl State {
+    fn file(&mut self, handle: &Handle) -> Result<&mut File, Code> {
+        self.files.get_mut(&handle.file).ok_or(ffi::SQLITE_INTERNAL)
+    }
+
+    fn keep_names(&mut self) {
+        self.kept_names.clone_from(&self.names);
+        self.name_changes.clear();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// How often the log is there after a power cut, of 100 times.
+    fn logs(disk: &Disk) -> usize {
+        (0..100).filter(|seed| disk.cut(Chance::of(*seed, 1)).exists(LOG)).count()
+    }
+
+    #[test]
+    fn a_name_is_kept_by_a_sync_of_its_directory() {
+        let disk = Disk::empty(Lie::None);
+        let mut log = disk.open(Some(LOG), true, true).unwrap();
+        disk.write(&log, 0, &[1; 700]).unwrap();
+        assert!((10..90).contains(&logs(&disk)));
+        disk.sync(&mut log).unwrap();
+        assert_eq!(logs(&disk), 100);
+        disk.delete(LOG, false).unwrap();
+        assert!(!disk.exists(LOG) && (10..90).contains(&logs(&disk)));
+        disk.open(Some(LOG), true, true).unwrap();
+        assert!(logs(&disk) > 10);
+        disk.delete(LOG, true).unwrap();
+        assert_eq!(logs(&disk), 0);
+    }
+
+    #[test]
+    fn a_process_that_ends_loses_nothing_that_it_wrote() {
+        let disk = Disk::empty(Lie::None);
+        let database = disk.open(Some(""), false, false).unwrap();
+        disk.write(&database, 0, &[1; 700]).unwrap();
+        let next = disk.after_process(Lie::None);
+        let database = next.open(Some(""), false, false).unwrap();
+        let mut bytes = [0; 700];
+        assert_eq!(next.read(&database, 0, &mut bytes), Ok(700));
+        assert_eq!(bytes, [1; 700]);
+        let cut = next.cut(Chance::of(0, 1));
+        let database = cut.open(Some(""), false, false).unwrap();
+        assert!(cut.size(&database).unwrap() <= 700);
+    }
+
+    #[test]
+    fn calls_fail_when_they_are_to() {
+        let disk = Disk::empty(Lie::None);
+        let mut database = disk.open(Some(""), false, false).unwrap();
+        disk.fail(Some(Failure::Full { numbers: (1, 2) }));
+        assert_eq!(disk.write(&database, 0, &[1; 700]), Err(ffi::SQLITE_FULL));
+        disk.write(&database, 0, &[1; 700]).unwrap();
+        disk.fail(Some(Failure::Calls { numbers: (3, 4), reread: true }));
+        assert_eq!(disk.sync(&mut database), Err(ffi::SQLITE_IOERR_FSYNC));
+        disk.sync(&mut database).unwrap();
+        disk.fail(Some(Failure::Reads { numbers: (1, 2) }));
+        assert_eq!(disk.read(&database, 0, &mut [0; 9]), Err(ffi::SQLITE_IOERR_READ));
+        assert_eq!(disk.failed(), 3);
+    }
+}

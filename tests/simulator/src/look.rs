@@ -1,0 +1,85 @@
+//! What a database holds, through the store's ports and around them.
+
+use crate::ledger::Held;
+use crate::world::{ORGANIZATION, Parts, list};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use vault_core::port::{CredentialRepository as _, StoredCredential};
+use vault_diesel::SqliteStore;
+
+/// The key of every database.
+pub(crate) const KEY: [u8; 32] = [0xa5; 32];
+
+type Flaw = Box<dyn std::error::Error>;
+
+/// A connection that goes round the store.
+pub(crate) fn bare(path: &str) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    let key: String = KEY.iter().map(|byte| format!("{byte:02x}")).collect();
+    connection.execute_batch(&format!("PRAGMA busy_timeout = 5000; PRAGMA key = \"x'{key}'\""))?;
+    Ok(connection)
+}
+
+/// All that it holds; whatever is damaged is an error. With `moved`, the log must have been moved into the file.
+pub(crate) async fn all(store: &SqliteStore, path: &str, moved: bool) -> Result<Held, Flaw> {
+    let listed = store.list_credentials(list()).await?.rows;
+    let path = path.to_owned();
+    // On another thread: who closes the last connection writes, and may have to wait for the power to be cut.
+    let held =
+        tokio::task::spawn_blocking(move || look(&listed, &path, moved).map_err(|error| error.to_string())).await?;
+    Ok(held?)
+}
+
+fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Flaw> {
+    let connection = bare(path)?;
+    let log = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+    let (log, in_file) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], log)?;
+    if moved && log != in_file {
+        return Err(format!("of {log} pages of the log, {in_file} are in the file").into());
+    }
+    let checks = [("cipher_integrity_check", None), ("integrity_check", Some("ok")), ("foreign_key_check", None)];
+    // The first reads the file alone: a page there may be torn as long as the log has it.
+    for (check, sound) in checks.into_iter().skip(usize::from(log != in_file)) {
+        let mut statement = connection.prepare(&format!("PRAGMA {check}"))?;
+        let found: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        if !found.iter().map(String::as_str).eq(sound) {
+            return Err(format!("{check}: {found:?}").into());
+        }
+    }
+    let mut versions: BTreeMap<String, Vec<Parts>> = BTreeMap::new();
+    let mut statement =
+        connection.prepare("SELECT id, data_key, data, information FROM credential_versions ORDER BY id, version")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let parts = Parts { data_key: row.get(1)?, data: row.get(2)?, information: row.get(3)? };
+        versions.entry(row.get(0)?).or_default().push(parts);
+    }
+    let mut held = Held::default();
+    let mut statement = connection.prepare("SELECT data_key, data FROM credential_secrets WHERE id = ?1")?;
+    for row in listed {
+        let id = row.id.to_string();
+        let mut parts = versions.remove(&id).unwrap_or_default();
+        let information = row.information.as_bytes().to_vec();
+        let secret = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let (data_key, data) = statement.query_row([&id], secret)?;
+        parts.push(Parts { data_key, data, information });
+        held.credentials.insert(id, (row.revision, parts));
+    }
+    let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    if !versions.is_empty() || one("SELECT count(*) FROM credential_secrets")? != i64::try_from(listed.len())? {
+        return Err("there are versions or secrets of credentials that do not exist".into());
+    }
+    let labels = one("SELECT count(*) FROM credential_labels")?;
+    if labels != i64::try_from(listed.len())? {
+        return Err(format!("{labels} labels of {} credentials", listed.len()).into());
+    }
+    let count = "SELECT credentials FROM credential_counts WHERE organization_id = ?1";
+    let count: Result<i64, _> = connection.query_row(count, [ORGANIZATION.to_string()], |row| row.get(0));
+    held.count = count.or_else(|error| match error {
+        rusqlite::Error::QueryReturnedNoRows => Ok(0),
+        error => Err(error),
+    })?;
+    let mut statement = connection.prepare("SELECT id FROM audit")?;
+    held.audit = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(held)
+}

@@ -1,0 +1,458 @@
+//! One seed: a store that lives, writes and is cut off, several times on what is left of one disk.
+
+use crate::chance::Chance;
+use crate::disk::{Disk, Failure, Lie};
+use crate::ledger::{Act, Ledger, Request};
+use crate::look::{self, KEY};
+use crate::vfs::Mount;
+use crate::world::{self, NOW, ORGANIZATION};
+use futures_util::poll;
+use rusqlite::Connection;
+use std::fmt;
+use std::future::Future;
+use std::ops::AddAssign;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use tempfile::TempDir;
+use vault_core::port::{CredentialRepository as _, OrganizationRepository as _, StoreError};
+use vault_diesel::{SqliteKey, SqliteSettings, SqliteStore};
+use zeroize::Zeroizing;
+
+/// What is wrong on purpose.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Planted {
+    /// What the disk lies about.
+    pub lie: Lie,
+    /// The store is taken to acknowledge a write as soon as the writer has been given it.
+    pub early_answers: bool,
+}
+
+/// What came of some seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How many seeds.
+    pub seeds: u64,
+    /// How many disks, as power cuts left them, were compared with what was acknowledged.
+    pub cuts: u64,
+    /// How often the process was killed instead, the disk left as it was.
+    pub kills: u64,
+    /// How many calls of the store failed.
+    pub failed_calls: u64,
+    /// How often the store stopped because the disk had failed.
+    pub stops: u64,
+    /// Writes that were acknowledged.
+    pub acknowledged: u64,
+    /// Writes of unknown outcome.
+    pub unsure: u64,
+    /// Calls that write, sync, create or delete.
+    pub calls: u64,
+    /// How many of them were syncs.
+    pub syncs: u64,
+    /// What was lost or wrong.
+    pub flaws: Vec<String>,
+}
+
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, other: Self) {
+        self.seeds += other.seeds;
+        self.cuts += other.cuts;
+        self.kills += other.kills;
+        self.failed_calls += other.failed_calls;
+        self.stops += other.stops;
+        self.acknowledged += other.acknowledged;
+        self.unsure += other.unsure;
+        self.calls += other.calls;
+        self.syncs += other.syncs;
+        self.flaws.extend(other.flaws);
+    }
+}
+
+impl Outcome {
+    /// Its figures in their order, and how many flaws there are.
+    pub fn numbers(&self) -> [u64; 10] {
+        let Self { seeds, cuts, kills, failed_calls, stops, acknowledged, unsure, calls, syncs, flaws } = self;
+        let flaws = u64::try_from(flaws.len()).unwrap_or(u64::MAX);
+        [*seeds, *cuts, *kills, *failed_calls, *stops, *acknowledged, *unsure, *calls, *syncs, flaws]
+    }
+}
+
+/// Where seeds are played.
+pub struct Ground {
+    /// What the store makes here is empty: the disks lie in memory.
+    directory: TempDir,
+    /// A disk with a database without credentials.
+    new: Disk,
+}
+
+impl Ground {
+    /// Makes it.
+    pub async fn prepare() -> Self {
+        let memory = Path::new("/dev/shm");
+        let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let mut ground = Self { directory: directory.expect("a directory"), new: Disk::empty(Lie::None) };
+        let mut player = Player::new(0, Planted::default(), &ground);
+        let made = player.live(Disk::empty(Lie::None), 0, None).await;
+        assert!(player.outcome.flaws.is_empty(), "{:?}", player.outcome.flaws);
+        ground.new = made.expect("a new database");
+        ground
+    }
+}
+
+/// Plays one seed.
+pub async fn play(seed: u64, planted: Planted, ground: &Ground) -> Outcome {
+    let mut player = Player::new(seed, planted, ground);
+    player.play().await;
+    let mut outcome = player.outcome;
+    outcome.flaws.iter_mut().for_each(|flaw| *flaw = format!("seed {seed}: {flaw}"));
+    outcome
+}
+
+struct Player<'a> {
+    chance: Chance,
+    planted: Planted,
+    ground: &'a Ground,
+    ledger: Ledger,
+    outcome: Outcome,
+}
+
+impl<'a> Player<'a> {
+    fn new(seed: u64, planted: Planted, ground: &'a Ground) -> Self {
+        let (ledger, outcome) = (Ledger::default(), Outcome { seeds: 1, ..Outcome::default() });
+        Self { chance: Chance::of(seed, 7), planted, ground, ledger, outcome }
+    }
+
+    async fn play(&mut self) {
+        let is_new = self.chance.below(10) == 0;
+        let lie = self.planted.lie;
+        let mut disk = if is_new { Disk::empty(lie) } else { self.ground.new.after_process(lie) };
+        let lives = 3 + self.chance.below(5);
+        for life in 0..lives {
+            // The first one may make the schema, which takes most calls. In a long one the log is moved into the file.
+            let rounds = if self.chance.below(6) == 0 { 60 } else { 6 };
+            let calls = if is_new && life == 0 { 1_500 } else { 40 * rounds };
+            let stop = disk.calls() + 1 + self.chance.next() % calls;
+            let stop = (self.chance.below(10) > 0).then_some(stop);
+            let Some(next) = self.live(disk, rounds, stop).await else { return };
+            disk = next;
+        }
+        // What the last one left.
+        drop(self.live(disk, 0, None).await);
+    }
+
+    /// One life of the store, at most until the call `stop`. What it leaves; nothing, once something is wrong.
+    async fn live(&mut self, disk: Disk, rounds: u64, stop: Option<u64>) -> Option<Disk> {
+        let (is_kill, lie) = (self.chance.below(5) == 0, self.planted.lie);
+        let cuts: Vec<Chance> = (0..=self.chance.below(3)).map(|_| Chance::of(self.chance.next(), 5)).collect();
+        let disk = Arc::new(disk);
+        if let Some(stop) = stop {
+            disk.stop_at(stop);
+        }
+        let (calls, syncs) = (disk.calls(), disk.syncs());
+        let path = self.new_path();
+        let mount = Mount::new(&path, Arc::clone(&disk));
+        let mut session = Box::pin(Session { player: self, disk: &disk, path: &path }.run(rounds));
+        // The store first: whatever it has answered when the power is cut was answered before.
+        let end = tokio::select! {
+            biased;
+            end = &mut session => Some(end),
+            () = disk.stopped() => None,
+        };
+        let mut left: Vec<Disk> = match is_kill {
+            true => vec![disk.after_process(lie)],
+            false => cuts.into_iter().map(|chance| disk.cut(chance)).collect(),
+        };
+        let (calls, syncs, failed) = (disk.calls() - calls, disk.syncs() - syncs, disk.failed());
+        // The store goes on, on a disk that nobody looks at any more.
+        disk.go_on();
+        drop(session);
+        drop(end);
+        drop(mount);
+        disk.discard();
+        remove(&path);
+        self.outcome.calls += calls;
+        self.outcome.syncs += syncs;
+        self.outcome.failed_calls += failed;
+        if is_kill {
+            self.outcome.kills += 1;
+        } else {
+            self.outcome.cuts += u64::try_from(left.len()).unwrap_or_default();
+        }
+        let last = left.pop();
+        for other in left {
+            let ledger = self.ledger.clone();
+            self.glance(other).await;
+            self.ledger = ledger;
+        }
+        last.filter(|_| self.outcome.flaws.is_empty())
+    }
+
+    /// Compares what a disk holds with the ledger.
+    async fn glance(&mut self, disk: Disk) {
+        let disk = Arc::new(disk);
+        let path = self.new_path();
+        let mount = Mount::new(&path, Arc::clone(&disk));
+        drop(Session { player: self, disk: &disk, path: &path }.run(0).await);
+        drop(mount);
+        remove(&path);
+    }
+
+    fn new_path(&self) -> String {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        self.ground.directory.path().join(format!("{number}.db")).to_str().expect("a path in UTF-8").to_owned()
+    }
+
+    fn flaw(&mut self, flaw: impl fmt::Display) {
+        self.outcome.flaws.push(flaw.to_string());
+    }
+}
+
+/// Removes the empty file that the store has made in the place of its database.
+fn remove(path: &str) {
+    // It is not there if the store did not come so far.
+    let _ = std::fs::remove_file(path);
+}
+
+/// A store that lives.
+struct Session<'a, 'p> {
+    player: &'a mut Player<'p>,
+    disk: &'a Arc<Disk>,
+    path: &'a str,
+}
+
+/// An answer that is waited for.
+type Answer = Pin<Box<dyn Future<Output = Result<(), Refused>>>>;
+
+/// Why a write was not acknowledged.
+enum Refused {
+    /// Nobody knows whether it was carried out.
+    Unsure(StoreError),
+    /// It was answered otherwise than it must be.
+    Wrongly(String),
+}
+
+impl Session<'_, '_> {
+    /// One life. Then the process ends, with this store, unless that was closed.
+    async fn run(mut self, rounds: u64) -> Option<Arc<SqliteStore>> {
+        // Calls may fail while the store opens, which moves what is in the log.
+        let chance = self.player.chance.below(8);
+        let may_fail = rounds > 0 && chance == 0;
+        if may_fail {
+            let failure = self.failure(60, 60);
+            self.disk.fail(Some(failure));
+        }
+        let (store, begun) = self.begin().await;
+        self.disk.fail(None);
+        let Some(store) = store else {
+            if !may_fail {
+                self.player.flaw(format!("the store does not open: {}", begun.err().unwrap_or_default()));
+            }
+            return None;
+        };
+        let was_there = match begun {
+            Ok(was_there) => was_there,
+            Err(error) => {
+                if !may_fail {
+                    self.player.flaw(format!("the store does not begin: {error}"));
+                }
+                return Some(store);
+            }
+        };
+        match look::all(&store, self.path, was_there && !may_fail).await {
+            Ok(held) => {
+                let (name, audit) =
+                    (|number| world::credential(number).to_string(), |number| world::audit(number).to_string());
+                let flaws = self.player.ledger.compare(&held, name, audit);
+                flaws.into_iter().for_each(|flaw| self.player.flaw(flaw));
+            }
+            Err(error) => self.player.flaw(format!("it cannot be read: {error}")),
+        }
+        if rounds > 0 && self.player.chance.below(3) == 0 {
+            let failure = self.failure(20 * rounds, 10 * rounds);
+            self.disk.fail(Some(failure));
+        }
+        let mut reader = None;
+        for _ in 0..rounds {
+            if self.player.chance.below(12) == 0 {
+                reader = self.turn_reader(reader).await;
+            }
+            self.round(&store).await;
+            if tokio::time::timeout(std::time::Duration::ZERO, store.failed()).await.is_ok() {
+                self.player.outcome.stops += 1;
+                return Some(store);
+            }
+        }
+        if rounds > 0 && self.player.chance.below(2) == 0 {
+            tokio::task::spawn_blocking(move || drop(reader)).await.expect("a reader ends");
+            store.close().await;
+            return None;
+        }
+        Some(store)
+    }
+
+    /// Opens the store, waits until the writer is at work, which has then moved the log, and makes what a vault has. Whether
+    /// all was there.
+    async fn begin(&mut self) -> (Option<Arc<SqliteStore>>, Result<bool, String>) {
+        let key = SqliteKey::from_bytes(Zeroizing::new(KEY));
+        let settings =
+            SqliteSettings { create: true, page_cache: 4, readers: 2, ..SqliteSettings::new(self.path.into(), key) };
+        let opened = tokio::task::spawn_blocking(|| SqliteStore::open(settings)).await.expect("opening ends");
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) => return (None, Err(format!("{error:?}"))),
+        };
+        let begun = async {
+            let none = store.delete_credential(world::delete(u64::MAX, u64::MAX)).await;
+            if !matches!(none, Ok(_) | Err(StoreError::Denied(_))) {
+                store.migrate(NOW, &mut |_| {}).await.map_err(|error| format!("{error:?}, after {none:?}"))?;
+            }
+            let made = store.organization(ORGANIZATION).await.map_err(|error| format!("{error:?}"))?;
+            if made.is_none() {
+                store.create_organization(world::organization()).await.map_err(|error| format!("{error:?}"))?;
+            }
+            Ok(made.is_some())
+        };
+        let begun = begun.await;
+        (Some(store), begun)
+    }
+
+    /// One that begins within so many calls or reads.
+    fn failure(&mut self, calls: u64, reads: u64) -> Failure {
+        let chance = &mut self.player.chance;
+        let long = if chance.below(2) == 0 { 1 } else { 1 + chance.next() % 30 };
+        let from = self.disk.calls() + 1 + chance.next() % calls;
+        match chance.below(4) {
+            0 => Failure::Full { numbers: (from, from + long) },
+            1 => {
+                let from = self.disk.reads() + 1 + chance.next() % reads;
+                Failure::Reads { numbers: (from, from + long) }
+            }
+            _ => Failure::Calls { numbers: (from, from + long), reread: chance.below(2) == 0 },
+        }
+    }
+
+    /// Begins to read, or ends it: the log must keep what a reader still needs.
+    async fn turn_reader(&self, reader: Option<Connection>) -> Option<Connection> {
+        let path = self.path.to_owned();
+        let turn = move || {
+            if reader.is_some() {
+                return None;
+            }
+            let begun = look::bare(&path).and_then(|connection| {
+                connection.execute_batch("BEGIN; SELECT count(*) FROM credentials")?;
+                Ok(connection)
+            });
+            begun.ok()
+        };
+        tokio::task::spawn_blocking(turn).await.expect("a reader begins")
+    }
+
+    /// Some requests at once: one, and while the writer is about to write it, the others, which therefore share a transaction.
+    async fn round(&mut self, store: &Arc<SqliteStore>) {
+        let requests: Vec<Request> = (0..=self.player.chance.below(6)).map(|_| self.choose()).collect();
+        let mut answers = Vec::new();
+        self.disk.hold();
+        for (index, request) in requests.iter().enumerate() {
+            let mut answer = ask(store, request);
+            if self.player.planted.early_answers {
+                self.player.ledger.acknowledge(request.credential);
+            }
+            let mut answered = poll!(&mut answer);
+            if index == 0 && answered.is_pending() {
+                answered = tokio::select! {
+                    biased;
+                    answer = &mut answer => Poll::Ready(answer),
+                    () = self.disk.held() => Poll::Pending,
+                };
+            }
+            answers.push((request.credential, answered, answer));
+        }
+        self.disk.release();
+        for (credential, answered, answer) in answers {
+            let answered = match answered {
+                Poll::Ready(answered) => answered,
+                Poll::Pending => answer.await,
+            };
+            match answered {
+                Ok(()) => {
+                    self.player.outcome.acknowledged += 1;
+                    self.player.ledger.acknowledge(credential);
+                }
+                Err(Refused::Unsure(error)) => {
+                    self.player.outcome.unsure += 1;
+                    if self.disk.failed() == 0 {
+                        self.player.flaw(format!("refused on a disk that is well: {error:?}"));
+                    }
+                }
+                Err(Refused::Wrongly(why)) => self.player.flaw(why),
+            }
+        }
+    }
+
+    /// A request for a credential that no other request is open for.
+    fn choose(&mut self) -> Request {
+        let Player { ledger, chance, .. } = &mut *self.player;
+        let number = ledger.number();
+        let mut free = ledger.free();
+        let repeat = if chance.below(2) == 0 { ledger.to_repeat.pop() } else { None };
+        let act = chance.below(10);
+        let (credential, act, after) = if let Some((request, saved, stood)) = repeat {
+            match stood {
+                true => (ledger.number(), Act::Repeat { request, saved }, Vec::new()),
+                false => (ledger.number(), Act::RepeatLost { request }, vec![number]),
+            }
+        } else if act < 5 || free.is_empty() {
+            (ledger.number(), Act::Save, vec![number])
+        } else {
+            let (credential, mut versions) = free.swap_remove(chance.below(free.len()));
+            match act {
+                5..8 => {
+                    versions.push(number);
+                    (credential, Act::Replace, versions)
+                }
+                _ => (credential, Act::Delete, Vec::new()),
+            }
+        };
+        let request = Request { number, credential, act, after };
+        ledger.begin(request.clone());
+        request
+    }
+}
+
+/// Hands a request to the store.
+fn ask(store: &Arc<SqliteStore>, request: &Request) -> Answer {
+    let (store, Request { number, credential, act, after }) = (Arc::clone(store), request.clone());
+    Box::pin(async move {
+        let (answered, wanted) = match act {
+            Act::Save | Act::Repeat { .. } | Act::RepeatLost { .. } => {
+                let (key, saved) = match act {
+                    Act::Repeat { request, saved } => (request, saved),
+                    Act::RepeatLost { request } => (request, credential),
+                    _ => (number, credential),
+                };
+                let answered = store.save_credential(world::save(number, credential, number, key)).await;
+                (answered.map(|id| id.to_string()), world::credential(saved).to_string())
+            }
+            Act::Replace => {
+                let revision = i64::try_from(after.len()).unwrap_or_default() - 1;
+                let answered = store.change_credential(world::replace(number, credential, revision, number)).await;
+                (answered.map(|number| number.to_string()), after.len().to_string())
+            }
+            Act::Delete => {
+                let answered = store.delete_credential(world::delete(number, credential)).await;
+                (answered.map(|deleted| deleted.to_string()), true.to_string())
+            }
+        };
+        match answered {
+            Ok(answered) if answered == wanted => Ok(()),
+            Ok(answered) => Err(Refused::Wrongly(format!("{act:?} was answered {answered}, not {wanted}"))),
+            Err(error @ (StoreError::Denied(_) | StoreError::Refused(_))) => {
+                Err(Refused::Wrongly(format!("{act:?} was refused: {error:?}")))
+            }
+            Err(error) => Err(Refused::Unsure(error)),
+        }
+    })
+}

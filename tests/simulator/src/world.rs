@@ -1,0 +1,191 @@
+//! The organization whose credentials are saved, and commands for it.
+
+use crate::chance::Chance;
+use vault_core::Command;
+use vault_core::activation::VendRule;
+use vault_core::audit::{Actor, AuditAction, AuditRecord, Origin, SealedAuditRecord, Subject};
+use vault_core::credential::{CredentialType, EXPIRING_SECONDS};
+use vault_core::digest::Digest;
+use vault_core::id::{AccountId, AuditId, CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::{Organization, OrganizationName, OrganizationState};
+use vault_core::port::{
+    ChangeCredential, CreateOrganization, CredentialChange, DeleteCredential, Idempotency, ListCredentials, NewVersion,
+    SaveCredential, StoredMetadata,
+};
+use vault_core::principal::Principal;
+use vault_core::role::Role;
+use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys, SealedCredential};
+use vault_core::time::Timestamp;
+
+pub(crate) const ORGANIZATION: OrganizationId = OrganizationId::from_bytes([1; 16]);
+const ACCOUNT: AccountId = AccountId::from_bytes([2; 16]);
+const KEY: KeyId = KeyId::from_bytes([3; 16]);
+pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+/// The parts of a version, as they are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Parts {
+    pub(crate) data_key: Vec<u8>,
+    pub(crate) data: Vec<u8>,
+    pub(crate) information: Vec<u8>,
+}
+
+impl Parts {
+    /// Those of this number. Some fill several pages.
+    pub(crate) fn of(number: u64) -> Self {
+        let mut chance = Chance::of(number, 3);
+        let mut bytes = |length: usize| -> Vec<u8> { (0..length).map(|_| chance.next().to_le_bytes()[0]).collect() };
+        let data_key = bytes(78);
+        let information = bytes(302);
+        let length = if number.is_multiple_of(8) { 9_000 } else { 302 };
+        Self { data_key, data: bytes(length), information }
+    }
+
+    fn sealed(self) -> SealedCredential {
+        SealedCredential {
+            key: KEY,
+            data_key: Blob::from_bytes(self.data_key),
+            data: Blob::from_bytes(self.data),
+            information: Blob::from_bytes(self.information),
+        }
+    }
+}
+
+pub(crate) fn principal() -> Principal {
+    Principal::embedder(ORGANIZATION, ACCOUNT, Role::Editor)
+}
+
+/// The credential of this number.
+pub(crate) fn credential(number: u64) -> CredentialId {
+    CredentialId::from_bytes(bytes(number))
+}
+
+/// The audit record of the request of this number.
+pub(crate) fn audit(number: u64) -> AuditId {
+    AuditId::from_bytes(bytes(number))
+}
+
+/// Not in order: rows are written all over their tables.
+fn bytes(number: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&Chance::of(number, 1).next().to_be_bytes());
+    bytes[8..].copy_from_slice(&number.to_be_bytes());
+    bytes
+}
+
+fn command<A>(number: u64, action: AuditAction, id: CredentialId, act: A) -> Command<A> {
+    let audit = record(number, action, Subject::Credential(id));
+    Command { principal: principal(), now: NOW, audit, act }
+}
+
+fn record(number: u64, action: AuditAction, subject: Subject) -> SealedAuditRecord {
+    let record = AuditRecord {
+        id: audit(number),
+        at: NOW,
+        organization: Some(ORGANIZATION),
+        actor: Actor::Operator,
+        action,
+        subject,
+        count: 1,
+        note: None,
+        origin: Origin::default(),
+        rows: Vec::new(),
+        changes: Vec::new(),
+    };
+    SealedAuditRecord { record, key: KEY, code: Digest::from_bytes([4; 32]) }
+}
+
+/// Makes the organization.
+pub(crate) fn organization() -> CreateOrganization {
+    let key = OrganizationKeyRecord {
+        organization: ORGANIZATION,
+        id: KEY,
+        state: KeyState::Active,
+        wrapped: Blob::from_bytes(vec![2; 78]),
+        uses: 0,
+        created_at: NOW,
+    };
+    CreateOrganization {
+        organization: Organization {
+            id: ORGANIZATION,
+            name: OrganizationName::parse("acme").expect("a name"),
+            state: OrganizationState::Active,
+            created_at: NOW,
+        },
+        keys: OrganizationKeys {
+            fingerprint_key: KeyId::from_bytes([5; 16]),
+            fingerprint_wrapped: Blob::from_bytes(vec![2; 78]),
+            keys: vec![key],
+        },
+        audit: record(0, AuditAction::OrganizationCreated, Subject::Vault),
+    }
+}
+
+/// Saves the credential of this number with these parts, under the idempotency key of the request `key`.
+pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<SaveCredential> {
+    let id = credential(number);
+    let act = SaveCredential {
+        organization: ORGANIZATION,
+        id,
+        version: 1,
+        kind: CredentialType::S3,
+        namespace: Namespace::parse(&format!("team-{}/production", number % 5), "").expect("a namespace"),
+        sealed: Parts::of(parts).sealed(),
+        description: StoredMetadata { metadata: None, labels: vec![Digest::from_bytes([7; 32])], vend: VendRule::Any },
+        code: Digest::from_bytes([5; 32]),
+        expires_at: None,
+        idempotency: Some(Idempotency {
+            account: ACCOUNT,
+            key: format!("request-{key}"),
+            body: Digest::from_bytes([8; 32]),
+        }),
+        limit: 10_000_000,
+    };
+    command(request, AuditAction::CredentialSaved, id, act)
+}
+
+/// Gives the credential of this number, at this revision, a new version with these parts. Each version makes a revision.
+pub(crate) fn replace(request: u64, number: u64, revision: i64, parts: u64) -> Command<ChangeCredential> {
+    let id = credential(number);
+    let version = NewVersion {
+        number: revision + 1,
+        sealed: Parts::of(parts).sealed(),
+        idempotency: None,
+        destroyed: Vec::new(),
+    };
+    let act = ChangeCredential {
+        organization: ORGANIZATION,
+        id,
+        revision,
+        change: CredentialChange::Replace { version, destroy_at: NOW.plus_seconds(3_600) },
+        description: None,
+        code: Digest::from_bytes([6; 32]),
+        expires_at: None,
+    };
+    command(request, AuditAction::CredentialReplaced, id, act)
+}
+
+/// Deletes the credential of this number.
+pub(crate) fn delete(request: u64, number: u64) -> Command<DeleteCredential> {
+    let id = credential(number);
+    let act = DeleteCredential { organization: ORGANIZATION, id, revision: None };
+    command(request, AuditAction::CredentialDeleted, id, act)
+}
+
+/// Lists all.
+pub(crate) fn list() -> ListCredentials {
+    ListCredentials {
+        principal: principal(),
+        organization: ORGANIZATION,
+        now: NOW,
+        namespace: None,
+        kind: None,
+        labels: Vec::new(),
+        health: None,
+        expiring_seconds: EXPIRING_SECONDS,
+        expires_before: None,
+        after: None,
+        limit: 4_000,
+    }
+}

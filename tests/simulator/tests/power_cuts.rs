@@ -1,0 +1,64 @@
+//! The short form of the campaign: a fixed number of seeds, and the faults that the campaign must find. Longer ones have a command,
+//! `cargo run --release -p vault-simulator`.
+
+use vault_simulator::{Ground, Lie, Outcome, Planted, play};
+
+async fn seeds(seeds: impl IntoIterator<Item = u64>, planted: Planted) -> Outcome {
+    let ground = Ground::prepare().await;
+    let mut all = Outcome::default();
+    for seed in seeds {
+        all += play(seed, planted, &ground).await;
+    }
+    all
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_every_power_cut() {
+    let outcome = seeds(1..=40, Planted::default()).await;
+    assert!(outcome.flaws.is_empty(), "{outcome:#?}");
+    // Nothing that is to be tried is left out.
+    let Outcome { cuts, kills, failed_calls, stops, acknowledged, unsure, .. } = outcome;
+    for (what, count, least) in [
+        ("power cuts", cuts, 250),
+        ("kills", kills, 20),
+        ("failed calls", failed_calls, 20),
+        ("stops", stops, 3),
+        ("acknowledged writes", acknowledged, 800),
+        ("unsure writes", unsure, 20),
+    ] {
+        assert!(count >= least, "{count} {what}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_seed_is_the_same_run() {
+    assert_eq!(seeds(100..104, Planted::default()).await, seeds(100..104, Planted::default()).await);
+}
+
+/// Seeds until something is found.
+async fn is_found(planted: Planted) {
+    let ground = Ground::prepare().await;
+    for seed in 1..=60 {
+        if !play(seed, planted, &ground).await.flaws.is_empty() {
+            return;
+        }
+    }
+    panic!("{planted:?} was not found");
+}
+
+#[tokio::test]
+async fn syncs_that_do_nothing_are_found() {
+    for lie in [Lie::Syncs, Lie::SyncsOfTheLog, Lie::SyncsOfTheDatabase] {
+        is_found(Planted { lie, early_answers: false }).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_sync_is_found() {
+    is_found(Planted { lie: Lie::Synchronous, early_answers: false }).await;
+}
+
+#[tokio::test]
+async fn answers_before_the_commit_are_found() {
+    is_found(Planted { lie: Lie::None, early_answers: true }).await;
+}
