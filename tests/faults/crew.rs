@@ -100,7 +100,7 @@ pub(crate) struct Crew {
 }
 
 /// Set when it goes: however what it waits for ends, the clients do.
-struct Stop<'a>(&'a AtomicBool);
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {

@@ -9,8 +9,8 @@
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
 //! - [`shared`]: clients that all write the same credentials, and the judgement of their histories.
 //! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
-//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does.
-//!   [`cluster`]: two PostgreSQL servers of which one follows the other.
+//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does. [`record`]: a disk that
+//!   is recorded, and what a power cut leaves of it. [`cluster`]: two PostgreSQL servers of which one follows the other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
@@ -24,6 +24,7 @@ mod ledger;
 mod log;
 mod options;
 mod proxy;
+mod record;
 mod report;
 mod rig;
 mod shared;

@@ -4,6 +4,7 @@ use crate::crew::{Crew, Tally};
 use crate::doorman::Doorman;
 use crate::fault::Ground;
 use crate::log::AckLog;
+use crate::record::{Acknowledged, Cut, compare};
 use crate::report::Report;
 use crate::shared::{CLIENTS, Shared, Sharer};
 use crate::worker::Worker;
@@ -343,6 +344,32 @@ impl Rig {
             }
             let _ = std::fs::remove_file(file);
         }
+    }
+
+    /// Starts its server on a disk as a power cut left it, compares what is there with what was acknowledged before, and kills the
+    /// server. `deeply`: has the program look at all rows, too.
+    pub(crate) fn look_at_disk(&mut self, acknowledged: &[Acknowledged], cut: Cut, deeply: bool) {
+        self.report.rounds += 1;
+        let disk = self.report.rounds;
+        let mut server = self.spawn_by(None);
+        if !server.becomes_ready(LIMIT) {
+            let text = self.vault.log();
+            let last = text.lines().last().unwrap_or_default();
+            self.report.losses.push(format!("disk {disk}: the server does not start: {last}"));
+            return;
+        }
+        self.server = Some(server);
+        match self.listed() {
+            Ok(listed) => {
+                let losses = compare(acknowledged, &listed, cut);
+                self.report.losses.extend(losses.into_iter().map(|loss| format!("disk {disk}: {loss}")));
+            }
+            Err(answer) => self.report.losses.push(format!("disk {disk}: {answer:?}")),
+        }
+        if deeply {
+            self.check_stored();
+        }
+        self.kill();
     }
 
     /// Reads everything. Whether all of it was answered.

@@ -71,6 +71,18 @@ impl Server {
         }
     }
 
+    /// Waits until `/readyz` says so. Whether it did: it may end, or take longer than `limit`.
+    pub fn becomes_ready(&mut self, limit: Duration) -> bool {
+        let (begun, client) = (Instant::now(), self.client());
+        while self.is_alive() && begun.elapsed() < limit {
+            if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
+    }
+
     /// A client of the public listener, with connections of its own.
     pub fn client(&self) -> Client {
         Client::new(self.address)

@@ -11,6 +11,7 @@ mod network;
 mod pair;
 mod pooler;
 mod power;
+mod power_postgres;
 mod replicas;
 mod rot;
 mod sectors;
@@ -39,6 +40,8 @@ pub(crate) enum Fault {
     KillAtSyscalls,
     /// Power is cut
     PowerCut,
+    /// Power is cut under PostgreSQL
+    PostgresPowerCut,
     /// Each sync to disk fails
     FailedSyncs,
     /// Sectors of the disk cannot be read or written
@@ -130,6 +133,7 @@ impl Fault {
             Self::Connections
             | Self::Database
             | Self::Nodes
+            | Self::PostgresPowerCut
             | Self::LostCommits
             | Self::NetworkHangs
             | Self::SlowNetwork
@@ -153,6 +157,7 @@ impl Fault {
             Self::Kill => kill::happen(ground),
             Self::KillAtSyscalls => syscalls::killed(ground),
             Self::PowerCut => power::cut(ground),
+            Self::PostgresPowerCut => power_postgres::cut(ground),
             Self::FailedSyncs => syscalls::failed_syncs(ground),
             Self::FullAtSyscalls => syscalls::full(ground),
             Self::DiskFull => disk::full(ground),
