@@ -8,7 +8,8 @@
 //!
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
 //! - [`shared`]: clients that all write the same credentials, and the judgement of their histories.
-//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
+//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it. [`marks`]: which branches
+//!   the service went through.
 //! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does. [`record`]: a disk that
 //!   is recorded, and what a power cut leaves of it. [`cluster`]: two PostgreSQL servers of which one follows the other.
 
@@ -22,6 +23,7 @@ mod fault;
 mod image;
 mod ledger;
 mod log;
+mod marks;
 mod options;
 mod proxy;
 mod record;

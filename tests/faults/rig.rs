@@ -4,6 +4,7 @@ use crate::crew::{Crew, Tally};
 use crate::doorman::Doorman;
 use crate::fault::Ground;
 use crate::log::AckLog;
+use crate::marks::{Marks, missed};
 use crate::record::{Acknowledged, Cut, compare};
 use crate::report::Report;
 use crate::shared::{CLIENTS, Shared, Sharer};
@@ -39,6 +40,8 @@ pub(crate) struct Rig {
     token: String,
     pub(crate) log: AckLog,
     pub(crate) report: Report,
+    /// The branches that its servers went through.
+    pub(crate) marks: Marks,
 }
 
 impl Rig {
@@ -79,8 +82,19 @@ impl Rig {
         };
         let log = AckLog::new(&ground.options.log_dir, fault);
         let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None };
-        let mut rig =
-            Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
+        let mut rig = Self {
+            vault,
+            url,
+            server: None,
+            address,
+            door,
+            integration,
+            crew,
+            token: String::new(),
+            log,
+            report,
+            marks: Marks::default(),
+        };
         rig.serve();
         rig.token = admin.log_in(&rig.client()).token;
         let seed = ground.options.seed;
@@ -297,6 +311,9 @@ impl Rig {
         self.share_anew(client);
         self.crew.doorman.check(client, &mut self.report.losses);
         self.crew.doorman.refill(&self.vault);
+        if let Some(server) = &self.server {
+            self.marks.read(server);
+        }
         let round = self.report.rounds;
         for loss in &mut self.report.losses[before..] {
             *loss = format!("round {round}: {loss}");
@@ -421,11 +438,18 @@ impl Rig {
             self.report.figure("histories of shared credentials", format!("{histories}, {operations} operations"));
         }
         if let Some(server) = self.server.take() {
+            self.marks.read(&server);
             let status = server.stop();
             if status != Some(0) {
                 self.report.losses.push(format!("the server ended with {status:?}: {}", self.vault.log()));
             }
         }
+        let passed = self.marks.passed();
+        if !passed.is_empty() {
+            let all: Vec<_> = passed.iter().map(|(mark, count)| format!("{mark} {count}")).collect();
+            self.report.figure("branches", all.join(", "));
+        }
+        self.report.losses.extend(missed(self.report.fault, self.report.rounds, &passed));
         self.report.losses.extend(panics(&self.vault.log()));
         if !self.report.losses.is_empty() {
             // What its servers said goes with the vault.

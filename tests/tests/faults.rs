@@ -108,6 +108,12 @@ fn the_standby_takes_over() {
 }
 
 #[test]
+fn keys_are_replaced_under_saves() {
+    happens("rotation", "sqlite", "3");
+    happens("rotation", "postgres", "3");
+}
+
+#[test]
 fn two_faults_happen_at_once() {
     happens("pairs", "postgres", "6");
 }

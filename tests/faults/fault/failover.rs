@@ -76,6 +76,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     rig.report.times("from a machine's death to the promotion", machine);
     rig.report.times("from a server's death to the promotion", server);
     rig.report.times("from the promotion to the next write", healed);
+    others.iter().for_each(|server| rig.marks.read(server));
     drop(others);
     rig.finish()
 }

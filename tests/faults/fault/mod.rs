@@ -14,6 +14,7 @@ mod power;
 mod power_postgres;
 mod replicas;
 mod rot;
+mod rotation;
 mod sectors;
 mod server;
 mod spread;
@@ -90,6 +91,8 @@ pub(crate) enum Fault {
     RollingRestart,
     /// Servers of the previous build (--earlier) and of this build serve one database
     RollingUpgrade,
+    /// Keys of the organization and the instance, and the root key, are replaced under saves
+    Rotation,
     /// Bytes of the stored file change
     BitRot,
 }
@@ -145,7 +148,7 @@ impl Fault {
             | Self::Clocks
             | Self::RollingUpgrade
             | Self::RollingRestart => &[Database::Postgres],
-            Self::Kill | Self::Descriptors | Self::Lock | Self::LoginStorm | Self::NoMemory => {
+            Self::Kill | Self::Rotation | Self::Descriptors | Self::Lock | Self::LoginStorm | Self::NoMemory => {
                 &[Database::Sqlite, Database::Postgres]
             }
         }
@@ -182,6 +185,7 @@ impl Fault {
             Self::NoMemory => memory::happen(ground),
             Self::RollingRestart => replicas::rolling(ground),
             Self::RollingUpgrade => upgrade::rolling(ground),
+            Self::Rotation => rotation::happen(ground),
             Self::BitRot => rot::happen(ground),
         }
     }
