@@ -81,7 +81,7 @@ impl Rig {
             log: String::new(),
         };
         let log = AckLog::new(&ground.options.log_dir, fault);
-        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None };
+        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None, patience: None };
         let mut rig = Self {
             vault,
             url,
@@ -261,6 +261,19 @@ impl Rig {
         let healed = begun.elapsed();
         if healed > HEALED {
             self.report.losses.push(format!("the service needed {healed:?} to work again"));
+        }
+        healed
+    }
+
+    /// The same for a server at another address.
+    pub(crate) fn heal_at(&mut self, address: SocketAddr) -> Duration {
+        let own = std::mem::replace(&mut self.address, address);
+        let begun = Instant::now();
+        self.wait_until_it_writes();
+        self.address = own;
+        let healed = begun.elapsed();
+        if healed > HEALED {
+            self.report.losses.push(format!("the server at {address} needed {healed:?} to work again"));
         }
         healed
     }

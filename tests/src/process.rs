@@ -38,8 +38,12 @@ impl Server {
     }
 
     /// Starts `command` with its public listener at `address` and does not wait.
-    pub fn spawn_at(address: SocketAddr, mut command: Command, output: &Path, log: &Path) -> Self {
-        let admin = free_address();
+    pub fn spawn_at(address: SocketAddr, command: Command, output: &Path, log: &Path) -> Self {
+        Self::spawn_with([address, free_address()], command, output, log)
+    }
+
+    /// The same, with its public and its operators' listener at these addresses.
+    pub fn spawn_with([address, admin]: [SocketAddr; 2], mut command: Command, output: &Path, log: &Path) -> Self {
         command.arg("--listen").arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
         let stderr = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let child = command.stdout(File::create(output).unwrap()).stderr(stderr).spawn().unwrap();

@@ -108,6 +108,16 @@ fn the_standby_takes_over() {
 }
 
 #[test]
+fn packets_are_lost_and_come_twice() {
+    happens("lossy-network", "postgres", "2");
+}
+
+#[test]
+fn a_direction_of_the_network_is_cut() {
+    happens("one-way-cut", "postgres", "2");
+}
+
+#[test]
 fn keys_are_replaced_under_saves() {
     happens("rotation", "sqlite", "3");
     happens("rotation", "postgres", "3");

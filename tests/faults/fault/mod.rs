@@ -9,6 +9,7 @@ mod lock;
 mod memory;
 mod network;
 mod pair;
+mod partial;
 mod pooler;
 mod power;
 mod power_postgres;
@@ -71,6 +72,12 @@ pub(crate) enum Fault {
     NetworkHangs,
     /// The network to PostgreSQL is slow
     SlowNetwork,
+    /// Packets between clients, replicas and PostgreSQL are lost and come twice
+    LossyNetwork,
+    /// One direction of a replica's network is cut, or all of its clients
+    OneWayCut,
+    /// The primary reaches etcd in one direction only, and the synchronous standby takes over
+    EtcdCut,
     /// The primary of two PostgreSQL servers fails, and the synchronous standby takes over
     Failover,
     /// The same with an asynchronous standby, which may lose what was acknowledged last
@@ -140,6 +147,9 @@ impl Fault {
             | Self::LostCommits
             | Self::NetworkHangs
             | Self::SlowNetwork
+            | Self::LossyNetwork
+            | Self::OneWayCut
+            | Self::EtcdCut
             | Self::FewConnections
             | Self::Pairs
             | Self::Pooler
@@ -176,6 +186,9 @@ impl Fault {
             Self::LostCommits => network::lost_commits(ground),
             Self::NetworkHangs => network::hanging(ground),
             Self::SlowNetwork => network::slow(ground),
+            Self::LossyNetwork => partial::lossy(ground),
+            Self::OneWayCut => partial::one_way(ground),
+            Self::EtcdCut => failover::etcd_cut(ground),
             Self::Failover => failover::synchronous(ground),
             Self::AsynchronousFailover => failover::asynchronous(ground),
             Self::Pairs => pair::happen(ground),
