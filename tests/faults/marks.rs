@@ -58,6 +58,7 @@ fn short(name: &str) -> String {
 /// rounds misses it by chance less than once in a million: the rate times the rounds is at least 14.
 pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     match fault {
+        "one-way-cut" => &[("requests_repeated", 30)],
         "rotation" => &[("retries key-replaced", 12)],
         "lost-commits" => &[("commits_unsure", 12), ("requests_repeated", 20), ("retries connection-lost", 12)],
         "connections" => &[("retries connection-lost", 10), ("commits_unsure", 40)],

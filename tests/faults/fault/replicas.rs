@@ -35,10 +35,13 @@ pub(super) fn rolling(ground: &Ground<'_>) -> Report {
         let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
         let is_first = round % 3 == 2;
         let stopped = if is_first { rig.server.take().expect("its server runs") } else { others.remove(round % 2) };
+        rig.marks.read(&stopped);
+        // Another one looks every second whether events are to be delivered.
+        let then = Duration::from_millis(if is_first { 1_500 } else { 200 });
         let ended = rig.work_on(&addresses, || {
             std::thread::sleep(Duration::from_millis(200));
             let ended = stopped.stop();
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(then);
             ended
         });
         if ended != Some(0) {
