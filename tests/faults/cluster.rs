@@ -1,5 +1,6 @@
 //! Two PostgreSQL servers under Patroni with etcd, on loopback. Made and ended with a value.
 
+use crate::network::{Here, Network};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
@@ -22,6 +23,8 @@ struct Node {
     /// Of PostgreSQL and of Patroni's interface.
     server: SocketAddr,
     watcher: SocketAddr,
+    /// The argument of `nsenter` that names its network, if that is another one than this program's.
+    namespace: Option<String>,
     patroni: Option<Child>,
 }
 
@@ -66,9 +69,15 @@ fn through(words: &[&str], program: &str) -> Command {
 impl Patroni {
     /// Starts one; `synchronous`: a commit is acknowledged when both servers have it.
     pub(crate) fn start(directory: &Path, synchronous: bool) -> Self {
+        Self::start_on(directory, synchronous, None)
+    }
+
+    /// The same with each server on a machine of this network, and etcd on this side of it.
+    pub(crate) fn start_on(directory: &Path, synchronous: bool, network: Option<&Network>) -> Self {
         let place = tempfile::Builder::new().prefix("orgvault-cluster-").tempdir_in(directory).unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let (clients, peers) = (free_address(), free_address());
+        let etcd_at = |port| network.map_or_else(free_address, |_| SocketAddr::from((Here::Etcd.ip(), port)));
+        let (clients, peers) = (etcd_at(2379), etcd_at(2380));
         let own = |name: &str| {
             let path = place.path().join(name);
             fs::create_dir(&path).unwrap();
@@ -87,8 +96,10 @@ impl Patroni {
         let etcd = etcd.stdout(log(&place, "etcd.log")).stderr(log(&place, "etcd.log")).spawn().unwrap();
         let mut nodes = Vec::new();
         // Not `first`: in the names of synchronous standbys that is a keyword, and Patroni does not quote it.
-        for name in ["north", "south"] {
-            let node = Node { name, server: free_address(), watcher: free_address(), patroni: None };
+        for (number, name) in ["north", "south"].into_iter().enumerate() {
+            let at = |port| network.map_or_else(free_address, |network| (network.address(number), port).into());
+            let namespace = network.map(|network| network.namespace(number));
+            let node = Node { name, server: at(5432), watcher: at(8008), namespace, patroni: None };
             let settings = settings(&node, clients, &own(name), synchronous);
             fs::write(place.path().join(format!("{name}.yml")), settings).unwrap();
             nodes.push(node);
@@ -105,8 +116,9 @@ impl Patroni {
     /// Patroni is the first process of its machine, which also buries what nobody waits for: Patroni takes a server that it
     /// stopped for alive until somebody has buried it.
     fn run(&mut self, number: usize) {
-        let name = self.nodes[number].name;
-        let mut patroni = through(&[&AS_MACHINE[..], &AS_USER[..]].concat(), "patroni");
+        let Node { name, namespace, .. } = &self.nodes[number];
+        let enter: Vec<&str> = namespace.iter().flat_map(|namespace| ["nsenter", namespace, "--"]).collect();
+        let mut patroni = through(&[&enter, &AS_MACHINE[..], &AS_USER[..]].concat(), "patroni");
         patroni.arg(self.place.path().join(format!("{name}.yml")));
         let log = log(&self.place, &format!("{name}.log"));
         patroni.stdout(log.try_clone().unwrap()).stderr(log);
@@ -256,7 +268,8 @@ postgresql:
   remove_data_directory_on_diverged_timelines: true
   bin_dir: '{}'
   pgpass: '{directory}/pgpass'
-  pg_hba: ['local all all trust', 'host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust']
+  pg_hba: ['local all all trust', 'host all all 127.0.0.0/8 trust', 'host replication all 127.0.0.0/8 trust', 'host all all 10.0.0.0/24 trust',
+    'host replication all 10.0.0.0/24 trust']
   parameters: {{unix_socket_directories: '{directory}', password_encryption: scram-sha-256}}
   authentication:
     superuser: {{username: {USER}, password: unused}}

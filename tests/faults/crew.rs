@@ -97,10 +97,12 @@ pub(crate) struct Crew {
     /// Those who all write the same credentials, where a fault has them.
     pub(crate) sharers: Vec<Sharer>,
     pub(crate) shared: Option<Shared>,
+    /// How long they wait for an answer, if not very long.
+    pub(crate) patience: Option<Duration>,
 }
 
 /// Set when it goes: however what it waits for ends, the clients do.
-struct Stop<'a>(&'a AtomicBool);
+pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
@@ -116,11 +118,11 @@ impl Crew {
         log: &AckLog,
         meanwhile: impl FnOnce() -> T,
     ) -> (T, Tally) {
-        let (stop, last) = (AtomicBool::new(false), self.workers.len());
+        let (stop, last, patience) = (AtomicBool::new(false), self.workers.len(), self.patience);
         thread::scope(|scope| {
             let mut clients = Vec::new();
             for (number, worker) in self.workers.iter_mut().enumerate() {
-                let mut turn = Turn::new(servers, number);
+                let mut turn = Turn::new(servers, number, patience);
                 let stop = &stop;
                 clients.push(scope.spawn(move || {
                     let mut tally = Tally { last_done: Some(Instant::now()), ..Tally::default() };
@@ -132,7 +134,7 @@ impl Crew {
             }
             if let Some(shared) = self.shared.as_ref().filter(|shared| shared.is_ready()) {
                 for (number, sharer) in self.sharers.iter_mut().enumerate() {
-                    let (mut turn, stop) = (Turn::new(servers, number), &stop);
+                    let (mut turn, stop) = (Turn::new(servers, number, patience), &stop);
                     clients.push(scope.spawn(move || {
                         let mut tally = Tally::default();
                         while !stop.load(Ordering::Relaxed) {
@@ -142,7 +144,7 @@ impl Crew {
                     }));
                 }
             }
-            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last), &stop);
+            let (doorman, mut turn, stopped) = (&mut self.doorman, Turn::new(servers, last, patience), &stop);
             clients.push(scope.spawn(move || {
                 let mut tally = Tally::default();
                 while !stopped.load(Ordering::Relaxed) && doorman.has_codes() {
@@ -170,8 +172,12 @@ struct Turn {
 }
 
 impl Turn {
-    fn new(servers: &[SocketAddr], number: usize) -> Self {
-        Self { clients: servers.iter().map(|address| Client::new(*address)).collect(), place: number % servers.len() }
+    fn new(servers: &[SocketAddr], number: usize, patience: Option<Duration>) -> Self {
+        let client = |address: &SocketAddr| match patience {
+            Some(longest) => Client::impatient(*address, longest),
+            None => Client::new(*address),
+        };
+        Self { clients: servers.iter().map(client).collect(), place: number % servers.len() }
     }
 
     fn client(&self) -> &Client {

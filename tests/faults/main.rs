@@ -8,9 +8,11 @@
 //!
 //! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
 //! - [`shared`]: clients that all write the same credentials, and the judgement of their histories.
-//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it.
-//! - [`fault`]: the faults, a file for each family. [`proxy`]: a network that fails. [`image`]: a disk that does.
-//!   [`cluster`]: two PostgreSQL servers of which one follows the other.
+//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it. [`marks`]: which branches
+//!   the service went through.
+//! - [`fault`]: the faults, a file for each family. [`proxy`], [`network`]: networks that fail, as a whole
+//!   and in part. [`image`]: a disk that does. [`record`]: a disk that
+//!   is recorded, and what a power cut leaves of it. [`cluster`]: two PostgreSQL servers of which one follows the other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
@@ -22,8 +24,11 @@ mod fault;
 mod image;
 mod ledger;
 mod log;
+mod marks;
+mod network;
 mod options;
 mod proxy;
+mod record;
 mod report;
 mod rig;
 mod shared;
@@ -34,7 +39,7 @@ use fault::Ground;
 use options::Options;
 use report::Report;
 use std::io::{Write, stderr, stdout};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use vault_tests::machine::Machine;
 
 fn main() -> ExitCode {
@@ -73,18 +78,34 @@ fn main() -> ExitCode {
 /// Set in the process that has mounts of its own.
 const WITHIN: &str = "ORGVAULT_FAULTS_WITHIN_MOUNTS";
 
-/// Runs this program again with mounts of its own, which end with it, where this machine allows that. How it ended.
+/// Runs this program again with mounts and a network of its own, which end with it, where this machine allows that. How it ended.
 fn with_own_mounts() -> Option<ExitCode> {
-    let separate = ["--mount", "--propagation", "private"];
+    const MOUNTS: [&str; 3] = ["--mount", "--propagation", "private"];
+    const NETWORK: [&str; 4] = ["--net", "--mount", "--propagation", "private"];
+    // A new network has no loopback yet.
+    const WITH_LOOPBACK: [&str; 4] = ["sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
     if std::env::var_os(WITHIN).is_some() || !rustix::process::getuid().is_root() {
         return None;
     }
-    let may = Command::new("unshare").args(separate).arg("true").status();
-    if !may.is_ok_and(|status| status.success()) {
+    let unshare = |words: &[&[&str]]| {
+        let mut unshare = Command::new("unshare");
+        unshare.args(words.concat());
+        unshare
+    };
+    let may = |words: &[&[&str]]| {
+        let status = unshare(words).arg("true").stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let mut again = if may(&[&NETWORK, &WITH_LOOPBACK]) {
+        let mut again = unshare(&[&NETWORK, &WITH_LOOPBACK]);
+        again.env(network::OWN, "1");
+        again
+    } else if may(&[&MOUNTS]) {
+        unshare(&[&MOUNTS])
+    } else {
         return None;
-    }
-    let mut again = Command::new("unshare");
-    again.args(separate).arg(std::env::current_exe().unwrap()).args(std::env::args_os().skip(1)).env(WITHIN, "1");
+    };
+    again.arg(std::env::current_exe().unwrap()).args(std::env::args_os().skip(1)).env(WITHIN, "1");
     let code = again.status().unwrap().code().and_then(|code| u8::try_from(code).ok());
     Some(ExitCode::from(code.unwrap_or(1)))
 }

@@ -29,7 +29,8 @@ pub(crate) struct Options {
     /// Binary of the previous build, for rolling-upgrade
     #[arg(long, value_name = "FILE", value_parser = file)]
     pub(crate) earlier: Option<PathBuf>,
-    /// power-cut: make the service's syncs do nothing, to check that losses are noticed; then losses are expected
+    /// power-cut, postgres-power-cut: make the syncs of the service or of PostgreSQL do nothing, to check that losses are noticed;
+    /// then losses are expected
     #[arg(long)]
     pub(crate) without_sync: bool,
     #[command(flatten)]

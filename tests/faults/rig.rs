@@ -4,6 +4,8 @@ use crate::crew::{Crew, Tally};
 use crate::doorman::Doorman;
 use crate::fault::Ground;
 use crate::log::AckLog;
+use crate::marks::{Marks, missed};
+use crate::record::{Acknowledged, Cut, compare};
 use crate::report::Report;
 use crate::shared::{CLIENTS, Shared, Sharer};
 use crate::worker::Worker;
@@ -38,6 +40,8 @@ pub(crate) struct Rig {
     token: String,
     pub(crate) log: AckLog,
     pub(crate) report: Report,
+    /// The branches that its servers went through.
+    pub(crate) marks: Marks,
 }
 
 impl Rig {
@@ -77,9 +81,20 @@ impl Rig {
             log: String::new(),
         };
         let log = AckLog::new(&ground.options.log_dir, fault);
-        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None };
-        let mut rig =
-            Self { vault, url, server: None, address, door, integration, crew, token: String::new(), log, report };
+        let crew = Crew { workers: Vec::new(), doorman, sharers: Vec::new(), shared: None, patience: None };
+        let mut rig = Self {
+            vault,
+            url,
+            server: None,
+            address,
+            door,
+            integration,
+            crew,
+            token: String::new(),
+            log,
+            report,
+            marks: Marks::default(),
+        };
         rig.serve();
         rig.token = admin.log_in(&rig.client()).token;
         let seed = ground.options.seed;
@@ -258,6 +273,19 @@ impl Rig {
         healed
     }
 
+    /// The same for a server at another address.
+    pub(crate) fn heal_at(&mut self, address: SocketAddr) -> Duration {
+        let own = std::mem::replace(&mut self.address, address);
+        let begun = Instant::now();
+        self.wait_until_it_writes();
+        self.address = own;
+        let healed = begun.elapsed();
+        if healed > HEALED {
+            self.report.losses.push(format!("the server at {address} needed {healed:?} to work again"));
+        }
+        healed
+    }
+
     /// Every credential, by its server.
     ///
     /// # Errors
@@ -304,6 +332,9 @@ impl Rig {
         self.share_anew(client);
         self.crew.doorman.check(client, &mut self.report.losses);
         self.crew.doorman.refill(&self.vault);
+        if let Some(server) = &self.server {
+            self.marks.read(server);
+        }
         let round = self.report.rounds;
         for loss in &mut self.report.losses[before..] {
             *loss = format!("round {round}: {loss}");
@@ -351,6 +382,32 @@ impl Rig {
             }
             let _ = std::fs::remove_file(file);
         }
+    }
+
+    /// Starts its server on a disk as a power cut left it, compares what is there with what was acknowledged before, and kills the
+    /// server. `deeply`: has the program look at all rows, too.
+    pub(crate) fn look_at_disk(&mut self, acknowledged: &[Acknowledged], cut: Cut, deeply: bool) {
+        self.report.rounds += 1;
+        let disk = self.report.rounds;
+        let mut server = self.spawn_by(None);
+        if !server.becomes_ready(LIMIT) {
+            let text = self.vault.log();
+            let last = text.lines().last().unwrap_or_default();
+            self.report.losses.push(format!("disk {disk}: the server does not start: {last}"));
+            return;
+        }
+        self.server = Some(server);
+        match self.listed() {
+            Ok(listed) => {
+                let losses = compare(acknowledged, &listed, cut);
+                self.report.losses.extend(losses.into_iter().map(|loss| format!("disk {disk}: {loss}")));
+            }
+            Err(answer) => self.report.losses.push(format!("disk {disk}: {answer:?}")),
+        }
+        if deeply {
+            self.check_stored();
+        }
+        self.kill();
     }
 
     /// Reads everything. Whether all of it was answered.
@@ -402,11 +459,18 @@ impl Rig {
             self.report.figure("histories of shared credentials", format!("{histories}, {operations} operations"));
         }
         if let Some(server) = self.server.take() {
+            self.marks.read(&server);
             let status = server.stop();
             if status != Some(0) {
                 self.report.losses.push(format!("the server ended with {status:?}: {}", self.vault.log()));
             }
         }
+        let passed = self.marks.passed();
+        if !passed.is_empty() {
+            let all: Vec<_> = passed.iter().map(|(mark, count)| format!("{mark} {count}")).collect();
+            self.report.figure("branches", all.join(", "));
+        }
+        self.report.losses.extend(missed(self.report.fault, self.report.rounds, &passed));
         self.report.losses.extend(panics(&self.vault.log()));
         if !self.report.losses.is_empty() {
             // What its servers said goes with the vault.

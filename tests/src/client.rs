@@ -23,6 +23,12 @@ impl Client {
         Self { agent: config().build().new_agent(), origin: format!("http://{address}") }
     }
 
+    /// A client of `http://<address>` that waits no longer than this for an answer.
+    pub fn impatient(address: std::net::SocketAddr, longest: Duration) -> Self {
+        let agent = config().timeout_global(Some(longest)).build().new_agent();
+        Self { agent, origin: format!("http://{address}") }
+    }
+
     /// A client of `https://<address>` that trusts this certificate (PEM) alone.
     pub fn over_tls(address: std::net::SocketAddr, certificate: &str) -> Self {
         let trusted = Certificate::from_pem(certificate.as_bytes()).expect("a certificate");

@@ -38,8 +38,12 @@ impl Server {
     }
 
     /// Starts `command` with its public listener at `address` and does not wait.
-    pub fn spawn_at(address: SocketAddr, mut command: Command, output: &Path, log: &Path) -> Self {
-        let admin = free_address();
+    pub fn spawn_at(address: SocketAddr, command: Command, output: &Path, log: &Path) -> Self {
+        Self::spawn_with([address, free_address()], command, output, log)
+    }
+
+    /// The same, with its public and its operators' listener at these addresses.
+    pub fn spawn_with([address, admin]: [SocketAddr; 2], mut command: Command, output: &Path, log: &Path) -> Self {
         command.arg("--listen").arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
         let stderr = OpenOptions::new().create(true).append(true).open(log).unwrap();
         let child = command.stdout(File::create(output).unwrap()).stderr(stderr).spawn().unwrap();
@@ -69,6 +73,18 @@ impl Server {
             assert!(start.elapsed() < LIMIT, "the server does not become ready: {}", self.log_text());
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Waits until `/readyz` says so. Whether it did: it may end, or take longer than `limit`.
+    pub fn becomes_ready(&mut self, limit: Duration) -> bool {
+        let (begun, client) = (Instant::now(), self.client());
+        while self.is_alive() && begun.elapsed() < limit {
+            if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        false
     }
 
     /// A client of the public listener, with connections of its own.

@@ -47,12 +47,19 @@ fn the_power_is_cut() {
     happens("power-cut", "sqlite", "8");
 }
 
-/// The same look at a service whose syncs do nothing.
+#[test]
+fn the_power_is_cut_under_postgresql() {
+    happens("postgres-power-cut", "postgres", "6");
+}
+
+/// The same look at a service, or a PostgreSQL, whose syncs do nothing.
 #[test]
 fn what_is_not_synced_is_seen_to_be_lost() {
-    let (report, is_clean, said) = report(&["power-cut", "--rounds", "60", "--without-sync"]);
-    let Some(report) = report else { return };
-    assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{said}");
+    for [fault, rounds] in [["power-cut", "60"], ["postgres-power-cut", "10"]] {
+        let (report, is_clean, said) = report(&[fault, "--rounds", rounds, "--without-sync"]);
+        let Some(report) = report else { continue };
+        assert!(!is_clean && report["lost"].as_u64().unwrap() > 0, "{said}");
+    }
 }
 
 #[test]
@@ -98,6 +105,22 @@ fn the_answer_to_a_commit_is_lost() {
 #[test]
 fn the_standby_takes_over() {
     happens("failover", "postgres", "2");
+}
+
+#[test]
+fn packets_are_lost_and_come_twice() {
+    happens("lossy-network", "postgres", "2");
+}
+
+#[test]
+fn a_direction_of_the_network_is_cut() {
+    happens("one-way-cut", "postgres", "2");
+}
+
+#[test]
+fn keys_are_replaced_under_saves() {
+    happens("rotation", "sqlite", "3");
+    happens("rotation", "postgres", "3");
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! The metrics of what nobody counts as it changes: store, seats, keys, audit, credentials by health and expiry.
+//! The metrics of what nobody counts as it changes: store, seats, keys, audit, credentials by health and expiry; and of what a server
+//! does a second time.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use vault_tests::samples::small;
-use vault_tests::{Database, Vault};
+use vault_tests::{Database, Vault, on_both_databases};
 
 /// How long a test waits for the server's background work.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,4 +80,35 @@ fn the_metrics_of_an_embedded_vault_move() {
 #[test]
 fn the_metrics_of_a_vault_on_postgresql_move() {
     moves(Database::Postgres);
+}
+
+on_both_databases! {
+    what_is_done_again_is_counted,
+}
+
+fn what_is_done_again_is_counted(database: Database) {
+    let vault = Vault::start(database);
+    let session = vault.admin_session();
+    let save = || {
+        let body = small("imports", 0);
+        session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "nightly").json(&body).send()
+    };
+    const REPEATED: &str = "orgvault_requests_repeated_total";
+    let first = save().expect(201).json()["id"].clone();
+    assert_eq!(vault.metric(REPEATED), 0);
+    assert_eq!(save().expect(201).json()["id"], first);
+    assert_eq!(vault.metric(REPEATED), 1);
+
+    // The server seals under the key that it knows, which was replaced. It may learn of that before, so this is tried again.
+    const REPLACED: &str = "orgvault_retries_total{reason=\"key-replaced\"}";
+    let begun = Instant::now();
+    for number in 1.. {
+        vault.run(&["key", "rotate", "--organization", "Acme"]).done();
+        session.save(&small("imports", number));
+        if samples(&vault)[REPLACED] > 0.0 {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "a save was never sealed again");
+    }
+    assert_eq!(vault.metric("orgvault_commits_unsure_total") + vault.metric("orgvault_events_taken_over_total"), 0);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use vault_core::audit::AuditAction;
 use vault_core::identity::WorkloadRefusal;
 use vault_core::integration::IntegrationRefusal;
-use vault_core::port::{Event, EventSink, LoginRefusal};
+use vault_core::port::{Event, EventSink, LoginRefusal, RetryReason};
 
 /// The events of a server: counted for `/metrics`, and logged. A command that ends says itself what it did.
 #[derive(Clone, Default)]
@@ -49,6 +49,12 @@ impl EventSink for ServerEvents {
             Event::ShortFormMissed(reason) => {
                 metrics::counter!("orgvault_short_forms_missed_total", "reason" => reason.as_str()).increment(1);
             }
+            Event::Retried(reason) => {
+                metrics::counter!("orgvault_retries_total", "reason" => reason.as_str()).increment(1);
+            }
+            Event::CommitUnsure => metrics::counter!("orgvault_commits_unsure_total").increment(1),
+            Event::RequestRepeated => metrics::counter!("orgvault_requests_repeated_total").increment(1),
+            Event::EventsTakenOver => metrics::counter!("orgvault_events_taken_over_total").increment(1),
             Event::ChangesCommitted { changes } => figures::count_batch(changes),
             Event::ConnectionAwaited { waited, obtained } => figures::count_wait(waited, obtained),
             _ => {}
@@ -81,6 +87,19 @@ pub(crate) fn describe_metrics() {
         "orgvault_short_forms_missed_total",
         "Saved credentials released because no short-lived one was available, by reason"
     );
+    metrics::describe_counter!("orgvault_retries_total", "Reads and changes that were tried again, by reason");
+    metrics::describe_counter!(
+        "orgvault_commits_unsure_total",
+        "Commits of which the database did not say whether they stand"
+    );
+    metrics::describe_counter!(
+        "orgvault_requests_repeated_total",
+        "Requests answered as the same request under the same idempotency key was before"
+    );
+    metrics::describe_counter!(
+        "orgvault_events_taken_over_total",
+        "How often this server took over the delivery of events from another one"
+    );
     metrics::describe_counter!(
         "orgvault_integrity_failures_total",
         "Stored rows that failed their integrity check or did not decrypt"
@@ -105,11 +124,17 @@ fn begin_series() {
         "orgvault_credentials_deleted_total",
         "orgvault_activations_total",
         "orgvault_issuer_failures_total",
+        "orgvault_commits_unsure_total",
+        "orgvault_requests_repeated_total",
+        "orgvault_events_taken_over_total",
     ] {
         metrics::counter!(counter).absolute(0);
     }
     for outcome in LoginRefusal::ALL.map(LoginRefusal::as_str).into_iter().chain(["succeeded"]) {
         metrics::counter!("orgvault_logins_total", "outcome" => outcome).absolute(0);
+    }
+    for reason in RetryReason::ALL.map(RetryReason::as_str) {
+        metrics::counter!("orgvault_retries_total", "reason" => reason).absolute(0);
     }
     for state in ["healthy", "failing"] {
         metrics::counter!("orgvault_credential_health_changes_total", "state" => state).absolute(0);

@@ -84,6 +84,16 @@ pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpRe
     Ok(response)
 }
 
+/// With the entity tag of what is `shown`, unless the request `made` an earlier revision: with the tag of a change that came after
+/// its own, a client would replace what it did not expect.
+pub(crate) fn tagged_as_made(
+    response: HttpResponse,
+    made: Option<i64>,
+    shown: i64,
+) -> Result<HttpResponse, ProblemResponse> {
+    if made.is_none_or(|made| made == shown) { tagged(response, shown) } else { Ok(response) }
+}
+
 /// 202
 pub(crate) fn accepted() -> HttpResponse {
     HttpResponse::new(StatusCode::ACCEPTED)
@@ -103,6 +113,17 @@ pub(crate) fn time_text(time: Timestamp) -> String {
 mod tests {
     use super::*;
     use actix_web::body::MessageBody as _;
+
+    #[test]
+    fn a_tag_is_of_the_change_that_was_made() {
+        let tag = |made, shown| {
+            let response = tagged_as_made(HttpResponse::new(StatusCode::OK), made, shown).ok()?;
+            Some(response.headers().get(header::ETAG)?.as_bytes().to_vec())
+        };
+        assert_eq!(tag(Some(11), 11), Some(b"\"11\"".to_vec()));
+        assert_eq!(tag(Some(11), 13), None, "another change came after it");
+        assert_eq!(tag(None, 13), Some(b"\"13\"".to_vec()), "it changed nothing");
+    }
 
     #[test]
     fn secrets_are_written_as_everything_else() {

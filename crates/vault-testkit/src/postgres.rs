@@ -14,7 +14,7 @@ use crate::clock::scramble;
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -46,11 +46,15 @@ pub struct Options {
     pub settings: Vec<String>,
     /// How many servers hold spread tables beside this one, by the extension Citus, which must be installed.
     pub workers: usize,
+    /// An empty directory for the data, for instance on a disk of its own; else it lies beside the socket. Whoever calls removes it.
+    pub data: Option<PathBuf>,
+    /// Further arguments of `initdb`.
+    pub initdb: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { fsync: true, max_connections: 200, settings: Vec::new(), workers: 0 }
+        Self { fsync: true, max_connections: 200, settings: Vec::new(), workers: 0, data: None, initdb: Vec::new() }
     }
 }
 
@@ -90,10 +94,15 @@ impl Cluster {
     /// Makes the files of a server.
     fn initialize(&self, place: &Path, options: &Options) {
         let data = place.join("data");
+        if let Some(elsewhere) = &options.data {
+            self.installation.give(elsewhere);
+            symlink(elsewhere, &data).unwrap();
+        }
         let initdb = self
             .installation
             .command("initdb")
             .args(["--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--locale=C", "--no-sync"])
+            .args(&options.initdb)
             .args(["--username", USER, "--pgdata"])
             .arg(&data)
             .output();
@@ -216,6 +225,19 @@ impl Cluster {
         self.control(&self.directory, &["--mode=immediate", "stop"]);
     }
 
+    /// As [`Cluster::crash`], if it still runs.
+    pub fn try_crash(&self) {
+        let _ = self.try_control(&self.directory, &["--mode=immediate", "stop"]);
+    }
+
+    /// Stops the server, which ends what it has begun.
+    ///
+    /// # Panics
+    /// It was started elsewhere, or does not stop.
+    pub fn stop(&self) {
+        self.control(&self.directory, &["--mode=fast", "stop"]);
+    }
+
     /// Starts a worker again, and waits until it answers.
     ///
     /// # Panics
@@ -230,6 +252,14 @@ impl Cluster {
     /// It was started elsewhere, or does not start.
     pub fn resume(&self) {
         self.control(&self.directory, &["start"]);
+    }
+
+    /// Starts it again, and waits until it answers.
+    ///
+    /// # Errors
+    /// It does not start: what it logged.
+    pub fn try_resume(&self) -> Result<(), String> {
+        self.try_control(&self.directory, &["start"]).inspect_err(|_| self.try_crash())
     }
 
     /// What the server has logged so far.
@@ -304,9 +334,15 @@ impl Cluster {
     }
 
     fn control(&self, place: &Path, arguments: &[&str]) {
+        self.try_control(place, arguments).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    fn try_control(&self, place: &Path, arguments: &[&str]) -> Result<(), String> {
         assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
         let log = place.join("log");
         // No pipes: the server would keep them open, and this would wait for it to end.
+        let said = place.join("pg_ctl");
+        let output = fs::File::create(&said).unwrap();
         let status = self
             .installation
             .command("pg_ctl")
@@ -316,12 +352,13 @@ impl Cluster {
             .arg(&log)
             .args(arguments)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(output)
             .status();
-        if !status.as_ref().is_ok_and(std::process::ExitStatus::success) {
-            let log = fs::read_to_string(log).unwrap_or_default();
-            panic!("pg_ctl {arguments:?} failed ({status:?}). The server's log:\n{log}");
+        if status.as_ref().is_ok_and(std::process::ExitStatus::success) {
+            return Ok(());
         }
+        let [log, said] = [log, said].map(|file| fs::read_to_string(file).unwrap_or_default());
+        Err(format!("The server's log:\n{log}\npg_ctl {arguments:?} failed ({status:?}): {said}"))
     }
 
     fn client(&self, program: &str, place: &Path) -> Command {
@@ -357,7 +394,7 @@ fn make_directory(installation: &Installation) -> PathBuf {
 
 /// The server reads it after `postgresql.conf`, so this is what holds.
 fn configuration(directory: &Path, options: &Options) -> String {
-    let Options { fsync, max_connections, settings, workers } = options;
+    let Options { fsync, max_connections, settings, workers, .. } = options;
     let on = |flag: &bool| if *flag { "on" } else { "off" };
     let directory = directory.display();
     let mut text = format!(

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 use vault_core::audit::AuditAction;
 use vault_core::id::OrganizationId;
-use vault_core::port::{Clock as _, EventCarrier, WebhookMessage};
+use vault_core::port::{Clock as _, Event, EventCarrier, WebhookMessage};
 use vault_core::principal::Principal;
 use vault_core::receiver::{Channel, DeliveryFailure, EventKind, Mail, ReceiverState};
 use vault_core::usecase::Notifier;
@@ -331,4 +331,19 @@ async fn a_replaced_secret_signs_for_a_day() {
     let added = world.add(&OPERATOR, "ops@example.com").await;
     let refused = receivers.replace_secret(&OPERATOR, added.receiver.receiver.id).await;
     assert!(matches!(refused, Err(Error::Invalid(_))));
+}
+
+#[tokio::test]
+async fn whoever_takes_the_delivery_over_says_so() {
+    let world = World::new().await;
+    let (second, other) = (world.vault.notifier(world.post.clone()), Uuid::from_u128(2));
+    let taken_over = || world.vault.events.take().iter().filter(|event| **event == Event::EventsTakenOver).count();
+    assert!(world.notifier.read_events(HOLDER).await.unwrap().is_some());
+    assert!(second.read_events(other).await.unwrap().is_none());
+    assert_eq!(taken_over(), 0, "the first one took it from nobody");
+    world.notifier.end(HOLDER).await.unwrap();
+    for _ in 0..2 {
+        assert!(second.read_events(other).await.unwrap().is_some());
+    }
+    assert_eq!(taken_over(), 1);
 }

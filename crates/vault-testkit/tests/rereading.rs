@@ -136,9 +136,9 @@ impl Setting {
             Act::Describe => {
                 let expires_at = Some(Some(self.fake.environment.now().plus_seconds(60)));
                 let request = CredentialPatch { labels: None, description: None, expires_at, vend: None };
-                vault.describe(editor, id.into(), request).await
+                vault.describe(editor, id.into(), request).await.map(drop)
             }
-            Act::Promote => vault.promote(editor, id.into(), 2).await,
+            Act::Promote => vault.promote(editor, id.into(), 2).await.map(drop),
             Act::Destroy => vault.destroy_version(editor, id.into(), 2).await,
         }
     }

@@ -2,6 +2,8 @@
 
 use super::Ground;
 use crate::cluster::{self, Patroni};
+use crate::log::Counter;
+use crate::network::{self, Here, Network, Rule};
 use crate::report::Report;
 use crate::rig::Rig;
 use std::net::SocketAddr;
@@ -24,16 +26,80 @@ pub(super) fn asynchronous(ground: &Ground<'_>) -> Report {
     report
 }
 
+/// The primary lives and reaches its standby and its clients, but etcd in one direction only. It has to step down, and the standby
+/// takes over; nothing is lost.
+pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
+    if let Some(why) = cluster::impossible().or_else(network::impossible) {
+        return Report::skipped("etcd-cut", ground.database, &why);
+    }
+    let network = Network::new(2);
+    let cluster = Patroni::start_on(&ground.options.log_dir, true, Some(&network));
+    let mut rig = rig("etcd-cut", ground, &cluster).share(ground);
+    let others = [rig.replica(), rig.replica()];
+    let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
+    let mut chance = ground.chance();
+    let (mut promoted, mut healed) = (Vec::new(), Vec::new());
+    for round in 0..ground.options.rounds(10) {
+        let (delay, old) = (chance.millis(200, 900), cluster.primary().expect("a primary"));
+        let cut = match round % 2 {
+            0 => Rule::LoseFrom(old, Here::Etcd, 100),
+            _ => Rule::LoseTo(old, Here::Etcd, 100),
+        };
+        let counter = rig.log.counter();
+        let (promotion, heal) = rig.work_on(&addresses, || {
+            std::thread::sleep(delay);
+            let begun = Instant::now();
+            network.set(&[cut]);
+            cluster.wait_for_another_than(old);
+            let promotion = begun.elapsed();
+            let heal = wait_for_another(&counter);
+            network.set(&[]);
+            (promotion, heal)
+        });
+        judge(&mut rig, round, heal);
+        promoted.push(promotion);
+        healed.push(heal);
+        cluster.wait_until_safe(true);
+        rig.wait_until_it_writes();
+        others.iter().for_each(|server| rig.marks.read(server));
+        rig.check();
+    }
+    rig.report.figure("packets lost", network.lost());
+    rig.report.times("from the cut to the promotion", promoted);
+    rig.report.times("from the promotion to the next write", healed);
+    drop(others);
+    rig.finish()
+}
+
+/// A vault on the cluster.
+fn rig(name: &'static str, ground: &Ground<'_>, cluster: &Patroni) -> Rig {
+    let mut create = Command::new("psql");
+    create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
+    super::disk::run(create.arg(cluster.url("postgres")));
+    Rig::of(name, ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.url("orgvault"))))
+}
+
+/// Waits until another write is acknowledged, and gives the time it took.
+fn wait_for_another(counter: &Counter) -> Duration {
+    let (before, begun) = (counter.acknowledged(), Instant::now());
+    while counter.acknowledged() == before && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    begun.elapsed()
+}
+
+fn judge(rig: &mut Rig, round: usize, heal: Duration) {
+    if heal > HEALED {
+        rig.report.losses.push(format!("round {round}: the first write came {heal:?} after the promotion"));
+    }
+}
+
 fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Report {
     if let Some(why) = cluster::impossible() {
         return Report::skipped(name, ground.database, &why);
     }
     let mut cluster = Patroni::start(&ground.options.log_dir, is_synchronous);
-    let mut create = Command::new("psql");
-    create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
-    super::disk::run(create.arg(cluster.url("postgres")));
-    let vault = Vault::absent_in(&ground.options.shared.dir, Some(cluster.url("orgvault")));
-    let rig = Rig::of(name, ground, vault);
+    let rig = rig(name, ground, &cluster);
     // An asynchronous standby may forget what was acknowledged, so no order need explain what its clients saw.
     let mut rig = if is_synchronous { rig.share(ground) } else { rig };
     let others = [rig.replica(), rig.replica()];
@@ -55,16 +121,9 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
             }
             cluster.wait_for_another_than(old);
             let promotion = begun.elapsed();
-            let before = counter.acknowledged();
-            let promoted = Instant::now();
-            while counter.acknowledged() == before && promoted.elapsed() < Duration::from_secs(60) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            (promotion, promoted.elapsed())
+            (promotion, wait_for_another(&counter))
         });
-        if heal > HEALED {
-            rig.report.losses.push(format!("round {round}: the first write came {heal:?} after the promotion"));
-        }
+        judge(&mut rig, round, heal);
         promoted[round % 2].push(promotion);
         healed.push(heal);
         cluster.revive(old);
@@ -76,6 +135,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     rig.report.times("from a machine's death to the promotion", machine);
     rig.report.times("from a server's death to the promotion", server);
     rig.report.times("from the promotion to the next write", healed);
+    others.iter().for_each(|server| rig.marks.read(server));
     drop(others);
     rig.finish()
 }

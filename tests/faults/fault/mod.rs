@@ -10,10 +10,13 @@ mod lock;
 mod memory;
 mod network;
 mod pair;
+mod partial;
 mod pooler;
 mod power;
+mod power_postgres;
 mod replicas;
 mod rot;
+mod rotation;
 mod sectors;
 mod server;
 mod spread;
@@ -40,6 +43,8 @@ pub(crate) enum Fault {
     KillAtSyscalls,
     /// Power is cut
     PowerCut,
+    /// Power is cut under PostgreSQL
+    PostgresPowerCut,
     /// Each sync to disk fails
     FailedSyncs,
     /// Sectors of the disk cannot be read or written
@@ -68,6 +73,12 @@ pub(crate) enum Fault {
     NetworkHangs,
     /// The network to PostgreSQL is slow
     SlowNetwork,
+    /// Packets between clients, replicas and PostgreSQL are lost and come twice
+    LossyNetwork,
+    /// One direction of a replica's network is cut, or all of its clients
+    OneWayCut,
+    /// The primary reaches etcd in one direction only, and the synchronous standby takes over
+    EtcdCut,
     /// The primary of two PostgreSQL servers fails, and the synchronous standby takes over
     Failover,
     /// The same with an asynchronous standby, which may lose what was acknowledged last
@@ -90,6 +101,8 @@ pub(crate) enum Fault {
     RollingRestart,
     /// Servers of the previous build (--earlier) and of this build serve one database
     RollingUpgrade,
+    /// Keys of the organization and the instance, and the root key, are replaced under saves
+    Rotation,
     /// Bytes of the stored file change
     BitRot,
 }
@@ -134,9 +147,13 @@ impl Fault {
             Self::Connections
             | Self::Database
             | Self::Nodes
+            | Self::PostgresPowerCut
             | Self::LostCommits
             | Self::NetworkHangs
             | Self::SlowNetwork
+            | Self::LossyNetwork
+            | Self::OneWayCut
+            | Self::EtcdCut
             | Self::FewConnections
             | Self::Pairs
             | Self::Pooler
@@ -145,7 +162,7 @@ impl Fault {
             | Self::Clocks
             | Self::RollingUpgrade
             | Self::RollingRestart => &[Database::Postgres],
-            Self::Kill | Self::Descriptors | Self::Lock | Self::LoginStorm | Self::NoMemory => {
+            Self::Kill | Self::Rotation | Self::Descriptors | Self::Lock | Self::LoginStorm | Self::NoMemory => {
                 &[Database::Sqlite, Database::Postgres]
             }
         }
@@ -157,6 +174,7 @@ impl Fault {
             Self::Kill => kill::happen(ground),
             Self::KillAtSyscalls => syscalls::killed(ground),
             Self::PowerCut => power::cut(ground),
+            Self::PostgresPowerCut => power_postgres::cut(ground),
             Self::FailedSyncs => syscalls::failed_syncs(ground),
             Self::FullAtSyscalls => syscalls::full(ground),
             Self::DiskFull => disk::full(ground),
@@ -172,6 +190,9 @@ impl Fault {
             Self::LostCommits => network::lost_commits(ground),
             Self::NetworkHangs => network::hanging(ground),
             Self::SlowNetwork => network::slow(ground),
+            Self::LossyNetwork => partial::lossy(ground),
+            Self::OneWayCut => partial::one_way(ground),
+            Self::EtcdCut => failover::etcd_cut(ground),
             Self::Failover => failover::synchronous(ground),
             Self::AsynchronousFailover => failover::asynchronous(ground),
             Self::Pairs => pair::happen(ground),
@@ -182,6 +203,7 @@ impl Fault {
             Self::FailedAllocations => allocations::fail(ground),
             Self::RollingRestart => replicas::rolling(ground),
             Self::RollingUpgrade => upgrade::rolling(ground),
+            Self::Rotation => rotation::happen(ground),
             Self::BitRot => rot::happen(ground),
         }
     }

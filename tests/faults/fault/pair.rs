@@ -124,6 +124,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
             })
         });
         healed.push(rig.heal());
+        kept.iter().flatten().for_each(|server| rig.marks.read(server));
         drop(kept);
         let before = rig.report.losses.len();
         rig.check();

@@ -17,6 +17,7 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
         let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
         rig.work_on(&addresses, || std::thread::sleep(Duration::from_secs(3)));
         rig.wait_until_it_writes();
+        others.iter().for_each(|server| rig.marks.read(server));
         drop(others); // what the check runs needs a connection, too
         rig.check();
     }
@@ -26,23 +27,32 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
 }
 
 /// Each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
-/// answer.
+/// answer. The first one delivers events, which another one takes over.
 pub(super) fn rolling(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("rolling-restart", ground).share(ground);
     let mut others: Vec<Server> = vec![rig.replica(), rig.replica()];
     for round in 0..ground.options.rounds(30) {
         let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
-        let stopped = others.remove(round % 2);
+        let is_first = round % 3 == 2;
+        let stopped = if is_first { rig.server.take().expect("its server runs") } else { others.remove(round % 2) };
+        rig.marks.read(&stopped);
+        // Another one looks every second whether events are to be delivered.
+        let then = Duration::from_millis(if is_first { 1_500 } else { 200 });
         let ended = rig.work_on(&addresses, || {
             std::thread::sleep(Duration::from_millis(200));
             let ended = stopped.stop();
-            std::thread::sleep(Duration::from_millis(200));
+            std::thread::sleep(then);
             ended
         });
         if ended != Some(0) {
             rig.report.losses.push(format!("a replica ended with {ended:?}"));
         }
-        others.push(rig.replica());
+        others.iter().for_each(|server| rig.marks.read(server));
+        if is_first {
+            rig.serve();
+        } else {
+            others.push(rig.replica());
+        }
         rig.check();
     }
     drop(others);

@@ -69,17 +69,23 @@ pub(super) fn postmaster(cluster: &Cluster, url: &str) -> i32 {
 }
 
 pub(super) fn finish(rig: Rig) -> Report {
-    // Tables and indexes, as PostgreSQL itself judges them.
     let url = rig.vault.url().to_owned();
     let mut report = rig.finish();
-    let programs = crate::cluster::programs().unwrap_or_default();
-    let mut check = Command::new(programs.join("pg_amcheck"));
-    match check.args(["--install-missing", "--heapallindexed", &url]).output() {
-        Ok(output) if output.status.success() => report.figure("pg_amcheck", "clean"),
-        Ok(output) => report.losses.push(format!("pg_amcheck: {}", String::from_utf8_lossy(&output.stdout))),
-        Err(_) => report.figure("pg_amcheck", "not installed: indexes were not compared with tables"),
+    match amcheck(&url) {
+        Some(Ok(())) => report.figure("pg_amcheck", "clean"),
+        Some(Err(wrong)) => report.losses.push(wrong),
+        None => report.figure("pg_amcheck", "not installed: indexes were not compared with tables"),
     }
     report
+}
+
+/// Tables and indexes, as PostgreSQL itself judges them; `None` if it cannot.
+pub(super) fn amcheck(url: &str) -> Option<Result<(), String>> {
+    let programs = crate::cluster::programs().unwrap_or_default();
+    let mut check = Command::new(programs.join("pg_amcheck"));
+    let output = check.args(["--install-missing", "--heapallindexed", url]).output().ok()?;
+    let wrong = || format!("pg_amcheck: {}", String::from_utf8_lossy(&output.stdout));
+    Some(if output.status.success() { Ok(()) } else { Err(wrong()) })
 }
 
 fn kill(id: i32) {

@@ -181,15 +181,9 @@ fn was_done(trace: &Path, id: u32) -> bool {
 
 /// Waits until a server is ready or has ended. Whether it is ready.
 pub(super) fn wait(server: &mut Server) -> bool {
-    let (begun, client) = (Instant::now(), server.client());
-    while server.is_alive() {
-        if client.get("/readyz").try_send().is_ok_and(|answer| answer.status == 200) {
-            return true;
-        }
-        assert!(begun.elapsed() < LIMIT, "the server neither starts nor ends: {}", server.log_text());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    false
+    let is_ready = server.becomes_ready(LIMIT);
+    assert!(is_ready || !server.is_alive(), "the server neither starts nor ends: {}", server.log_text());
+    is_ready
 }
 
 /// The first start of a vault is killed at each of its calls, and made again.

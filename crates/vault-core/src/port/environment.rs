@@ -162,6 +162,14 @@ pub enum Event {
         /// How many they are.
         changes: usize,
     },
+    /// Something was tried again.
+    Retried(RetryReason),
+    /// The database did not say whether a commit stands.
+    CommitUnsure,
+    /// A request was answered as the same request under the same idempotency key was before.
+    RequestRepeated,
+    /// This process took the right to deliver events that another process had before.
+    EventsTakenOver,
     /// Somebody had to wait for a connection to the database.
     ConnectionAwaited {
         /// For how long.
@@ -179,6 +187,43 @@ impl Event {
     /// That the act of this record was carried out.
     pub fn recorded(audit: &SealedAuditRecord) -> Self {
         Self::Recorded(Box::new(audit.record.clone()))
+    }
+}
+
+/// Why something was tried again, for metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RetryReason {
+    /// A change failed or was refused, so those that shared its transaction were made one by one.
+    SharedTransaction,
+    /// Transactions met in the database.
+    TransactionsMet,
+    /// The connection to the database was lost.
+    ConnectionLost,
+    /// Another change of the same credential came between.
+    CredentialChanged,
+    /// A key was replaced after something was sealed under it.
+    KeyReplaced,
+}
+
+impl RetryReason {
+    /// Every reason.
+    pub const ALL: [Self; 5] = [
+        Self::SharedTransaction,
+        Self::TransactionsMet,
+        Self::ConnectionLost,
+        Self::CredentialChanged,
+        Self::KeyReplaced,
+    ];
+
+    /// The reason's name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SharedTransaction => "shared-transaction",
+            Self::TransactionsMet => "transactions-met",
+            Self::ConnectionLost => "connection-lost",
+            Self::CredentialChanged => "credential-changed",
+            Self::KeyReplaced => "key-replaced",
+        }
     }
 }
 

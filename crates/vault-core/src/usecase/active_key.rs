@@ -1,7 +1,8 @@
 //! Sealing and signing under the instance key that is active.
 
+use super::Environment;
 use crate::error::{Error, Refusal};
-use crate::port::KeyedDigester;
+use crate::port::{Event, KeyedDigester, RetryReason};
 
 /// How often something is sealed again because the instance key was replaced meanwhile.
 const ATTEMPTS: usize = 5;
@@ -12,12 +13,16 @@ const ATTEMPTS: usize = 5;
 /// # Errors
 /// [`Refusal::Contended`] after some attempts; those of `act`.
 pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
+    environment: &Environment,
     keys: &dyn KeyedDigester,
     act: impl Fn() -> F,
 ) -> Result<T, Error> {
     for _ in 1..ATTEMPTS {
         match act().await {
-            Err(Error::Refused(Refusal::Contended)) => keys.renew().await?,
+            Err(Error::Refused(Refusal::Contended)) => {
+                environment.emit(Event::Retried(RetryReason::KeyReplaced));
+                keys.renew().await?;
+            }
             outcome => return outcome,
         }
     }

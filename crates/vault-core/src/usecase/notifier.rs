@@ -21,6 +21,7 @@ use futures_util::lock::Mutex;
 use secrecy::ExposeSecret as _;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
 /// For how long the right to read and deliver is taken, in seconds.
@@ -61,6 +62,8 @@ pub struct Notifier {
     digester: Arc<dyn KeyedDigester>,
     console: Option<Arc<str>>,
     reading: Arc<Mutex<Option<Reading>>>,
+    /// Whether another process had the right to when this one last asked.
+    waits: Arc<AtomicBool>,
 }
 
 /// How far this process has read, while it has the right to.
@@ -85,7 +88,16 @@ impl Notifier {
         carrier: Arc<dyn EventCarrier>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        Self { environment, store, opener, carrier, digester, console: None, reading: Arc::default() }
+        Self {
+            environment,
+            store,
+            opener,
+            carrier,
+            digester,
+            console: None,
+            reading: Arc::default(),
+            waits: Arc::default(),
+        }
     }
 
     /// With the address of the console, for mails.
@@ -149,7 +161,13 @@ impl Notifier {
         let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
         let first = EventPosition::sign(newest, now, super::receivers::position(now), &*self.digester);
         let lease = EventLease { holder, now, until: now.plus_seconds(LEASE_SECONDS), first };
-        let Some(mut stored) = self.store.take_events(lease).await? else { return Ok(None) };
+        let Some(mut stored) = self.store.take_events(lease).await? else {
+            self.waits.store(true, Ordering::Relaxed);
+            return Ok(None);
+        };
+        if self.waits.swap(false, Ordering::Relaxed) {
+            self.environment.emit(Event::EventsTakenOver);
+        }
         if !stored.is_sound(&*self.digester) || stored.checkpoint > newest {
             let id = stored.checkpoint.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "event_position", id });

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use vault_core::id::OrganizationId;
-use vault_core::port::StoreError;
+use vault_core::port::{Event, RetryReason, StoreError};
 
 /// A decision that writes.
 pub(super) type Decide<C, T> = for<'a> fn(&'a mut AsyncPgConnection, &'a C) -> BoxFuture<'a, Decided<T>>;
@@ -165,12 +165,13 @@ impl Connections {
                 None => self.take().await?,
             };
             let pooled = &mut *taken.pooled;
-            match write_on(&mut pooled.connection, command, decide, timeout).await {
+            match write_on(&mut pooled.connection, command, decide, (timeout, &self.reports)).await {
                 Ok(outcome) => {
                     pooled.lost = false;
                     return Ok(outcome);
                 }
                 Err(failed) if failed.certain && tries < TRIES && settle(pooled, &failed.failure).await => {
+                    self.tell_of_retry(&failed.failure);
                     tries += 1;
                 }
                 Err(Broken { failure, certain }) => {
@@ -202,6 +203,7 @@ impl Connections {
                     if !settle(pooled, &failure).await || tries >= TRIES {
                         return Err(failure.into_store_error(judge));
                     }
+                    self.tell_of_retry(&failure);
                     tries += 1;
                 }
             }
@@ -229,10 +231,22 @@ impl Connections {
                     if !again || tries >= TRIES {
                         return Err(failure.into_store_error(judge));
                     }
+                    self.tell_of_retry(&failure);
                     tries += 1;
                 }
             }
         }
+    }
+
+    /// Has it counted that something is tried again after this failure.
+    fn tell_of_retry(&self, failure: &Failure) {
+        let met = failure.severity(judge) == Severity::Again;
+        self.reports.tell(Event::Retried(if met { RetryReason::TransactionsMet } else { RetryReason::ConnectionLost }));
+    }
+
+    /// What was told of the store.
+    pub(super) fn reports(&self) -> &Reports {
+        &self.reports
     }
 
     /// A connection for what belongs to no organization or to several, when its turn has come.
@@ -273,7 +287,7 @@ async fn write_on<C, T>(
     connection: &mut AsyncPgConnection,
     command: &C,
     decide: Decide<C, T>,
-    timeout: Timeout,
+    (timeout, reports): (Timeout, &Reports),
 ) -> Result<T, Broken> {
     let nothing_stands = |error| Broken { failure: Failure::Sql(error), certain: true };
     Transactions::begin_transaction_sql(connection, BEGIN_WRITING).await.map_err(nothing_stands)?;
@@ -290,14 +304,43 @@ async fn write_on<C, T>(
             Transactions::rollback_transaction(connection).await.map_err(nothing_stands)?;
             Ok(outcome)
         }
-        Ok(verdict) => match Transactions::commit_transaction(connection).await {
-            Ok(()) => Ok(verdict.into_outcome()),
-            Err(error) => {
-                let certain = judge(&error) == Severity::Again;
-                Err(Broken { failure: Failure::Sql(error), certain })
+        Ok(verdict) => {
+            let commit = Commit { reports, certain: false };
+            match Transactions::commit_transaction(connection).await {
+                Ok(()) => {
+                    commit.is_certain();
+                    Ok(verdict.into_outcome())
+                }
+                Err(error) => {
+                    let certain = judge(&error) == Severity::Again;
+                    if certain {
+                        commit.is_certain();
+                    }
+                    Err(Broken { failure: Failure::Sql(error), certain })
+                }
             }
-        },
+        }
         Err(failure) => Err(Broken { failure, certain: true }),
+    }
+}
+
+/// A commit under way. Tells that nobody knows what came of it, unless it is certain: whoever waits for it may go away.
+struct Commit<'a> {
+    reports: &'a Reports,
+    certain: bool,
+}
+
+impl Commit<'_> {
+    fn is_certain(mut self) {
+        self.certain = true;
+    }
+}
+
+impl Drop for Commit<'_> {
+    fn drop(&mut self) {
+        if !self.certain {
+            self.reports.tell(Event::CommitUnsure);
+        }
     }
 }
 

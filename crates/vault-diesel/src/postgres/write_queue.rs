@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use vault_core::Command;
 use vault_core::id::OrganizationId;
-use vault_core::port::StoreError;
+use vault_core::port::{Event, RetryReason, StoreError};
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 64;
@@ -247,6 +247,7 @@ async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken<'_>, g
     if !failed.certain || groups.len() <= 1 {
         return decide_alone(connections, groups, failed).await;
     }
+    connections.reports().tell(Event::Retried(RetryReason::SharedTransaction));
     for group in groups {
         if let Err((group, failed)) = decide_groups(connections, None, Groups::from([group]), Timeout::Usual).await {
             decide_alone(connections, group, failed).await;
@@ -261,6 +262,7 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
     if !(several && failed.certain && failed.own) {
         return refuse(groups.into_values().flatten(), failed.error);
     }
+    connections.reports().tell(Event::Retried(RetryReason::SharedTransaction));
     for (organization, group) in groups {
         for one in group.into_iter().filter(|one| !one.caller.reply.is_closed()) {
             let one = Groups::from([(organization, vec![one])]);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
-use vault_core::port::{Event, StoreError};
+use vault_core::port::{Event, RetryReason, StoreError};
 
 /// The most decisions in one transaction.
 const LARGEST_BATCH: usize = 1_024;
@@ -133,6 +133,7 @@ impl Writer {
         let Some(connection) = self.begin(&mut tasks) else { return };
         let mut outcome = run_together(connection, &mut tasks);
         if matches!(outcome, Outcome::Declined) && tasks.len() > 1 {
+            self.reports.tell(Event::Retried(RetryReason::SharedTransaction));
             let Some(connection) = self.begin(&mut tasks) else { return };
             outcome = run_apart(connection, &mut tasks);
         }
@@ -156,6 +157,7 @@ impl Writer {
             Outcome::Unsure(error) => {
                 tracing::error!(error = &error as &(dyn std::error::Error + 'static), "the disk failed a commit");
                 self.failure.send_replace(true);
+                self.reports.tell(Event::CommitUnsure);
                 tasks.into_iter().for_each(|task| task.give_up(unavailable(DISK_FAILED)));
             }
             Outcome::Full { lost } => {

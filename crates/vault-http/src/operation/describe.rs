@@ -13,6 +13,7 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderValue;
 use serde::Deserialize;
+use vault_core::Error;
 use vault_core::credential::LabelPatch;
 use vault_core::json::Node;
 use vault_core::role::Action;
@@ -29,13 +30,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let describing = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
-        vault.describe(&principal, credential, request).await?;
-        vault.show(&principal, id).await
+        let made = vault.describe(&principal, credential, request).await?.revision;
+        Ok::<_, Error>((made, vault.show(&principal, id).await?))
     };
-    let credential = api.complete(describing).await?;
+    let (made, credential) = api.complete(describing).await?;
 
     let response = answer::object(StatusCode::OK, &shown::credential(&credential))?;
-    let mut response = answer::tagged(response, credential.revision)?;
+    let mut response = answer::tagged_as_made(response, made, credential.revision)?;
     response.headers_mut().insert(content::ACCEPT_PATCH, HeaderValue::from_static(content::PATCH_TYPES));
     Ok(response)
 }

@@ -9,6 +9,7 @@ use crate::{answer, content, query};
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use vault_api::PromoteRequest;
+use vault_core::Error;
 use vault_core::role::Action;
 
 pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse> {
@@ -22,12 +23,12 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
 
     let promoting = async move {
         let credential = permitted.of(&vault, &principal, id).await?;
-        vault.promote(&principal, credential, version).await?;
-        vault.show(&principal, id).await
+        let made = vault.promote(&principal, credential, version).await?.revision;
+        Ok::<_, Error>((made, vault.show(&principal, id).await?))
     };
-    let credential = api.complete(promoting).await?;
+    let (made, credential) = api.complete(promoting).await?;
 
-    answer::tagged(answer::object(StatusCode::OK, &shown::credential(&credential))?, credential.revision)
+    answer::tagged_as_made(answer::object(StatusCode::OK, &shown::credential(&credential))?, made, credential.revision)
 }
 
 /// The version that the body names. Whether there is one is for the use case to say.

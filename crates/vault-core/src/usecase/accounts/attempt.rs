@@ -17,7 +17,7 @@ use crate::passcode::{Passcode, PasscodeProof};
 use crate::password;
 use crate::port::{
     ConcludeAttempt, ConcludeProof, Conclusion, Event, LoginRefusal, OwnAccount, OwnChange, PasswordVerdict,
-    ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, SealError, VerifiedFactors,
+    ProofEffect, RefusalRecords, Reservation, ReserveAttempt, ReservedAccount, RetryReason, SealError, VerifiedFactors,
     VerifiedProof,
 };
 use crate::principal::SessionPrincipal;
@@ -152,6 +152,7 @@ impl Accounts {
         let proof = VerifiedProof { passcode: *passcode, rehashed, effect, audit };
         let mut concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof.clone()))).await;
         if proof.rehashed.is_some() && matches!(concluded, Err(Error::Refused(Refusal::Contended))) {
+            self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
             let proof = VerifiedProof { rehashed: None, ..proof };
             concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof))).await;
         }

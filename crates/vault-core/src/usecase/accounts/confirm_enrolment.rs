@@ -9,7 +9,7 @@ use crate::error::{Error, Refusal};
 use crate::id::SeedId;
 use crate::invitation::Invitation;
 use crate::passcode::Passcode;
-use crate::port::{ConfirmEnrolment, Event, OpenInvitation, StoreError};
+use crate::port::{ConfirmEnrolment, Event, OpenInvitation, RetryReason, StoreError};
 use secrecy::SecretString;
 
 /// How often a confirmation is decided anew because the invitation changed under it, or the instance key was replaced.
@@ -70,7 +70,10 @@ impl Accounts {
                 audit,
             };
             match self.store.confirm_enrolment(command).await {
-                Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
+                Err(StoreError::Refused(Refusal::Contended)) => {
+                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
+                    self.digester.renew().await?;
+                }
                 confirmed => {
                     confirmed?;
                     self.environment.emit(enrolled);

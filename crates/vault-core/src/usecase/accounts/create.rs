@@ -70,7 +70,7 @@ impl Accounts {
         let account = AccountId::from_uuid(self.environment.ids.ordered(self.environment.now()));
         let state = AccountState::Active;
         let grant = AccountGrant { account, organization: organization.id, email, role: request.role, state };
-        let made = under_active_key(&*self.digester, || self.create_once(&grant, &password)).await?;
+        let made = under_active_key(&self.environment, &*self.digester, || self.create_once(&grant, &password)).await?;
         let (passcode, recovery_codes) = made;
         Ok(CreatedAccount { grant, organization, generated_password, passcode, recovery_codes })
     }

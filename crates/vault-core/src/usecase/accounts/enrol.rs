@@ -38,7 +38,7 @@ impl Accounts {
         check_new_password(&password, &grant.email, organization.as_str()).map_err(|flaw| flaw.at("/password"))?;
 
         let code = stored.invitation.code;
-        under_active_key(&*self.digester, || self.draft(&grant, code, &password)).await
+        under_active_key(&self.environment, &*self.digester, || self.draft(&grant, code, &password)).await
     }
 
     async fn draft(

@@ -39,7 +39,8 @@ impl Accounts {
     ) -> Result<Invited, Error> {
         principal.administers(Action::ManageAccounts)?;
         let email = parse_email(email)?;
-        under_active_key(&*self.digester, || self.invite_once(principal, organization, &email, role)).await
+        under_active_key(&self.environment, &*self.digester, || self.invite_once(principal, organization, &email, role))
+            .await
     }
 
     async fn invite_once(

@@ -23,7 +23,7 @@ impl Accounts {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
         let proven = self.judge(email, Actor::from(principal), brought).await?;
-        under_active_key(&*self.digester, || async {
+        under_active_key(&self.environment, &*self.digester, || async {
             let seed = self.passcodes.next_seed(principal.account, email, &proven.reserved.seed)?;
             let expires_at = self.environment.now().plus_seconds(PENDING_SECONDS);
             let change = OwnChange::PendingSeed { seed: seed.sealed, expires_at };
@@ -65,7 +65,7 @@ impl Accounts {
             return Err(Refusal::InvalidLogin.into());
         };
         let after = waiting.signed.with_seed(waiting.seed.id);
-        under_active_key(&*self.digester, || async {
+        under_active_key(&self.environment, &*self.digester, || async {
             let (version, digest) = (waiting.signed.version, after.digest(&*self.digester));
             let act = ConfirmPasscode { version, digest, after: after.clone(), step };
             let (principal, action) = (Principal::from(principal.clone()), AuditAction::AccountPasscodeChanged);

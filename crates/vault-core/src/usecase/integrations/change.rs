@@ -11,7 +11,7 @@ use crate::integration::{
     Integration, IntegrationName, IntegrationState, IntegrationToken, ManagedBy, NamespacePatterns, Overlap,
     StoredIntegration,
 };
-use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, IntegrationKey, StoreError};
+use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, IntegrationKey, RetryReason, StoreError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
@@ -183,7 +183,10 @@ impl Integrations {
             let command = self.environment.command(&principal, Some(organization), action, affected, act);
             let recorded = Event::recorded(&command.audit);
             match self.store.change_integration(command).await {
-                Err(StoreError::Refused(Refusal::Contended)) => self.digester.renew().await?,
+                Err(StoreError::Refused(Refusal::Contended)) => {
+                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
+                    self.digester.renew().await?;
+                }
                 outcome => {
                     outcome?;
                     self.environment.emit(recorded);

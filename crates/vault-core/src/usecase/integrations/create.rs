@@ -53,7 +53,10 @@ impl Integrations {
     ) -> Result<CreatedIntegration, Error> {
         Self::permit(principal, organization)?;
         let trusts = self.read_trusts(principal, organization, &request.trusts).await?;
-        under_active_key(&*self.digester, || self.create_once(principal, organization, &request, &trusts)).await
+        under_active_key(&self.environment, &*self.digester, || {
+            self.create_once(principal, organization, &request, &trusts)
+        })
+        .await
     }
 
     async fn create_once(

@@ -9,8 +9,8 @@ use crate::error::{Error, Refusal};
 use crate::field::{FieldCode, FieldError};
 use crate::id::{CredentialId, OrganizationId};
 use crate::port::{
-    ChangeCredential, CredentialChange, CredentialContext, Event, Find, SealError, SealedInformation, StoreError,
-    StoredCredential, StoredMetadata, StoredVersions,
+    ChangeCredential, CredentialChange, CredentialContext, Event, Find, RetryReason, SealError, SealedInformation,
+    StoreError, StoredCredential, StoredMetadata, StoredVersions,
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -140,9 +140,12 @@ impl Vault {
                     let revision = Some(seen.saturating_add(1));
                     return Ok(ChangedVersion { version: number, revision });
                 }
-                Err(StoreError::Refused(Refusal::Changed)) => {}
+                Err(StoreError::Refused(Refusal::Changed)) => {
+                    self.environment.emit(Event::Retried(RetryReason::CredentialChanged));
+                }
                 // The key was replaced between sealing and writing.
                 Err(StoreError::Refused(Refusal::Contended)) => {
+                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
                     keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
                 }
                 Err(error) => return Err(error.into()),

@@ -1,6 +1,6 @@
 //! Change what is said of a credential: labels, description, expiry, and in which forms it may be handed out.
 
-use super::change::{Judged, Read, no_short_form};
+use super::change::{ChangedVersion, Judged, Read, no_short_form};
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
@@ -37,7 +37,7 @@ impl Vault {
         principal: &Principal,
         credential: CredentialRef,
         request: CredentialPatch,
-    ) -> Result<(), Error> {
+    ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
         let request = &request;
         let judge = |read: Read| async move {
@@ -63,7 +63,6 @@ impl Vault {
             let data_expires_at = self.data_expires_at(organization, current, read.reading).await?;
             Ok(Judged { change: CredentialChange::Describe, metadata, vend, data_expires_at })
         };
-        self.change(principal, organization, credential, AuditAction::CredentialDescribed, judge).await?;
-        Ok(())
+        self.change(principal, organization, credential, AuditAction::CredentialDescribed, judge).await
     }
 }

@@ -1,6 +1,6 @@
 //! Promote a staged version, or go back to a previous one.
 
-use super::change::{Judged, Read};
+use super::change::{ChangedVersion, Judged, Read};
 use super::{CredentialRef, Vault};
 use crate::activation::VendRule;
 use crate::audit::AuditAction;
@@ -16,7 +16,12 @@ impl Vault {
     /// # Errors
     /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
     /// [`Refusal::NoShortForm`], [`Refusal::Changed`], [`Refusal::Contended`].
-    pub async fn promote(&self, principal: &Principal, credential: CredentialRef, number: i64) -> Result<(), Error> {
+    pub async fn promote(
+        &self,
+        principal: &Principal,
+        credential: CredentialRef,
+        number: i64,
+    ) -> Result<ChangedVersion, Error> {
         let organization = principal.member(Action::Save)?;
         let judge = |read: Read| async move {
             let (versions, now) = (&read.versions, self.environment.now());
@@ -42,9 +47,7 @@ impl Vault {
             let change = CredentialChange::Promote { number, destroy_at: superseded.destroy_at, destroyed };
             Ok(Judged { change, metadata, vend, data_expires_at: information.expires_at() })
         };
-        let action = AuditAction::CredentialPromoted;
-        self.change(principal, organization, credential, action, judge).await?;
-        Ok(())
+        self.change(principal, organization, credential, AuditAction::CredentialPromoted, judge).await
     }
 
     /// Destroys the staged or a previous version, its wrapped data key included.

@@ -7,7 +7,7 @@ use crate::audit::AuditAction;
 use crate::credential::{CredentialData, SecretBytes, Superseded};
 use crate::error::{Error, Refusal};
 use crate::id::OrganizationId;
-use crate::port::{CredentialChange, CredentialContext, Find, Idempotency, NewVersion, StoredVersions};
+use crate::port::{CredentialChange, CredentialContext, Event, Find, Idempotency, NewVersion, StoredVersions};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -46,6 +46,7 @@ impl Vault {
         if request.verify || idempotency.is_some() {
             // A request that was carried out gets its first answer, whatever has changed since.
             if let Some(number) = self.earlier_version(principal, organization, idempotency.clone()).await? {
+                self.environment.emit(Event::RequestRepeated);
                 return Ok(ChangedVersion { version: number, revision: None });
             }
         }

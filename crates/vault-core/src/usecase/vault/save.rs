@@ -12,7 +12,7 @@ use crate::error::{Error, Refusal};
 use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::namespace::Namespace;
-use crate::port::{CredentialContext, Event, Find, Idempotency, SaveCredential, StoreError};
+use crate::port::{CredentialContext, Event, Find, Idempotency, RetryReason, SaveCredential, StoreError};
 use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
@@ -105,6 +105,7 @@ impl Vault {
             // service reach out.
             let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
             if let Some((earlier, _)) = self.store.find_save(query).await? {
+                self.environment.emit(Event::RequestRepeated);
                 return Ok(earlier);
             }
             self.verify(&request.data, now).await?;
@@ -153,13 +154,12 @@ impl Vault {
             match self.store.save_credential(command).await {
                 Ok(saved) => {
                     // Another one was saved by the same request before.
-                    if saved == id {
-                        self.environment.emit(recorded);
-                    }
+                    self.environment.emit(if saved == id { recorded } else { Event::RequestRepeated });
                     return Ok(saved);
                 }
                 // The key was replaced between sealing and saving.
                 Err(StoreError::Refused(Refusal::Contended)) => {
+                    self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
                     keys.iter().flatten().for_each(|key| self.sealer.forget(organization, *key));
                 }
                 Err(error) => return Err(error.into()),

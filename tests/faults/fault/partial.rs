@@ -1,0 +1,191 @@
+//! Networks that fail in part, between clients and replicas and between replicas and PostgreSQL: packets are lost and come twice, or
+//! one direction is cut. Each replica is a machine of its own (see [`network`](crate::network)).
+
+use super::Ground;
+use crate::network::{self, Here, Network, Rule};
+use crate::report::Report;
+use crate::rig::Rig;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::Duration;
+use tempfile::TempDir;
+use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::process::Server;
+use vault_tests::{Vault, binary};
+
+/// How many replicas there are.
+const REPLICAS: usize = 2;
+/// How long clients wait for a replica that they cannot reach, and for one that cannot reach PostgreSQL.
+const IMPATIENT: Duration = Duration::from_secs(2);
+const PATIENT: Duration = Duration::from_secs(15);
+/// How long a request may take while PostgreSQL cannot be reached: a change waits at most 7 s, and for a connection before.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Two replicas on machines of their own. A third server, which no fault reaches, is for the look at what is left.
+struct Scene {
+    rig: Rig,
+    replicas: Vec<Server>,
+    addresses: Vec<SocketAddr>,
+    network: Network,
+    // These end last.
+    _cluster: Cluster,
+    _place: TempDir,
+}
+
+impl Scene {
+    fn new(name: &'static str, ground: &Ground<'_>) -> Self {
+        let network = Network::new(REPLICAS);
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap(); // the server runs as another user
+        let hosts = place.path().join("pg_hba.conf");
+        fs::write(&hosts, "local all all trust\nhost all all 10.0.0.0/24 trust\n").unwrap();
+        let database = Here::Database.ip();
+        let settings = vec![format!("listen_addresses='{database}'"), format!("hba_file='{}'", hosts.display())];
+        let cluster = Cluster::start(Options { settings, ..Options::default() });
+        let url = cluster.create_database();
+        let vault = Vault::absent_in(&ground.options.shared.dir, Some(url.clone())).set_up();
+        let rig = Rig::served(name, ground, vault, None).share(ground);
+        let (_, own) = url.rsplit_once('/').unwrap();
+        let over_network = format!("postgres://postgres@{database}/{own}?sslmode=disable");
+        let replicas: Vec<_> = (0..REPLICAS).map(|machine| replica(&rig, &network, machine, &over_network)).collect();
+        let addresses = replicas.iter().map(|replica| replica.address).collect();
+        Self { rig, replicas, addresses, network, _cluster: cluster, _place: place }
+    }
+
+    /// Has all work again, looks at what is there by each replica, and notes what it was in.
+    fn check(&mut self) -> Duration {
+        self.rig.heal();
+        let healed = self.addresses.iter().map(|address| self.rig.heal_at(*address)).max().unwrap_or_default();
+        for replica in &self.replicas {
+            self.rig.marks.read(replica);
+        }
+        let client = self.replicas[self.rig.report.rounds % REPLICAS].client();
+        self.rig.check_by(&client);
+        healed
+    }
+
+    fn finish(mut self, healed: Vec<Duration>) -> Report {
+        self.rig.report.times("from the network's repair to the next write by each replica", healed);
+        let lost = self.network.lost();
+        self.rig.report.figure("packets lost", lost);
+        if lost == 0 {
+            self.rig.report.losses.push("no packet was lost, so nothing was tested".to_owned());
+        }
+        drop(self.replicas);
+        self.rig.finish()
+    }
+}
+
+/// The server of a machine.
+fn replica(rig: &Rig, network: &Network, machine: usize, url: &str) -> Server {
+    let mut command = network.entering(machine);
+    command.arg(binary::path());
+    let mut command = binary::isolated(command);
+    command.arg("serve").arg("--data-dir").arg(rig.vault.data_dir()).args(["--database-url", url, "--login-rate=0"]);
+    command.arg(format!("--trusted-proxy={}", Here::Clients.ip())); // or it would want TLS
+    let [address, admin] = [10_000, 10_001].map(|port| SocketAddr::from((network.address(machine), port)));
+    let (output, log) = (rig.vault.scratch(&format!("output-{machine}")), rig.vault.scratch("log"));
+    let mut server = Server::spawn_with([address, admin], command, &output, &log);
+    server.wait_until_ready();
+    server
+}
+
+/// Packets are lost in both directions, and come twice.
+pub(super) fn lossy(ground: &Ground<'_>) -> Report {
+    if let Some(why) = network::impossible() {
+        return Report::skipped("lossy-network", ground.database, &why);
+    }
+    let mut scene = Scene::new("lossy-network", ground);
+    let (mut chance, mut healed) = (ground.chance(), Vec::new());
+    for _ in 0..ground.options.rounds(20) {
+        let [lost, twice] = [15, 30].map(|most| 1 + u8::try_from(chance.below(most)).unwrap());
+        let between = |machine| {
+            let of = |here| {
+                [
+                    Rule::LoseFrom(machine, here, lost),
+                    Rule::LoseTo(machine, here, lost),
+                    Rule::Double(machine, here, twice),
+                ]
+            };
+            [of(Here::Clients), of(Here::Database)].concat()
+        };
+        let rules: Vec<_> = (0..REPLICAS).flat_map(between).collect();
+        let lasts = chance.millis(1_500, 4_000);
+        let Scene { rig, addresses, network, .. } = &mut scene;
+        rig.work_on(addresses, || {
+            network.set(&rules);
+            std::thread::sleep(lasts);
+            network.set(&[]);
+        });
+        healed.push(scene.check());
+    }
+    let slowest = scene.rig.report.tally.slowest;
+    scene.rig.report.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
+    scene.finish(healed)
+}
+
+/// What of a replica's network is cut.
+#[derive(Clone, Copy, Debug)]
+enum Cut {
+    /// What it sends to PostgreSQL.
+    ToDatabase,
+    /// What PostgreSQL sends to it.
+    FromDatabase,
+    /// What clients send to it.
+    FromClients,
+    /// What it sends to clients.
+    ToClients,
+    /// Clients, in both directions; it reaches PostgreSQL.
+    Clients,
+}
+
+impl Cut {
+    const ALL: [Self; 5] = [Self::ToDatabase, Self::FromDatabase, Self::FromClients, Self::ToClients, Self::Clients];
+
+    fn rules(self, machine: usize) -> Vec<Rule> {
+        match self {
+            Self::ToDatabase => vec![Rule::LoseFrom(machine, Here::Database, 100)],
+            Self::FromDatabase => vec![Rule::LoseTo(machine, Here::Database, 100)],
+            Self::FromClients => vec![Rule::LoseTo(machine, Here::Clients, 100)],
+            Self::ToClients => vec![Rule::LoseFrom(machine, Here::Clients, 100)],
+            Self::Clients => [Self::FromClients, Self::ToClients].map(|one| one.rules(machine)).concat(),
+        }
+    }
+}
+
+/// One direction of a replica's network is cut, or a replica reaches PostgreSQL and no client.
+pub(super) fn one_way(ground: &Ground<'_>) -> Report {
+    if let Some(why) = network::impossible() {
+        return Report::skipped("one-way-cut", ground.database, &why);
+    }
+    let mut scene = Scene::new("one-way-cut", ground);
+    let (mut chance, mut healed, mut slowest) = (ground.chance(), Vec::new(), Duration::ZERO);
+    let first = chance.below(Cut::ALL.len());
+    for round in 0..ground.options.rounds(20) {
+        let cut = Cut::ALL[(first + round) % Cut::ALL.len()];
+        let rules = cut.rules(chance.below(REPLICAS));
+        let is_of_database = matches!(cut, Cut::ToDatabase | Cut::FromDatabase);
+        let (delay, lasts) = (chance.millis(50, 500), chance.millis(3_000, 9_000));
+        let Scene { rig, addresses, network, .. } = &mut scene;
+        rig.crew.patience = Some(if is_of_database { PATIENT } else { IMPATIENT });
+        rig.report.tally.slowest = Duration::ZERO;
+        let before = rig.report.losses.len();
+        rig.work_on(addresses, || {
+            std::thread::sleep(delay);
+            network.set(&rules);
+            std::thread::sleep(lasts);
+            network.set(&[]);
+        });
+        if is_of_database {
+            slowest = slowest.max(rig.report.tally.slowest);
+        }
+        healed.push(scene.check());
+        for loss in &mut scene.rig.report.losses[before..] {
+            *loss = format!("{loss} (after {cut:?})");
+        }
+    }
+    scene.rig.report.tally.slowest = slowest;
+    scene.rig.report.slowest_answer(LONGEST);
+    scene.finish(healed)
+}
