@@ -179,7 +179,7 @@ proptest! {
                 // Whoever has seen an earlier revision changes nothing.
                 let stale = match step {
                     Step::Replace | Step::Stage => setting.replace(Some(revision - 1), false, None, 1).await.map(drop),
-                    Step::Promote(back) => vault.promote(editor, before, number(back)).await,
+                    Step::Promote(back) => vault.promote(editor, before, number(back)).await.map(drop),
                     Step::Destroy(back) => vault.destroy_version(editor, before, number(back)).await,
                     Step::Wait(_) => Err(Refusal::Changed.into()),
                 };
@@ -187,7 +187,7 @@ proptest! {
                 let done = match step {
                     Step::Replace => setting.replace(Some(revision), false, None, 2).await.map(drop),
                     Step::Stage => setting.replace(Some(revision), true, None, 3).await.map(drop),
-                    Step::Promote(back) => vault.promote(editor, credential, number(back)).await,
+                    Step::Promote(back) => vault.promote(editor, credential, number(back)).await.map(drop),
                     Step::Destroy(back) => vault.destroy_version(editor, credential, number(back)).await,
                     Step::Wait(seconds) => {
                         setting.fake.clock.advance_seconds(seconds);

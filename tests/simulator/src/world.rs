@@ -138,7 +138,7 @@ pub(crate) fn save(request: u64, number: u64, parts: u64, key: u64) -> Command<S
         idempotency: Some(Idempotency {
             account: ACCOUNT,
             key: format!("request-{key}"),
-            body: Digest::from_bytes([8; 32]),
+            body: Digest::from_bytes([8; 32]).into(),
         }),
         limit: 10_000_000,
     };

@@ -308,13 +308,13 @@ async fn write_on<C, T>(
             let commit = Commit { reports, certain: false };
             match Transactions::commit_transaction(connection).await {
                 Ok(()) => {
-                    commit.is_certain();
+                    commit.conclude();
                     Ok(verdict.into_outcome())
                 }
                 Err(error) => {
                     let certain = judge(&error) == Severity::Again;
                     if certain {
-                        commit.is_certain();
+                        commit.conclude();
                     }
                     Err(Broken { failure: Failure::Sql(error), certain })
                 }
@@ -331,7 +331,7 @@ struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    fn is_certain(mut self) {
+    fn conclude(mut self) {
         self.certain = true;
     }
 }
