@@ -1,5 +1,5 @@
 //! Networks that fail in part, between clients and replicas and between replicas and PostgreSQL: packets are lost and come twice, or
-//! one direction is cut. Each replica is a machine of its own (see [`network`](crate::network)).
+//! one direction is cut. Each replica is a machine of its own (see [`network`]).
 
 use super::Ground;
 use crate::network::{self, Here, Network, Rule};
