@@ -271,7 +271,7 @@ impl Rows {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Some(request) = request else { return Ok(()) };
-        let (body, credential) = (*request.body.as_bytes(), *credential.as_bytes());
+        let (body, credential) = (*request.body.current().as_bytes(), *credential.as_bytes());
         let row = Request { body, credential, version, at: now.as_millis() };
         self.put(REQUESTS, &request_place(organization, request), &row)
     }
