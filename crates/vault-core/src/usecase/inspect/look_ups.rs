@@ -16,7 +16,9 @@ impl Inspector {
             InstanceRow::Account { signed, .. } => vec![address(signed.grant.email.as_str())],
             InstanceRow::Invitation(stored) => {
                 let invitation = &stored.invitation;
-                vec![address(invitation.grant.email.as_str()), LookUp::EnrolmentCode(invitation.code)]
+                // The address of one that re-enrols leads to the account.
+                let address = (!invitation.re_enrols()).then(|| address(invitation.grant.email.as_str()));
+                address.into_iter().chain([LookUp::EnrolmentCode(invitation.code)]).collect()
             }
             InstanceRow::Integration(stored) => {
                 let integration = &stored.integration;

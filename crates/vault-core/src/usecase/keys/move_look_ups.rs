@@ -1,8 +1,8 @@
 //! Give what is found or verified by a digest the digests of the look-up key that is in use, so that the key before it can be destroyed.
 //!
 //! Such a digest does not name its key: rows are found and verified by whichever there is. So all rows are gone through, and whoever is
-//! stopped begins anew; rows that have been moved are only read then. Deliveries of events and
-//! idempotency keys are not moved, since they are removed by and by.
+//! stopped begins anew; rows that have been moved are only read then. Deliveries of events and idempotency keys are not moved, since they
+//! are removed by and by.
 
 use super::Keys;
 use crate::digest::{Digest, DigestPurpose};
@@ -109,7 +109,8 @@ impl LookUpMoves {
                 InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {
                     addresses.push(self.address(&row, signed.grant.email.as_str()));
                 }
-                InstanceRow::Invitation(stored) if stored.is_sound(&*digester) => {
+                // The address of one that re-enrols leads to the account.
+                InstanceRow::Invitation(stored) if !stored.invitation.re_enrols() && stored.is_sound(&*digester) => {
                     addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
                 }
                 InstanceRow::Receiver(stored) if stored.is_sound(&*digester) => {
