@@ -146,6 +146,11 @@ impl LookUpDigests {
     pub fn entered(&self) -> &[Digest] {
         self.digests.get(..self.entered).unwrap_or(&self.digests)
     }
+
+    /// Those that only rows from before may have.
+    pub fn others(&self) -> &[Digest] {
+        self.digests.get(self.entered..).unwrap_or_default()
+    }
 }
 
 impl From<Digest> for LookUpDigests {

@@ -1,9 +1,6 @@
 //! Moving credentials from one organization key to another, and destroying keys that no row names.
 
-use super::{
-    AuditTrail, EventRepository, Inspection, InstanceKeyRotation, IssuerRepository, KeyRepository,
-    OrganizationRepository, StoreError,
-};
+use super::{EventStore, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
 use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::sealed::{SealedCredential, SealedMetadata};
@@ -155,26 +152,11 @@ pub trait KeyRotation: Send + Sync {
 
 /// What the rotation of keys needs of a store.
 pub trait RotationStore:
-    OrganizationRepository
-    + KeyRepository
-    + KeyRotation
-    + InstanceKeyRotation
-    + Inspection
-    + IssuerRepository
-    + EventRepository
-    + AuditTrail
+    OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + EventStore
 {
 }
 
 impl<S> RotationStore for S where
-    S: OrganizationRepository
-        + KeyRepository
-        + KeyRotation
-        + InstanceKeyRotation
-        + Inspection
-        + IssuerRepository
-        + EventRepository
-        + AuditTrail
-        + ?Sized
+    S: OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + EventStore + ?Sized
 {
 }

@@ -19,15 +19,15 @@ pub use accounts::{
     CurrentPasscode, DraftedEnrolment, Invited, LogInRequest, LoggedIn, OwnerProof, ShownOwnAccount,
 };
 pub use activations::Activations;
-pub(crate) use active_key::under_active_key;
+pub(crate) use active_key::{sound_under_known_keys, under_active_key};
 pub use audit_reader::{AuditFilter, AuditReader};
 pub use audit_tally::AuditTally;
 pub use environment::Environment;
 pub use inspect::{Flaw, InspectionCrypto, InspectionRound, Inspector, RowFinding};
 pub use integrations::Integrations;
 pub use keys::{
-    InstanceRotation, KeyCrypto, KeyOverview, Keys, OrganizationKeyOverview, OrganizationRotation, PurposeKeyOverview,
-    RetiringInstance, RotationEnd,
+    InstanceRotation, KeyCrypto, KeyOverview, Keys, LookUpMoves, OrganizationKeyOverview, OrganizationRotation,
+    PurposeKeyOverview, RetiringInstance, RotationEnd,
 };
 pub use notifier::{Notifier, ReadEvents};
 pub use operator::{

@@ -12,6 +12,7 @@ use crate::port::{
     AbortActivation, CredentialContext, Event, NewActivation, SealError, StoreError, TakeCredentials, TakenCredential,
 };
 use crate::time::Timestamp;
+use crate::usecase::sound_under_known_keys;
 
 /// What is to be opened, and why.
 #[derive(Clone, Debug)]
@@ -106,11 +107,9 @@ impl Activations {
         namespace: &Namespace,
         row: TakenCredential,
     ) -> Result<Opened, SealError> {
-        if !row.is_sound(&*self.digester, organization, namespace) {
-            self.digester.refresh().await?;
-            if !row.is_sound(&*self.digester, organization, namespace) {
-                return Err(SealError::unsound_credential(row.id));
-            }
+        let is_sound = || row.is_sound(&*self.digester, organization, namespace);
+        if !sound_under_known_keys(&*self.digester, is_sound).await? {
+            return Err(SealError::unsound_credential(row.id));
         }
         let TakenCredential { id, kind, version, sealed, vend, last_activated_at, .. } = row;
         let context = CredentialContext { organization, credential: id, version };

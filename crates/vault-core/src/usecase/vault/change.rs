@@ -14,6 +14,7 @@ use crate::port::{
 };
 use crate::principal::Principal;
 use crate::time::Timestamp;
+use crate::usecase::sound_under_known_keys;
 
 /// A credential as a client has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +78,8 @@ impl Vault {
             if revision.is_some_and(|revision| revision != seen) {
                 return Err(Refusal::Changed.into());
             }
-            if !versions.current.is_sound(&*self.digester, organization) {
-                self.digester.refresh().await?;
-            }
-            if !versions.current.is_sound(&*self.digester, organization) {
+            let is_sound = || versions.current.is_sound(&*self.digester, organization);
+            if !sound_under_known_keys(&*self.digester, is_sound).await? {
                 return Err(Refusal::Damaged { table: "credentials", id: id.to_string() }.into());
             }
             let opened_and_judged = async {

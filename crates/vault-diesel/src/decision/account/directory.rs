@@ -19,8 +19,15 @@ pub(crate) async fn account_of(
     connection: &mut Connection,
     address: &LookUpDigests,
 ) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
+    account_under(connection, address.all()).await
+}
+
+async fn account_under(
+    connection: &mut Connection,
+    digests: &[Digest],
+) -> Result<Option<(OrganizationId, AccountId)>, Failure> {
     let mut found = None;
-    for digest in address.all() {
+    for digest in digests {
         let entry: Option<Entry> = directory::table
             .filter(directory::address.eq(digest.as_bytes().as_slice()))
             .select((directory::organization_id, directory::account_id))
@@ -61,8 +68,16 @@ pub(crate) async fn invitation_of(
     address: &LookUpDigests,
     organization: OrganizationId,
 ) -> Result<Option<AccountId>, Failure> {
+    invitation_under(connection, address.all(), organization).await
+}
+
+async fn invitation_under(
+    connection: &mut Connection,
+    digests: &[Digest],
+    organization: OrganizationId,
+) -> Result<Option<AccountId>, Failure> {
     let mut found = None;
-    for digest in address.all() {
+    for digest in digests {
         let entry: Option<Entry> = invited_addresses::table
             .filter(invited_addresses::address.eq(digest.as_bytes().as_slice()))
             .filter(invited_addresses::organization_id.eq(organization.text()))
@@ -94,25 +109,11 @@ pub(crate) async fn enter(
         }
     }
     // One that has it under a key under which nothing is entered any more, and that was not moved yet.
-    let is_free = match account_of_others(connection, address, account).await? {
-        None => true,
-        Some(_) => {
-            remove(connection, organization, account).await?;
-            false
-        }
-    };
+    let is_free = account_under(connection, address.others()).await?.is_none();
+    if !is_free {
+        remove(connection, organization, account).await?;
+    }
     Ok(is_free)
-}
-
-/// Another account than this, by the digests that no account is entered under any more.
-async fn account_of_others(
-    connection: &mut Connection,
-    address: &LookUpDigests,
-    account: AccountId,
-) -> Result<Option<AccountId>, Failure> {
-    let others = address.all().iter().skip(address.entered().len()).copied().collect();
-    let found = account_of(connection, &LookUpDigests::new(others, [])).await?;
-    Ok(found.map(|(_, found)| found).filter(|found| *found != account))
 }
 
 /// Enters one digest of an account's address. `false`: an account is entered under it.
@@ -157,8 +158,7 @@ pub(crate) async fn enter_invited(
             return Ok(false);
         }
     }
-    let others = address.all().iter().skip(address.entered().len()).copied().collect();
-    Ok(invitation_of(connection, &LookUpDigests::new(others, []), organization).await?.is_none())
+    Ok(invitation_under(connection, address.others(), organization).await?.is_none())
 }
 
 async fn enter_invited_digest(
