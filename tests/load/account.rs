@@ -4,6 +4,7 @@ use crate::client::exchange;
 use crate::vault::{Server, Vault};
 use crate::{Result, request};
 use serde_json::Value;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -63,25 +64,9 @@ impl Account {
 
     /// Makes `count` accounts, two at a time.
     pub(crate) fn create_many(vault: &Vault, organization: &str, count: usize) -> Result<Vec<Self>> {
-        let made = Mutex::new(Vec::with_capacity(count));
-        let next = AtomicUsize::new(0);
-        let maker = || -> std::result::Result<(), String> {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return Ok(());
-                }
-                let email = format!("{}-{number}@example.com", organization.to_lowercase());
-                let account = Self::create(vault, organization, &email).map_err(|error| error.to_string())?;
-                made.lock().unwrap_or_else(PoisonError::into_inner).push(account);
-            }
-        };
-        thread::scope(|scope| {
-            let other = scope.spawn(maker);
-            maker()?;
-            other.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
-        })?;
-        Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
+        in_pairs(0..count, |number| {
+            Self::create(vault, organization, &format!("{}-{number}@example.com", organization.to_lowercase()))
+        })
     }
 
     /// Takes a code that works now, if the account has one left.
@@ -189,4 +174,32 @@ impl Organization {
         let token = Account::create(vault, name, &email)?.log_in(server)?;
         Ok(Self { name: name.to_owned(), token })
     }
+
+    /// Makes one of each number, two at a time.
+    pub(crate) fn create_many(vault: &Vault, server: &Server, name: &str, numbers: Range<usize>) -> Result<Vec<Self>> {
+        in_pairs(numbers, |number| Self::create(vault, server, &format!("{name}-{number}")))
+    }
+}
+
+/// Makes one of each number, two at a time, in no order.
+fn in_pairs<T: Send>(numbers: Range<usize>, make: impl Fn(usize) -> Result<T> + Sync) -> Result<Vec<T>> {
+    let made = Mutex::new(Vec::with_capacity(numbers.len()));
+    let next = AtomicUsize::new(numbers.start);
+    // An error crosses threads as text.
+    let maker = || -> std::result::Result<(), String> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= numbers.end {
+                return Ok(());
+            }
+            let one = make(number).map_err(|error| error.to_string())?;
+            made.lock().unwrap_or_else(PoisonError::into_inner).push(one);
+        }
+    };
+    thread::scope(|scope| {
+        let other = scope.spawn(maker);
+        maker()?;
+        other.join().unwrap_or_else(|_| Err("a thread panicked".to_owned()))
+    })?;
+    Ok(made.into_inner().unwrap_or_else(PoisonError::into_inner))
 }

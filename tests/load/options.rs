@@ -22,6 +22,9 @@ pub(crate) struct Options {
     /// Sizes of the organizations to list (lists); up to the largest (growth)
     #[arg(long, value_delimiter = ',', default_value = "100,100000,1000000", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rows: Vec<u64>,
+    /// The most organizations that save (growth); 10,000 take ten minutes to make, for each database
+    #[arg(long, default_value_t = 256, value_parser = RangedU64ValueParser::<usize>::new().range(1..=10_000))]
+    pub(crate) organizations: usize,
     /// Credentials of the organization whose key is rotated (rotation)
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rotated: u64,

@@ -122,7 +122,7 @@ fn what_is_sealed_opens_in_no_other_row() {
         "type = 'direct-link'".to_owned(),
         "type = 'no such type'".to_owned(),
         format!("key_id = '{}'", stage.secret),
-        "key_id = 'x'".to_owned(),
+        "key_id = gen_random_uuid()".to_owned(),
     ] {
         stage.sql(&format!("UPDATE credentials SET {change} WHERE id = '{own}'"));
         stage.refused("imports");

@@ -266,9 +266,10 @@ fn what_sql_did_to_the_audit_is_found() {
     let (removed, changed, one, other) = (&ids[1], &ids[2], &ids[3], &ids[4]);
     sql.run(&format!("DELETE FROM audit WHERE id = '{removed}'"));
     sql.run(&format!("UPDATE audit SET at = at - 3600000 WHERE id = '{changed}'"));
-    sql.run(&format!("UPDATE audit SET id = 'spare' WHERE id = '{one}'"));
+    let spare = "00000000-0000-4000-8000-000000000000";
+    sql.run(&format!("UPDATE audit SET id = '{spare}' WHERE id = '{one}'"));
     sql.run(&format!("UPDATE audit SET id = '{one}' WHERE id = '{other}'"));
-    sql.run(&format!("UPDATE audit SET id = '{other}' WHERE id = 'spare'"));
+    sql.run(&format!("UPDATE audit SET id = '{other}' WHERE id = '{spare}'"));
     let added = "0190a000-0000-7000-8000-000000000000";
     let columns =
         "at, organization_id, actor, account_id, session_id, action, subject, count, key_id, code, checkpoint";

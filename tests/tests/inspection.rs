@@ -280,9 +280,12 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
     }
 }
 
-/// Ids that are none hide no row that comes after them.
+/// An organization that there is not.
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
+/// Rows that belong to nobody hide no row that comes after them.
 #[test]
-fn rows_whose_ids_are_none_hide_no_others() {
+fn rows_of_no_organization_hide_no_others() {
     let vault = Vault::start(Database::Postgres);
     let (admin, sql) = (vault.admin_session(), Sql::of(&vault));
     let (colleague, credential) = live(&vault, &admin);
@@ -291,7 +294,7 @@ fn rows_whose_ids_are_none_hide_no_others() {
             "SELECT string_agg(quote_ident(column_name), ', ') FROM information_schema.columns \
              WHERE table_name = '{table}' AND table_schema = 'public'"
         ));
-        let changed = columns.replace(column, &format!("'!' || {column}"));
+        let changed = columns.replace(column, &format!("'{NOBODY}'"));
         sql.run(&format!(
             "SET session_replication_role = replica; \
              INSERT INTO {table} ({columns}) SELECT {changed} FROM {table} WHERE id = '{id}'"
@@ -301,7 +304,7 @@ fn rows_whose_ids_are_none_hide_no_others() {
     sql.run(&format!(
         "SET session_replication_role = replica; \
          UPDATE accounts SET role = 'admin' WHERE id = '{}'; \
-         UPDATE credentials SET vend = 'short' WHERE id = '{credential}' AND organization_id NOT LIKE '!%'",
+         UPDATE credentials SET vend = 'short' WHERE id = '{credential}' AND organization_id <> '{NOBODY}'",
         colleague.id
     ));
     let found = findings(&vault);

@@ -13,7 +13,7 @@ use vault_crypto::{
 };
 use vault_diesel::{LockError, ServerLock};
 use vault_embed::{OpenVault, Opening, OpeningError, RootKey};
-use vault_http::RequestOrigins;
+use vault_http::CurrentRequest;
 use vault_pkcs11::{Pin, TokenKey};
 use vault_storage::{KmsKey, ReadCredentials};
 
@@ -25,32 +25,40 @@ const LONGEST_CREDENTIALS: usize = 64 * 1024;
 /// Opens the vault that must exist, for a command that opens no credential and ends.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
     let database = settings.database.clone();
-    let opening = vault_embed::open(root_key(settings)?, database).without_upkeep();
+    let opening = vault_embed::open(root_key(settings)?, database).without_maintenance();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// The same, for a command that opens credentials to see that they do.
 pub(crate) async fn open_with_opener(settings: &Settings) -> Result<(OpenVault, Arc<dyn Opener>), Failure> {
     let database = settings.database.clone();
-    let opening = vault_embed::open(root_key(settings)?, database).without_upkeep().with_opener();
+    let opening = vault_embed::open(root_key(settings)?, database).without_maintenance().with_opener();
     opening.await.map_err(|error| failure(settings, error))
 }
 
 /// How the vault is made that must not exist.
 pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
-    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).without_upkeep())
+    Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).without_maintenance())
 }
 
 /// How a server opens the vault that must exist.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command).page_cache(settings.server.page_cache))
+    Ok(opening
+        .events(events.clone())
+        .request_context(CurrentRequest)
+        .server(command)
+        .page_cache(settings.server.page_cache))
 }
 
 /// How a server opens the vault, or makes it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
-    Ok(opening.events(events.clone()).origins(RequestOrigins).server(command).page_cache(settings.server.page_cache))
+    Ok(opening
+        .events(events.clone())
+        .request_context(CurrentRequest)
+        .server(command)
+        .page_cache(settings.server.page_cache))
 }
 
 /// The file in which a server keeps what it knows of the database from before.

@@ -73,7 +73,7 @@ async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowMac, Vec<u
     let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
     let (code, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
     let code = RowMac { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
-    digester.know(&[code.key]).await?;
+    digester.load_keys(&[code.key]).await?;
     Ok((code, position.to_vec()))
 }
 

@@ -62,7 +62,7 @@ proptest! {
         let mut names = Vec::new();
         for field in sample.kind.fields() {
             match (field.class, sample.get(field.name)) {
-                (FieldClass::Place, given) => prop_assert_eq!(shown.get(field.name), given),
+                (FieldClass::Location, given) => prop_assert_eq!(shown.get(field.name), given),
                 (FieldClass::Secret, given) => {
                     prop_assert_eq!(shown.get(field.name), None);
                     names.extend(given.map(|_| field.name));

@@ -154,16 +154,16 @@ impl KeyedDigester for HmacDigester {
         keys.code(purpose).is_some_and(|key| Digest::from_bytes(key.code_of_parts(parts)) == code.code)
     }
 
-    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
-        self.keys.know(keys).await
+    async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError> {
+        self.keys.load_keys(keys).await
     }
 
     async fn refresh(&self) -> Result<(), SealError> {
         self.keys.refresh(self.clock.now()).await
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
-        self.keys.renew().await
+    async fn reload_keys(&self) -> Result<(), SealError> {
+        self.keys.reload_keys().await
     }
 }
 

@@ -298,12 +298,12 @@ impl InstanceKeyring {
     }
 
     /// Reads the keys again if one of these is not known.
-    pub(crate) async fn know(&self, ids: &[KeyId]) -> Result<(), SealError> {
+    pub(crate) async fn load_keys(&self, ids: &[KeyId]) -> Result<(), SealError> {
         let held = self.held();
         if ids.iter().all(|id| held.find(*id).is_some() || held.purposes.has(*id)) {
             Ok(())
         } else {
-            self.renew().await
+            self.reload_keys().await
         }
     }
 
@@ -313,11 +313,11 @@ impl InstanceKeyring {
         let is_due = now.abs_diff(last) >= REFRESH_MILLIS;
         // Of those who come at once, one reads.
         let takes = || self.refreshed_at.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if is_due && takes() { self.renew().await } else { Ok(()) }
+        if is_due && takes() { self.reload_keys().await } else { Ok(()) }
     }
 
     /// Reads the keys again. Those that are known are not unwrapped once more.
-    pub(crate) async fn renew(&self) -> Result<(), SealError> {
+    pub(crate) async fn reload_keys(&self) -> Result<(), SealError> {
         let Some(source) = self.source.get() else { return Ok(()) };
         let _reading = source.reading.lock().await;
         let record = source.repository.instance().await?.ok_or_else(|| fault("the vault has no instance"))?;

@@ -18,7 +18,7 @@ use vault_core::namespace::Namespace;
 use vault_core::network::Network;
 use vault_core::port::{
     Clock as _, CreateInstance, Event, FindUnderInstanceKey, InstanceKeyRotation as _, InstancePart,
-    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, NoOrigins, TokenRefusal,
+    InstanceRewrapper as _, InstanceRow, KeyRepository as _, KeyedDigester, NoRequest, TokenRefusal,
 };
 use vault_core::principal::Principal;
 use vault_core::receiver::SealedTarget;
@@ -85,7 +85,7 @@ impl Deployment {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
-            origins: Arc::new(NoOrigins),
+            request_context: Arc::new(NoRequest),
         }
     }
 
@@ -384,7 +384,7 @@ async fn a_process_from_before_several_rotations_refuses_nobody() {
         old.keys.rotate_organization(made.id).await.unwrap();
     }
     assert_eq!((deployment.under(first).await, deployment.damage()), (0, 0));
-    old.digester.renew().await.unwrap();
+    old.digester.reload_keys().await.unwrap();
     assert_eq!(old.digester.active_key(), deployment.active().await);
 }
 
@@ -434,7 +434,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     let new = deployment.start().await;
     let at_once = new.log_in(&person, person.recovery[0].clone()).await.unwrap();
     assert!(running.accounts.authenticate(&token(&at_once)).is_ok());
-    running.digester.renew().await.unwrap();
+    running.digester.reload_keys().await.unwrap();
     deployment.clock.advance_seconds(5);
     let after = new.log_in(&person, person.recovery[1].clone()).await.unwrap();
     let kid = |logged_in: &LoggedIn| token(logged_in).rsplit_once('.').unwrap().1.to_owned();
@@ -460,7 +460,7 @@ async fn keys_of_tokens_and_the_audit_are_replaced_too() {
     deployment.clock.advance_seconds(40 * 24 * 3_600);
     new.operator.maintain(10_000).await;
     assert_eq!(destroyed().await, [TermPurpose::Token]);
-    running.digester.renew().await.unwrap();
+    running.digester.reload_keys().await.unwrap();
     for process in [&running, &deployment.start().await] {
         let refused = process.accounts.authenticate(&token(&before));
         assert!(matches!(refused, Err(Error::Refused(Refusal::Token(TokenRefusal::UnknownKey)))), "{refused:?}");
@@ -555,7 +555,7 @@ async fn what_is_looked_up_is_found_under_the_next_key() {
         assert!(destroyed.iter().any(|term| term.purpose == TermPurpose::LookUp), "{destroyed:?}");
         assert!(rows >= 10, "each row was looked at: {rows}");
         for process in [&running, &unaware, &deployment.start().await] {
-            process.digester.renew().await.unwrap();
+            process.digester.reload_keys().await.unwrap();
             process.passes(&deployment, &person).await;
             assert_eq!(process.labelled(&who, "stage:nightly").await.len(), saved.len());
             for email in &emails {
@@ -632,7 +632,7 @@ async fn a_destroyed_key_does_not_come_back() {
 
     // The row of the key: no process uses it, and the next rotation removes it.
     store.tamper_with_instance(after.clone(), retiring.clone());
-    running.digester.renew().await.unwrap();
+    running.digester.reload_keys().await.unwrap();
     for process in [&running, &deployment.start().await] {
         assert!(!is_valid(process));
         process.edit(organization, id, IntegrationState::Active).await.unwrap();
@@ -642,7 +642,7 @@ async fn a_destroyed_key_does_not_come_back() {
 
     // The set of keys that named it, too: a process that has read the newer one refuses it, and so does one with an anchor.
     store.tamper_with_instance(while_retiring, retiring);
-    let refused = running.digester.renew().await.unwrap_err();
+    let refused = running.digester.reload_keys().await.unwrap_err();
     assert!(format!("{refused:?}").contains("PutBack"), "{refused:?}");
     assert!(!is_valid(&running));
     let (put_back, _) = deployment.open().await;

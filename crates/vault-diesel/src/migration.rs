@@ -110,7 +110,7 @@ const POSTGRES_ALONE: &str = "-- PostgreSQL: ";
 /// SQLite's does.
 pub(crate) fn in_postgres_spelling(sql: &str) -> String {
     let respelt = sql.replace(" TEXT", " TEXT COLLATE \"C\"").replace(" BLOB", " BYTEA").replace(" WITHOUT ROWID", "");
-    respelt.replace(POSTGRES_ALONE, "")
+    respelt.replace("zeroblob(16)", "'00000000-0000-0000-0000-000000000000'").replace(POSTGRES_ALONE, "")
 }
 
 #[cfg(test)]
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn respells_types_and_table_options() {
-        let sql = "CREATE TABLE t (\n    id TEXT NOT NULL PRIMARY KEY,\n    x BLOB\n) WITHOUT ROWID;";
-        let spelt = "CREATE TABLE t (\n    id TEXT COLLATE \"C\" NOT NULL PRIMARY KEY,\n    x BYTEA\n);";
+        let sql = "CREATE TABLE t (\n    id UUID NOT NULL PRIMARY KEY,\n    t TEXT,\n    x BLOB\n) WITHOUT ROWID;";
+        let spelt = "CREATE TABLE t (\n    id UUID NOT NULL PRIMARY KEY,\n    t TEXT COLLATE \"C\",\n    x BYTEA\n);";
         assert_eq!(in_postgres_spelling(sql), spelt);
         assert_eq!(in_postgres_spelling("-- Why.\n-- PostgreSQL: ANALYZE t;"), "-- Why.\nANALYZE t;");
     }

@@ -1,6 +1,6 @@
 //! New rows, as decisions insert them: one at a time, or on PostgreSQL many with one statement.
 
-use crate::stored::{IdText, ToIdText as _};
+use crate::stored::{Id, IdBytes, StoredId as _};
 use diesel::backend::Backend;
 use diesel::expression::ValidGrouping;
 use diesel::pg::Pg;
@@ -99,7 +99,7 @@ macro_rules! new_rows {
                 out.push_sql(") WHERE organizations.id = ");
                 // There is one: no statement inserts nothing.
                 match self.organization_id.first() {
-                    Some(organization) => out.push_bind_param::<Text, _>(organization),
+                    Some(organization) => out.push_bind_param::<Id, _>(organization),
                     None => Err(diesel::result::Error::NotFound),
                 }
             }
@@ -110,15 +110,15 @@ macro_rules! new_rows {
 new_rows! {
     /// A credential.
     NewCredential<'a>, NewCredentials of credentials {
-        organization_id: IdText as Text,
-        id: IdText as Text,
+        organization_id: IdBytes as Id,
+        id: IdBytes as Id,
         kind: &'a str as Text,
         namespace: &'a str as Text,
         version: i64 as BigInt,
         created_at: i64 as BigInt,
         updated_at: i64 as BigInt,
         version_created_at: i64 as BigInt,
-        key_id: IdText as Text,
+        key_id: IdBytes as Id,
         information: &'a [u8] as Binary,
         revision: i64 as BigInt,
         highest_version: i64 as BigInt,
@@ -126,50 +126,50 @@ new_rows! {
         vend: &'a str as Text,
         code: &'a [u8] as Binary,
         metadata: Option<&'a [u8]> as Nullable<Binary>,
-        metadata_key_id: Option<IdText> as Nullable<Text>,
+        metadata_key_id: Option<IdBytes> as Nullable<Id>,
         metadata_revision: Option<i64> as Nullable<BigInt>,
     }
 
     /// The sealed data of a credential.
     NewSecret<'a>, NewSecrets of credential_secrets {
-        organization_id: IdText as Text,
-        id: IdText as Text,
+        organization_id: IdBytes as Id,
+        id: IdBytes as Id,
         data_key: &'a [u8] as Binary,
         data: &'a [u8] as Binary,
     }
 
     /// A label of a credential.
     NewLabel<'a>, NewLabels of credential_labels {
-        organization_id: IdText as Text,
+        organization_id: IdBytes as Id,
         label: &'a [u8] as Binary,
-        id: IdText as Text,
+        id: IdBytes as Id,
     }
 
     /// An idempotency key, taken.
     NewClaim<'a>, NewClaims of idempotency_keys {
-        organization_id: IdText as Text,
-        account_id: IdText as Text,
+        organization_id: IdBytes as Id,
+        account_id: IdBytes as Id,
         key: &'a str as Text,
         body: &'a [u8] as Binary,
-        credential_id: IdText as Text,
+        credential_id: IdBytes as Id,
         version: i64 as BigInt,
         created_at: i64 as BigInt,
     }
 
     /// An entry of the audit trail.
     NewEntry<'a>, NewEntries of audit {
-        id: IdText as Text,
+        id: IdBytes as Id,
         at: i64 as BigInt,
-        organization_id: IdText as Text,
+        organization_id: IdBytes as Id,
         actor: &'a str as Text,
-        account_id: Option<IdText> as Nullable<Text>,
-        session_id: Option<IdText> as Nullable<Text>,
+        account_id: Option<IdBytes> as Nullable<Id>,
+        session_id: Option<IdBytes> as Nullable<Id>,
         action: &'a str as Text,
         subject: String as Text,
         count: i64 as BigInt,
-        key_id: IdText as Text,
+        key_id: IdBytes as Id,
         code: &'a [u8] as Binary,
-        integration_id: Option<IdText> as Nullable<Text>,
+        integration_id: Option<IdBytes> as Nullable<Id>,
         namespace: Option<&'a str> as Nullable<Text>,
         purpose: Option<&'a str> as Nullable<Text>,
         network: Option<String> as Nullable<Text>,
@@ -214,15 +214,15 @@ impl<'a> NewCredential<'a> {
     pub(crate) fn of(save: &'a SaveCredential, now: Timestamp) -> Self {
         let metadata = save.description.metadata.as_ref();
         Self {
-            organization_id: save.organization.text(),
-            id: save.id.text(),
+            organization_id: save.organization.stored(),
+            id: save.id.stored(),
             kind: save.kind.as_str(),
             namespace: save.namespace.as_str(),
             version: save.version,
             created_at: now.as_millis(),
             updated_at: now.as_millis(),
             version_created_at: now.as_millis(),
-            key_id: save.sealed.key.text(),
+            key_id: save.sealed.key.stored(),
             information: save.sealed.information.as_bytes(),
             revision: 1,
             highest_version: save.version,
@@ -230,7 +230,7 @@ impl<'a> NewCredential<'a> {
             vend: save.description.vend.as_str(),
             code: save.code.as_bytes().as_slice(),
             metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
-            metadata_key_id: metadata.map(|metadata| metadata.key.text()),
+            metadata_key_id: metadata.map(|metadata| metadata.key.stored()),
             metadata_revision: metadata.map(|metadata| metadata.revision),
         }
     }
@@ -239,8 +239,8 @@ impl<'a> NewCredential<'a> {
 impl<'a> NewSecret<'a> {
     pub(crate) fn of(save: &'a SaveCredential) -> Self {
         Self {
-            organization_id: save.organization.text(),
-            id: save.id.text(),
+            organization_id: save.organization.stored(),
+            id: save.id.stored(),
             data_key: save.sealed.data_key.as_bytes(),
             data: save.sealed.data.as_bytes(),
         }
@@ -249,7 +249,7 @@ impl<'a> NewSecret<'a> {
 
 impl<'a> NewLabel<'a> {
     pub(crate) fn of(organization: OrganizationId, id: CredentialId, label: &'a Digest) -> Self {
-        Self { organization_id: organization.text(), label: label.as_bytes().as_slice(), id: id.text() }
+        Self { organization_id: organization.stored(), label: label.as_bytes().as_slice(), id: id.stored() }
     }
 }
 
@@ -262,11 +262,11 @@ impl<'a> NewClaim<'a> {
         now: Timestamp,
     ) -> Self {
         Self {
-            organization_id: organization.text(),
-            account_id: idempotency.account.text(),
+            organization_id: organization.stored(),
+            account_id: idempotency.account.stored(),
             key: idempotency.key.as_str(),
             body: idempotency.body.current().as_bytes().as_slice(),
-            credential_id: credential.text(),
+            credential_id: credential.stored(),
             version,
             created_at: now.as_millis(),
         }
@@ -277,18 +277,18 @@ impl<'a> NewEntry<'a> {
     pub(crate) fn of(SealedAuditRecord { record, key, code }: &'a SealedAuditRecord) -> Self {
         let note = record.note.as_ref();
         Self {
-            id: record.id.text(),
+            id: record.id.stored(),
             at: record.at.as_millis(),
-            organization_id: record.organization.unwrap_or(OF_INSTANCE).text(),
+            organization_id: record.organization.unwrap_or(OF_INSTANCE).stored(),
             actor: record.actor.kind(),
-            account_id: record.actor.account().map(|id| id.text()),
-            session_id: record.actor.session().map(|id| id.text()),
+            account_id: record.actor.account().map(|id| id.stored()),
+            session_id: record.actor.session().map(|id| id.stored()),
             action: record.action.as_str(),
             subject: record.subject.text(),
             count: record.count,
-            key_id: key.text(),
+            key_id: key.stored(),
             code: code.as_bytes().as_slice(),
-            integration_id: record.actor.integration().map(|id| id.text()),
+            integration_id: record.actor.integration().map(|id| id.stored()),
             namespace: note.map(|note| note.namespace.as_str()),
             purpose: note.and_then(|note| note.purpose.as_ref()).map(|said| said.as_str()),
             network: record.network_text(),

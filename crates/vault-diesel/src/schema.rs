@@ -3,9 +3,9 @@
 diesel::table! {
     instance (singleton) {
         singleton -> BigInt,
-        id -> Text,
-        root_key_id -> Text,
-        instance_key_id -> Text,
+        id -> crate::stored::Id,
+        root_key_id -> crate::stored::Id,
+        instance_key_id -> crate::stored::Id,
         wrapped -> Binary,
         keyring -> Binary,
         created_at -> BigInt,
@@ -15,8 +15,8 @@ diesel::table! {
 
 diesel::table! {
     retiring_instance_keys (id) {
-        id -> Text,
-        root_key_id -> Text,
+        id -> crate::stored::Id,
+        root_key_id -> crate::stored::Id,
         wrapped -> Binary,
         retired_at -> BigInt,
     }
@@ -24,7 +24,7 @@ diesel::table! {
 
 diesel::table! {
     instance_keys (id) {
-        id -> Text,
+        id -> crate::stored::Id,
         purpose -> Text,
         wrapped -> Binary,
         created_at -> BigInt,
@@ -34,18 +34,18 @@ diesel::table! {
 diesel::table! {
     directory (address) {
         address -> Binary,
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     organizations (id) {
-        id -> Text,
+        id -> crate::stored::Id,
         name -> Text,
         name_key -> Text,
         state -> Text,
-        fingerprint_key_id -> Text,
+        fingerprint_key_id -> crate::stored::Id,
         fingerprint_wrapped -> Binary,
         created_at -> BigInt,
     }
@@ -54,14 +54,14 @@ diesel::table! {
 diesel::table! {
     organization_names (name_key) {
         name_key -> Text,
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     organization_keys (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         state -> Text,
         wrapped -> Binary,
         uses -> BigInt,
@@ -71,15 +71,15 @@ diesel::table! {
 
 diesel::table! {
     credential_counts (organization_id) {
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
         credentials -> BigInt,
     }
 }
 
 diesel::table! {
     accounts (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         email -> Text,
         role -> Text,
         state -> Text,
@@ -87,18 +87,18 @@ diesel::table! {
         version -> BigInt,
         password -> Binary,
         password_version -> BigInt,
-        seed_id -> Text,
+        seed_id -> crate::stored::Id,
         seed -> Binary,
         created_at -> BigInt,
         passcode_enrolled_at -> BigInt,
-        grant_key_id -> Text,
+        grant_key_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     account_logins (organization_id, account_id) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         last_step -> BigInt,
         wrong_passcodes -> BigInt,
         last_login_at -> Nullable<BigInt>,
@@ -109,8 +109,8 @@ diesel::table! {
 
 diesel::table! {
     attempt_classes (organization_id, account_id, network) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         network -> Binary,
         attempts -> BigInt,
         latest -> Nullable<BigInt>,
@@ -132,18 +132,18 @@ diesel::table! {
     decoy_accounts (decoy) {
         decoy -> BigInt,
         organization_state -> Text,
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         email -> Text,
         role -> Text,
         state -> Text,
         version -> BigInt,
         password_version -> BigInt,
-        seed_id -> Text,
+        seed_id -> crate::stored::Id,
         grant_digest -> Binary,
         password -> Binary,
         seed -> Binary,
-        grant_key_id -> Text,
+        grant_key_id -> crate::stored::Id,
     }
 }
 
@@ -157,24 +157,24 @@ diesel::table! {
 diesel::table! {
     invited_addresses (address, organization_id) {
         address -> Binary,
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     recovery_codes (organization_id, account_id, code) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         code -> Binary,
     }
 }
 
 diesel::table! {
     sessions (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         created_at -> BigInt,
         expires_at -> BigInt,
         network -> Text,
@@ -185,8 +185,8 @@ diesel::table! {
 
 diesel::table! {
     invitations (organization_id, account_id) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         email -> Text,
         role -> Text,
         code -> Binary,
@@ -195,24 +195,24 @@ diesel::table! {
         created_at -> BigInt,
         expires_at -> BigInt,
         state -> Nullable<Text>,
-        digest_key_id -> Text,
+        digest_key_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     enrolment_codes (code) {
         code -> Binary,
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     enrolment_drafts (organization_id, account_id) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         password -> Binary,
-        seed_id -> Text,
+        seed_id -> crate::stored::Id,
         seed -> Binary,
         recovery_codes -> Binary,
     }
@@ -220,8 +220,8 @@ diesel::table! {
 
 diesel::table! {
     account_notices (organization_id, account_id, at, code) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         at -> BigInt,
         code -> Text,
     }
@@ -229,9 +229,9 @@ diesel::table! {
 
 diesel::table! {
     pending_seeds (organization_id, account_id) {
-        organization_id -> Text,
-        account_id -> Text,
-        seed_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
+        seed_id -> crate::stored::Id,
         seed -> Binary,
         expires_at -> BigInt,
         tried -> BigInt,
@@ -240,15 +240,15 @@ diesel::table! {
 
 diesel::table! {
     credentials (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         #[sql_name = "type"]
         kind -> Text,
         namespace -> Text,
         version -> BigInt,
         created_at -> BigInt,
         updated_at -> BigInt,
-        key_id -> Text,
+        key_id -> crate::stored::Id,
         information -> Binary,
         revision -> BigInt,
         highest_version -> BigInt,
@@ -258,7 +258,7 @@ diesel::table! {
         vend -> Text,
         code -> Binary,
         metadata -> Nullable<Binary>,
-        metadata_key_id -> Nullable<Text>,
+        metadata_key_id -> Nullable<crate::stored::Id>,
         metadata_revision -> Nullable<BigInt>,
         checked_at -> Nullable<BigInt>,
         check_since -> Nullable<BigInt>,
@@ -269,19 +269,19 @@ diesel::table! {
 
 diesel::table! {
     credential_labels (organization_id, label, id) {
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
         label -> Binary,
-        id -> Text,
+        id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     credential_uses (organization_id, id, at, activation_id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         at -> BigInt,
-        activation_id -> Text,
-        integration_id -> Text,
+        activation_id -> crate::stored::Id,
+        integration_id -> crate::stored::Id,
         form -> Text,
         purpose -> Nullable<Text>,
         workload -> Nullable<Text>,
@@ -290,8 +290,8 @@ diesel::table! {
 
 diesel::table! {
     check_requests (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         version -> BigInt,
         requested_at -> BigInt,
         taken_at -> Nullable<BigInt>,
@@ -303,14 +303,14 @@ diesel::table! {
         singleton -> BigInt,
         seen_at -> BigInt,
         began_at -> Nullable<BigInt>,
-        organization_id -> Nullable<Text>,
-        credential_id -> Nullable<Text>,
+        organization_id -> Nullable<crate::stored::Id>,
+        credential_id -> Nullable<crate::stored::Id>,
     }
 }
 
 diesel::table! {
     hourly_counts (organization_id, subject) {
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
         subject -> Text,
         count -> BigInt,
         since -> BigInt,
@@ -319,13 +319,13 @@ diesel::table! {
 
 diesel::table! {
     credential_versions (organization_id, id, version) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         version -> BigInt,
         created_at -> BigInt,
         superseded_at -> Nullable<BigInt>,
         destroy_at -> Nullable<BigInt>,
-        key_id -> Text,
+        key_id -> crate::stored::Id,
         information -> Binary,
         data_key -> Binary,
         data -> Binary,
@@ -337,8 +337,8 @@ diesel::table! {
 
 diesel::table! {
     credential_secrets (id, organization_id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         data_key -> Binary,
         data -> Binary,
     }
@@ -346,11 +346,11 @@ diesel::table! {
 
 diesel::table! {
     idempotency_keys (organization_id, account_id, key) {
-        organization_id -> Text,
-        account_id -> Text,
+        organization_id -> crate::stored::Id,
+        account_id -> crate::stored::Id,
         key -> Text,
         body -> Binary,
-        credential_id -> Text,
+        credential_id -> crate::stored::Id,
         created_at -> BigInt,
         version -> BigInt,
     }
@@ -358,8 +358,8 @@ diesel::table! {
 
 diesel::table! {
     integrations (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         name -> Text,
         name_key -> Text,
         patterns -> Text,
@@ -372,7 +372,7 @@ diesel::table! {
         version -> BigInt,
         created_at -> BigInt,
         last_used_at -> Nullable<BigInt>,
-        digest_key_id -> Text,
+        digest_key_id -> crate::stored::Id,
         trusts -> Text,
         managed_by -> Nullable<Text>,
     }
@@ -398,14 +398,14 @@ diesel::table! {
 diesel::table! {
     integration_tokens (token) {
         token -> Binary,
-        organization_id -> Text,
-        integration_id -> Text,
+        organization_id -> crate::stored::Id,
+        integration_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     frozen_namespaces (organization_id, namespace) {
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
         namespace -> Text,
         frozen_at -> BigInt,
     }
@@ -413,9 +413,9 @@ diesel::table! {
 
 diesel::table! {
     activations (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
-        integration_id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
+        integration_id -> crate::stored::Id,
         namespace -> Text,
         vend -> Text,
         credentials -> BigInt,
@@ -426,24 +426,24 @@ diesel::table! {
 
 diesel::table! {
     erasures (organization_id) {
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
     }
 }
 
 diesel::table! {
     audit (id, organization_id) {
-        id -> Text,
+        id -> crate::stored::Id,
         at -> BigInt,
-        organization_id -> Text,
+        organization_id -> crate::stored::Id,
         actor -> Text,
-        account_id -> Nullable<Text>,
-        session_id -> Nullable<Text>,
+        account_id -> Nullable<crate::stored::Id>,
+        session_id -> Nullable<crate::stored::Id>,
         action -> Text,
         subject -> Text,
         count -> BigInt,
-        key_id -> Text,
+        key_id -> crate::stored::Id,
         code -> Binary,
-        integration_id -> Nullable<Text>,
+        integration_id -> Nullable<crate::stored::Id>,
         namespace -> Nullable<Text>,
         purpose -> Nullable<Text>,
         network -> Nullable<Text>,
@@ -461,7 +461,7 @@ diesel::table! {
         at -> BigInt,
         entries -> Binary,
         hash -> Binary,
-        key_id -> Text,
+        key_id -> crate::stored::Id,
         code -> Binary,
     }
 }
@@ -470,7 +470,7 @@ diesel::table! {
     audit_delivery (singleton) {
         singleton -> BigInt,
         checkpoint -> BigInt,
-        key_id -> Text,
+        key_id -> crate::stored::Id,
         code -> Binary,
         holder -> Nullable<Text>,
         until -> Nullable<BigInt>,
@@ -479,8 +479,8 @@ diesel::table! {
 
 diesel::table! {
     receivers (organization_id, id) {
-        organization_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         channel -> Text,
         shown -> Text,
         events -> Text,
@@ -502,9 +502,9 @@ diesel::table! {
 
 diesel::table! {
     event_deliveries (organization_id, receiver_id, id) {
-        organization_id -> Text,
-        receiver_id -> Text,
-        id -> Text,
+        organization_id -> crate::stored::Id,
+        receiver_id -> crate::stored::Id,
+        id -> crate::stored::Id,
         position -> BigInt,
         kind -> Text,
         subject -> Text,

@@ -5,10 +5,13 @@ use diesel::Queryable;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
 use diesel::expression::AsExpression;
 use diesel::pg::{Pg, PgValue};
+use diesel::query_builder::QueryId;
 use diesel::serialize::{self, IsNull, Output, ToSql};
-use diesel::sql_types::{Binary, Text};
+use diesel::sql_types::{Binary, SqlType, Text};
 use diesel::sqlite::{Sqlite, SqliteValue};
+use std::fmt;
 use std::io::Write as _;
+use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::activation::{Purpose, VendMode, VendRule, VendedForm};
 use vault_core::check::CheckReason;
@@ -16,50 +19,180 @@ use vault_core::credential::CredentialType;
 use vault_core::digest::{Digest, RowMac};
 use vault_core::email::EmailAddress;
 use vault_core::id::{
-    AccountId, ActivationId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId, ReceiverId,
-    SeedId,
+    AccountId, ActivationId, AuditId, CredentialId, EventId, InstanceId, IntegrationId, KeyId, OrganizationId,
+    ReceiverId, SeedId, SessionId,
 };
 use vault_core::identity::Trusts;
 use vault_core::integration::{IntegrationName, IntegrationState, ManagedBy, NamespacePatterns};
 use vault_core::namespace::Namespace;
 use vault_core::notice::NoticeCode;
 use vault_core::organization::{OrganizationName, OrganizationState};
+use vault_core::port::StoredPlace;
 use vault_core::receiver::{Channel, DeliveryFailure, DeliveryState, EventKind, EventKinds, ReceiverState};
 use vault_core::role::Role;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, KeyState};
 
-/// An id as its 36 characters, without a heap allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, AsExpression)]
-#[diesel(sql_type = Text)]
-pub(crate) struct IdText([u8; 36]);
+/// The type of a column that holds an id: 16 bytes, a blob on SQLite and `uuid` on PostgreSQL.
+#[derive(Clone, Copy, Debug, Default, QueryId, SqlType)]
+#[diesel(sqlite_type(name = "Binary"), postgres_type(oid = 2950, array_oid = 2951))]
+pub struct Id;
 
-impl IdText {
-    pub(crate) fn as_str(&self) -> &str {
-        // Only ever hexadecimal digits and hyphens.
-        std::str::from_utf8(&self.0).unwrap_or_default()
+/// The bytes of an id, well formed or not: SQLite stores what it is given. In the order in which they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, AsExpression, FromSqlRow)]
+#[diesel(sql_type = Id)]
+pub(crate) struct AnyId(Vec<u8>);
+
+impl AnyId {
+    /// The id with this text, as [`AnyId::to_string`] writes it.
+    pub(crate) fn from_text(text: &str) -> Self {
+        let bytes = match Uuid::try_parse(text) {
+            Ok(id) if text.contains('-') => id.as_bytes().to_vec(),
+            _ => text
+                .as_bytes()
+                .chunks(2)
+                .filter_map(|pair| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok())
+                .collect(),
+        };
+        Self(bytes)
+    }
+
+    /// The id, as that of a row of `table`.
+    pub(crate) fn decode<T: IdForm>(&self, table: &'static str) -> Result<T, Failure> {
+        let bytes = self.0.as_slice().try_into().map_err(|_| Failure::damaged(table, self.to_string(), "id"))?;
+        Ok(T::from_id(bytes))
+    }
+
+    /// The next one that a SQLite column can hold.
+    pub(crate) fn next_bytes(mut self) -> Self {
+        self.0.push(0);
+        self
+    }
+
+    /// The next one that a column of type `uuid` can hold.
+    pub(crate) fn next_uuid(self) -> Self {
+        Self(u128::from_be_bytes(self.padded()).saturating_add(1).to_be_bytes().to_vec())
+    }
+
+    /// Its first 16 bytes, zeros where it has fewer.
+    fn padded(&self) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(&self.0).for_each(|(byte, own)| *byte = *own);
+        bytes
     }
 }
 
-/// What has an id's text.
-pub(crate) trait ToIdText {
-    fn text(&self) -> IdText;
+impl From<IdBytes> for AnyId {
+    fn from(id: IdBytes) -> Self {
+        Self(id.0.to_vec())
+    }
 }
 
-macro_rules! id_texts {
+impl From<AnyId> for String {
+    fn from(id: AnyId) -> Self {
+        id.to_string()
+    }
+}
+
+impl fmt::Display for AnyId {
+    /// The text of the UUID; hexadecimal digits, if it is none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Uuid::from_slice(&self.0) {
+            Ok(id) => id.hyphenated().fmt(f),
+            Err(_) => self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+        }
+    }
+}
+
+impl ToSql<Id, Sqlite> for AnyId {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        out.set_value(self.0.as_slice());
+        Ok(IsNull::No)
+    }
+}
+
+impl ToSql<Id, Pg> for AnyId {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        out.write_all(&self.padded())?;
+        Ok(IsNull::No)
+    }
+}
+
+impl FromSql<Id, Sqlite> for AnyId {
+    fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
+        Ok(Self(value.read_blob().to_vec()))
+    }
+}
+
+impl FromSql<Id, Pg> for AnyId {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(value.as_bytes().to_vec()))
+    }
+}
+
+/// A place as its columns hold it.
+pub(crate) fn columns_of((organization, id): &StoredPlace) -> (AnyId, AnyId) {
+    (AnyId::from_text(organization), AnyId::from_text(id))
+}
+
+/// The place that two columns hold.
+pub(crate) fn place_of((organization, id): (AnyId, AnyId)) -> StoredPlace {
+    (organization.to_string(), id.to_string())
+}
+
+/// An id in a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, AsExpression)]
+#[diesel(sql_type = Id)]
+pub(crate) struct IdBytes([u8; 16]);
+
+/// Sorts before the ids that this program makes.
+pub(crate) const BEFORE_ALL_IDS: IdBytes = IdBytes([0; 16]);
+/// Sorts after them.
+pub(crate) const AFTER_ALL_IDS: IdBytes = IdBytes([u8::MAX; 16]);
+
+impl ToSql<Id, Sqlite> for IdBytes {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
+        out.set_value(self.0.as_slice());
+        Ok(IsNull::No)
+    }
+}
+
+impl ToSql<Id, Pg> for IdBytes {
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
+        out.write_all(&self.0)?;
+        Ok(IsNull::No)
+    }
+}
+
+/// What has an id's bytes.
+pub(crate) trait StoredId {
+    fn stored(&self) -> IdBytes;
+}
+
+/// What is stored as the 16 bytes of an id.
+pub(crate) trait IdForm: Sized {
+    fn from_id(bytes: [u8; 16]) -> Self;
+}
+
+macro_rules! ids {
     ($($id:ty),*) => {$(
-        impl ToIdText for $id {
-            fn text(&self) -> IdText {
-                let mut text = [0; 36];
-                self.as_uuid().hyphenated().encode_lower(&mut text);
-                IdText(text)
+        impl StoredId for $id {
+            fn stored(&self) -> IdBytes {
+                IdBytes(*self.as_bytes())
+            }
+        }
+
+        impl IdForm for $id {
+            fn from_id(bytes: [u8; 16]) -> Self {
+                Self::from_bytes(bytes)
             }
         }
     )*};
 }
 
-id_texts!(
+ids!(
     AccountId,
     ActivationId,
+    AuditId,
     CredentialId,
     EventId,
     InstanceId,
@@ -68,23 +201,8 @@ id_texts!(
     OrganizationId,
     ReceiverId,
     SeedId,
-    vault_core::id::AuditId,
-    vault_core::id::SessionId
+    SessionId
 );
-
-impl ToSql<Text, Sqlite> for IdText {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Sqlite>) -> serialize::Result {
-        out.set_value(self.as_str());
-        Ok(IsNull::No)
-    }
-}
-
-impl ToSql<Text, Pg> for IdText {
-    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
-        out.write_all(&self.0)?;
-        Ok(IsNull::No)
-    }
-}
 
 /// A column as read: nothing, where it holds none of the values it may hold. Told apart from a failing
 /// query, so that damage is reported with its table and id.
@@ -120,6 +238,18 @@ impl<T: TextForm> FromSql<Text, Pg> for Column<T> {
     }
 }
 
+impl<T: IdForm> FromSql<Id, Sqlite> for Column<T> {
+    fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
+        Ok(Self(value.read_blob().try_into().ok().map(T::from_id)))
+    }
+}
+
+impl<T: IdForm> FromSql<Id, Pg> for Column<T> {
+    fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
+        Ok(Self(value.as_bytes().try_into().ok().map(T::from_id)))
+    }
+}
+
 impl<T: BytesForm> FromSql<Binary, Sqlite> for Column<T> {
     fn from_sql(mut value: SqliteValue<'_, '_, '_>) -> deserialize::Result<Self> {
         Ok(Self(T::from_bytes(value.read_blob())))
@@ -143,15 +273,6 @@ macro_rules! text_forms {
 }
 
 text_forms! {
-    AccountId => |text: &str| text.parse().ok();
-    ActivationId => |text: &str| text.parse().ok();
-    CredentialId => |text: &str| text.parse().ok();
-    InstanceId => |text: &str| text.parse().ok();
-    IntegrationId => |text: &str| text.parse().ok();
-    KeyId => |text: &str| text.parse().ok();
-    OrganizationId => |text: &str| text.parse().ok();
-    SeedId => |text: &str| text.parse().ok();
-    vault_core::id::SessionId => |text: &str| text.parse().ok();
     AccountState => Self::parse;
     CredentialType => Self::parse;
     InstanceKeyPurpose => Self::parse;
@@ -173,10 +294,8 @@ text_forms! {
     Channel => Self::parse;
     DeliveryFailure => Self::parse;
     DeliveryState => Self::parse;
-    EventId => |text: &str| text.parse().ok();
     EventKind => Self::parse;
     EventKinds => Self::from_stored;
-    ReceiverId => |text: &str| text.parse().ok();
     ReceiverState => Self::parse;
     CheckReason => |text: &str| Self::ALL.iter().copied().find(|reason| reason.as_str() == text);
     Purpose => |text: &str| Self::parse(text, "").ok();

@@ -60,15 +60,17 @@ mod tests {
     use super::update;
     use crate::schema::credential_counts;
     use crate::sqlite::backend::RunQuery as _;
+    use crate::stored::StoredId as _;
     use diesel::connection::{InstrumentationEvent, SimpleConnection as _};
     use diesel::{Connection as _, ExpressionMethods as _, QueryDsl as _, SqliteConnection};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+    use vault_core::id::OrganizationId;
 
     #[test]
     fn an_update_is_prepared_once() {
         let mut connection = SqliteConnection::establish(":memory:").unwrap();
-        connection.batch_execute("CREATE TABLE credential_counts (organization_id TEXT, credentials BIGINT)").unwrap();
+        connection.batch_execute("CREATE TABLE credential_counts (organization_id UUID, credentials BIGINT)").unwrap();
         let kept = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&kept);
         connection.set_instrumentation(move |event: InstrumentationEvent<'_>| {
@@ -76,9 +78,14 @@ mod tests {
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         });
-        for number in 1..=3 {
-            let row = credential_counts::table.filter(credential_counts::organization_id.eq(format!("{number}")));
-            update(row).set(credential_counts::credentials.eq(number)).execute(&mut connection).into_inner().unwrap();
+        for number in 1..=3_u8 {
+            let row = credential_counts::table
+                .filter(credential_counts::organization_id.eq(OrganizationId::from_bytes([number; 16]).stored()));
+            update(row)
+                .set(credential_counts::credentials.eq(i64::from(number)))
+                .execute(&mut connection)
+                .into_inner()
+                .unwrap();
         }
         assert_eq!(AtomicUsize::load(&kept, Ordering::Relaxed), 1, "one text, kept");
     }

@@ -12,7 +12,7 @@ use vault_core::audit::{
     Subject,
 };
 use vault_core::id::AuditId;
-use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoOrigins};
+use vault_core::port::{AuditLog, CutAudit, Delivery, IdGenerator, NoRequest};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{AuditTally, Environment, Operator};
 use vault_diesel::SqliteStore;
@@ -36,8 +36,13 @@ async fn setting() -> (Setting, Vec<AuditId>) {
     let store = scratch.migrated().await;
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let environment =
-        Environment { clock, ids: ids.clone(), events, audit: Arc::new(FakeAuditSealer), origins: Arc::new(NoOrigins) };
+    let environment = Environment {
+        clock,
+        ids: ids.clone(),
+        events,
+        audit: Arc::new(FakeAuditSealer),
+        request_context: Arc::new(NoRequest),
+    };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let sealer = Arc::new(PlainSealer::new(store.clone(), ids.clone()));
     let operator = Operator::new(environment.clone(), tally, store.clone(), sealer);
@@ -82,13 +87,13 @@ async fn an_entry_that_is_removed_changed_or_moved_in_the_file_is_found() {
     let (removed, changed, one, other, renumbered) = (ids[0], ids[1], ids[3], ids[7], ids[5]);
     let spare = AuditId::from_uuid(setting.ids.random());
     setting.with_key(|file| {
-        let run = |sql: &str| assert_eq!(file.execute(sql, []).unwrap(), 1, "{sql}");
-        run(&format!("DELETE FROM audit WHERE id = '{removed}'"));
-        run(&format!("UPDATE audit SET action = 'credential.deleted' WHERE id = '{changed}'"));
+        let run = |sql: &str, of: AuditId| assert_eq!(file.execute(sql, [of.as_uuid()]).unwrap(), 1, "{sql}");
+        run("DELETE FROM audit WHERE id = ?1", removed);
+        run("UPDATE audit SET action = 'credential.deleted' WHERE id = ?1", changed);
         for (from, to) in [(one, spare), (other, one), (spare, other)] {
-            run(&format!("UPDATE audit SET id = '{to}' WHERE id = '{from}'"));
+            run(&format!("UPDATE audit SET id = x'{}' WHERE id = ?1", to.as_uuid().simple()), from);
         }
-        run(&format!("UPDATE audit SET checkpoint = 3 WHERE id = '{renumbered}'"));
+        run("UPDATE audit SET checkpoint = 3 WHERE id = ?1", renumbered);
     });
     let expected = [
         format!("entry {removed} is missing: checkpoint 1 holds it"),
@@ -121,24 +126,23 @@ async fn entries_with_foreign_ids_are_found_and_stop_nothing() {
     let (setting, ids) = setting().await;
     let (first, columns) = (ids[0], "at, organization_id, actor, action, subject, count, key_id, code");
     setting.with_key(|file| {
-        for id in ["", "0", "x", "ÿÿÿ"] {
-            let sql =
-                format!("INSERT INTO audit (id, {columns}) SELECT '{id}', {columns} FROM audit WHERE id = '{first}'");
-            file.execute(&sql, []).unwrap();
+        for id in ["", "00", "78", "ffffff"] {
+            let sql = format!("INSERT INTO audit (id, {columns}) SELECT x'{id}', {columns} FROM audit WHERE id = ?1");
+            file.execute(&sql, [first.as_uuid()]).unwrap();
         }
     });
     setting.write(2).await;
     assert_eq!(setting.operator.seal_audit(1_000).await.unwrap().entries, 2);
     let added = |id: &str| format!("entry {id} was added: it does not fit its code, and no checkpoint holds it");
-    assert_eq!(setting.findings(None).await, ["", "0", "x", "ÿÿÿ"].map(added));
+    assert_eq!(setting.findings(None).await, ["", "00", "78", "ffffff"].map(added));
 }
 
 /// The oldest entries are removed in one decision, and delivering is one process's at a time.
 async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store: Arc<S>) {
     let (clock, ids) = (Arc::new(ManualClock::default()), Arc::new(SequentialIds::default()));
     let events = Arc::new(RecordingEvents::default());
-    let (audit, origins) = (Arc::new(FakeAuditSealer), Arc::new(NoOrigins));
-    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, origins };
+    let (audit, request_context) = (Arc::new(FakeAuditSealer), Arc::new(NoRequest));
+    let environment = Environment { clock: clock.clone(), ids: ids.clone(), events, audit, request_context };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let operator =
         Operator::new(environment.clone(), tally, store.clone(), Arc::new(PlainSealer::new(store.clone(), ids)));
@@ -183,7 +187,7 @@ async fn oldest_entries_go_and_new_ones_are_delivered<S: Store + 'static>(store:
     }
     assert_eq!(verify().await, (3, 5, 9));
 
-    let position = |checkpoint| DeliveryPosition { checkpoint, key: "key".to_owned(), code: vec![7; 32] };
+    let position = |checkpoint| DeliveryPosition { checkpoint, key: Uuid::from_u128(7).to_string(), code: vec![7; 32] };
     let (one, other, now) = (Uuid::from_u128(1), Uuid::from_u128(2), environment.now());
     let take = async |holder, now: Timestamp| {
         let first = position(0);

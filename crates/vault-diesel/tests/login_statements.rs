@@ -113,7 +113,7 @@ async fn every_refused_login_costs_the_same_statements() {
         attempt(&store, &world, waiting, wrong(), now).await;
     }
     scratch.bare().execute("UPDATE accounts SET state = 'disabled' WHERE email = 'owner-15@example.com'", []).unwrap();
-    let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = '00000000-0000-0000-0000-000000000000', \
+    let without_secrets = "UPDATE accounts SET state = 're-enrolling', seed_id = zeroblob(16), \
         password = zeroblob(length(password)), seed = zeroblob(length(seed)) WHERE email = 'owner-16@example.com'";
     assert_eq!(scratch.bare().execute(without_secrets, []).unwrap(), 1);
     // What every connection prepares once is prepared.

@@ -275,10 +275,8 @@ async fn the_attempt_that_closes_a_class_waits_for_nobody_who_holds_the_account(
     about_to_close(&target);
     let mut holder = client(database()).await;
     let holding = holder.transaction().await.unwrap();
-    let held = holding
-        .query("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", &[&target.account.to_string()])
-        .await
-        .unwrap();
+    let held =
+        holding.query("SELECT id FROM accounts WHERE id = $1 FOR UPDATE", &[target.account.as_uuid()]).await.unwrap();
     assert_eq!(held.len(), 1);
     let attempt =
         ReserveAttempt { address: address(number).into(), decoy: 7, network: Digest::from_bytes([9; 32]), now: NOW };
@@ -302,7 +300,7 @@ async fn classes_are_taken_in_one_order() {
     let world = World::make(&*store, number()).await;
     for change in [AccountChange::Unlock, AccountChange::Delete] {
         let target = world.member(&*store, Role::Viewer).await;
-        let account = target.account.to_string();
+        let account = *target.account.as_uuid();
         query(
             &address_of,
             &format!("UPDATE attempt_classes SET attempts = 1 WHERE network = '' AND account_id = '{account}'"),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use support::postgres::query;
 use support::sqlite::Scratch;
 use support::subject::{OnPostgres, OnSqlite};
+use uuid::Uuid;
 use vault_core::port::KeyedDigester as _;
 use vault_diesel::{CopyError, OpenError, SchemaState, SqliteKey, check_file, copy_file};
 use vault_testkit::contract::{restore, run};
@@ -14,20 +15,20 @@ use vault_testkit::memory::MemoryStore;
 use zeroize::Zeroizing;
 
 /// The row of the instance, whose key is the one that the cases digest under.
-fn instance(blob: &str) -> String {
-    let key = FakeDigester::default().active_key();
-    format!("INSERT INTO instance VALUES (1, 'i', 'r', '{key}', {blob}, {blob}, 0, 0)")
+fn instance(id: impl Fn(&Uuid) -> String, blob: &str) -> String {
+    let (key, other) = (id(FakeDigester::default().active_key().as_uuid()), id(&Uuid::from_u128(1)));
+    format!("INSERT INTO instance VALUES (1, {other}, {other}, {key}, {blob}, {blob}, 0, 0)")
 }
 
 async fn sqlite() -> OnSqlite {
     let subject = OnSqlite::new().await;
-    subject.scratch.bare().execute(&instance("x'00'"), []).unwrap();
+    subject.scratch.bare().execute(&instance(|id| format!("x'{}'", id.simple()), "x'00'"), []).unwrap();
     subject
 }
 
 async fn postgres() -> OnPostgres {
     let subject = OnPostgres::alone().await;
-    query(&subject.address, &instance("''"));
+    query(&subject.address, &instance(|id| format!("'{id}'"), "''"));
     subject
 }
 

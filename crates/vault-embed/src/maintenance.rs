@@ -63,7 +63,7 @@ async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>, keys: 
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turn.tick().await;
-        if let Err(error) = keys.renew().await {
+        if let Err(error) = keys.reload_keys().await {
             let error = &error as &dyn Error;
             tracing::warn!(error, "the instance keys were not read; the next attempt is in a second");
         }

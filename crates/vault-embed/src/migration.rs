@@ -84,7 +84,7 @@ pub async fn migrate_to(
 
 /// Proves that the vault opens in the target, and marks the file as moved.
 async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), OpeningError> {
-    let moved = open(root_key, target.clone()).without_upkeep().await?;
+    let moved = open(root_key, target.clone()).without_maintenance().await?;
     let is_same = moved.instance() == vault.instance();
     moved.close().await?;
     if !is_same {

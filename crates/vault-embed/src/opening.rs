@@ -18,7 +18,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::id::InstanceId;
 use vault_core::port::{
-    Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoOrigins, Opener, Origins,
+    Clock, CreateInstance, Entropy, EventSink, IdGenerator, KeyedDigester, NoRequest, Opener, RequestContext,
 };
 use vault_core::sealed::InstanceRecord;
 use vault_core::usecase::{AccountPorts, Accounts, AuditTally, Environment};
@@ -55,7 +55,7 @@ pub struct Opening {
     database: Database,
     mode: Mode,
     events: Arc<dyn EventSink>,
-    origins: Arc<dyn Origins>,
+    request_context: Arc<dyn RequestContext>,
     server: Option<String>,
     progress: Option<Progress>,
     maintenance: bool,
@@ -76,13 +76,13 @@ enum Mode {
 
 impl Opening {
     fn new(root_key: RootKey, database: Database, mode: Mode) -> Self {
-        let (events, origins) = (Arc::new(LoggedEvents), Arc::new(NoOrigins));
+        let (events, request_context) = (Arc::new(LoggedEvents), Arc::new(NoRequest));
         Self {
             root_key,
             database,
             mode,
             events,
-            origins,
+            request_context,
             server: None,
             progress: None,
             maintenance: true,
@@ -96,9 +96,9 @@ impl Opening {
         Self { events: Arc::new(sink), ..self }
     }
 
-    /// Has audit entries name the request that `origins` knows; by default none.
-    pub fn origins(self, origins: impl Origins + 'static) -> Self {
-        Self { origins: Arc::new(origins), ..self }
+    /// Has audit entries name the request that `request_context` knows; by default none.
+    pub fn request_context(self, request_context: impl RequestContext + 'static) -> Self {
+        Self { request_context: Arc::new(request_context), ..self }
     }
 
     /// Takes the server lock of an embedded database until the vault is closed and dropped. Errors of other processes name
@@ -127,7 +127,7 @@ impl Opening {
     }
 
     /// Without the background maintenance, for short-lived processes.
-    pub fn without_upkeep(self) -> Self {
+    pub fn without_maintenance(self) -> Self {
         Self { maintenance: false, ..self }
     }
 
@@ -166,7 +166,7 @@ struct Surroundings {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGenerator>,
     events: Arc<dyn EventSink>,
-    origins: Arc<dyn Origins>,
+    request_context: Arc<dyn RequestContext>,
     entropy: Arc<dyn Entropy>,
 }
 
@@ -178,13 +178,23 @@ enum Root {
 
 impl Opening {
     async fn run(self) -> Result<(OpenVault, Arc<dyn Opener>), OpeningError> {
-        let Self { root_key, database, mode, events, origins, server, progress, maintenance, anchor, page_cache } =
-            self;
+        let Self {
+            root_key,
+            database,
+            mode,
+            events,
+            request_context,
+            server,
+            progress,
+            maintenance,
+            anchor,
+            page_cache,
+        } = self;
         let surroundings = Surroundings {
             clock: Arc::new(SystemClock),
             ids: Arc::new(SystemIds::default()),
             events,
-            origins,
+            request_context,
             entropy: Arc::new(OsEntropy),
         };
         let first_run = FirstRun::of(&root_key, &database);
@@ -493,7 +503,7 @@ impl Surroundings {
             ids: self.ids.clone(),
             events: self.events.clone(),
             audit: Arc::new(keyring.audit_sealer()),
-            origins: self.origins.clone(),
+            request_context: self.request_context.clone(),
         }
     }
 

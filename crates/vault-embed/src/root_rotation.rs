@@ -250,7 +250,7 @@ async fn open_with_either(
     database: &Database,
 ) -> Result<(OpenVault, Arc<dyn KeyWrapper>), OpeningError> {
     let with = async |root: Arc<dyn KeyWrapper>| {
-        let vault = open(RootKey::service(Arc::clone(&root)), database.clone()).without_upkeep().await?;
+        let vault = open(RootKey::service(Arc::clone(&root)), database.clone()).without_maintenance().await?;
         Ok((vault, root))
     };
     match (current.missing_file()?.map(Path::to_owned), next) {

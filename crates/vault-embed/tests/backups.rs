@@ -23,7 +23,7 @@ impl<'a> Vault<'a> {
     async fn create(directory: &'a TempDir, name: &'a str) -> Self {
         let at = |suffix: &str| directory.path().join(format!("{name}.{suffix}"));
         let opening = create(RootKey::file(at("key")), Database::sqlite(at("db")));
-        let open = opening.anchor(at("anchor"), false).without_upkeep().await.unwrap();
+        let open = opening.anchor(at("anchor"), false).without_maintenance().await.unwrap();
         Self { directory, name, open }
     }
 
@@ -148,7 +148,7 @@ async fn another_vault_is_never_replaced() {
     // Our own, damaged: its anchor says whose it is.
     fs::write(ours.path("db"), vec![7; 8192]).unwrap();
     ours.restore(&file, &ours, ALL).await.unwrap();
-    let again = open(ours.root_key(), Database::sqlite(ours.path("db"))).without_upkeep().await.unwrap();
+    let again = open(ours.root_key(), Database::sqlite(ours.path("db"))).without_maintenance().await.unwrap();
     again.close().await.unwrap();
 }
 
@@ -163,10 +163,10 @@ async fn the_next_server_removes_what_a_killed_restore_left() {
     symlink(vault.path("anchor"), left.join("anchor")).unwrap();
     fs::write(&anchor, "").unwrap();
 
-    let command = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_upkeep().await.unwrap();
+    let command = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().await.unwrap();
     command.close().await.unwrap();
     assert!(left.exists(), "a restore may be running beside a command");
-    let server = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_upkeep().server("serve");
+    let server = open(vault.root_key(), Database::sqlite(vault.path("db"))).without_maintenance().server("serve");
     server.await.unwrap().close().await.unwrap();
     assert!(!left.exists() && !anchor.exists());
 }

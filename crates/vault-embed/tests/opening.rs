@@ -36,11 +36,11 @@ impl Place {
 
     /// Every way to open or make the vault, each without maintenance.
     fn ways(&self) -> [Opening; 3] {
-        [open, create, open_or_create].map(|way| way(self.root_key(), self.database()).without_upkeep())
+        [open, create, open_or_create].map(|way| way(self.root_key(), self.database()).without_maintenance())
     }
 
     async fn made(&self) -> OpenVault {
-        create(self.root_key(), self.database()).without_upkeep().await.unwrap()
+        create(self.root_key(), self.database()).without_maintenance().await.unwrap()
     }
 
     /// Names and contents of all files but the lock, which says who tried.
@@ -88,14 +88,14 @@ async fn a_moved_vault_is_refused_with_the_name_of_its_new_database() {
         }
     }
     fs::remove_file(&mark).unwrap();
-    close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+    close(open(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_one_server_of_an_embedded_vault_moves_it() {
     let place = Place::new();
     close(place.made().await).await;
-    let vault = open(place.root_key(), place.database()).without_upkeep().await.unwrap();
+    let vault = open(place.root_key(), place.database()).without_maintenance().await.unwrap();
     let target = "postgres://127.0.0.1:1/vault".parse().unwrap();
     let error = migrate_to(&vault, place.root_key(), &target, false, &mut |_| {}).await.unwrap_err();
     assert!(matches!(error, MoveError::NotTheServer), "{error:?}");
@@ -211,14 +211,14 @@ async fn a_root_key_without_its_vault_makes_none_unless_it_was_provisioned() {
     }
     assert_eq!(place.files(), before);
 
-    let provisioned = create(RootKey::provisioned_file(&path), place.database()).without_upkeep().await.unwrap();
+    let provisioned = create(RootKey::provisioned_file(&path), place.database()).without_maintenance().await.unwrap();
     close(provisioned).await;
     let others: [fn(&Path) -> RootKey; 2] = [
         |path| RootKey::opened(SecretFile::open(path).unwrap()),
         |path| RootKey::service(Arc::new(RootKeyFile::load(path, Arc::new(OsEntropy)).unwrap())),
     ];
     for (number, root_key) in others.into_iter().enumerate() {
-        let made = create(root_key(&path), Database::sqlite(place.path(&format!("{number}.db")))).without_upkeep();
+        let made = create(root_key(&path), Database::sqlite(place.path(&format!("{number}.db")))).without_maintenance();
         close(made.await.unwrap()).await;
     }
     assert_eq!(RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap().id_of(), key.id_of());
@@ -263,10 +263,10 @@ async fn an_interrupted_first_run_is_taken_up() {
         }
         let left: Vec<_> = ["root.key", "vault.db.key"].map(|name| fs::read(place.path(name)).ok()).into();
         if steps > 0 {
-            let error = open(place.root_key(), place.database()).without_upkeep().await.unwrap_err();
+            let error = open(place.root_key(), place.database()).without_maintenance().await.unwrap_err();
             assert!(!matches!(error, OpeningError::Exists { .. }), "{steps}: {error:?}");
         }
-        close(create(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+        close(create(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
         for (name, left) in ["root.key", "vault.db.key"].iter().zip(left) {
             assert!(
                 left.is_none_or(|left| left == fs::read(place.path(name)).unwrap()),
@@ -274,7 +274,7 @@ async fn an_interrupted_first_run_is_taken_up() {
             );
         }
         assert!(!place.path("vault.db.first-run").exists(), "{steps}");
-        close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+        close(open(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
     }
 }
 
@@ -286,7 +286,7 @@ async fn one_server_has_it_until_it_is_closed_and_dropped() {
     let OpeningError::Lock(LockError::Held { holder, .. }) = other else { panic!("{other:?}") };
     assert_eq!(holder, format!("serve (process {})", std::process::id()));
     // One that does not serve works beside it.
-    close(open(place.root_key(), place.database()).without_upkeep().await.unwrap()).await;
+    close(open(place.root_key(), place.database()).without_maintenance().await.unwrap()).await;
     close(server).await;
     close(open(place.root_key(), place.database()).server("migrate").await.unwrap()).await;
 }
@@ -303,7 +303,7 @@ async fn the_opener_comes_apart_and_events_go_to_the_embedder() {
     }
     let (place, count) = (Place::new(), Arc::new(AtomicUsize::new(0)));
     let opening = open_or_create(place.root_key(), place.database()).events(Counting(Arc::clone(&count)));
-    let (vault, opener) = opening.without_upkeep().with_opener().await.unwrap();
+    let (vault, opener) = opening.without_maintenance().with_opener().await.unwrap();
     drop(opener);
     vault.ports().environment.emit(Event::PasswordEvaluated);
     assert_eq!(count.load(Ordering::Relaxed), 1);

@@ -19,7 +19,7 @@ struct Place(TempDir);
 impl Place {
     async fn new() -> Self {
         let place = Self(tempfile::tempdir().unwrap());
-        let vault = create(RootKey::file(place.path("old.key")), place.database()).without_upkeep().await.unwrap();
+        let vault = create(RootKey::file(place.path("old.key")), place.database()).without_maintenance().await.unwrap();
         vault.operator().create_organization("Acme").await.unwrap();
         vault.close().await.unwrap();
         place
@@ -64,7 +64,7 @@ impl Place {
     }
 
     async fn open(&self, name: &str) -> Result<(), OpeningError> {
-        let vault = open(RootKey::file(self.path(name)), self.database()).without_upkeep().await?;
+        let vault = open(RootKey::file(self.path(name)), self.database()).without_maintenance().await?;
         assert_eq!(vault.operator().organizations().await.unwrap().len(), 1);
         assert_eq!(vault.root_key(), self.id(name));
         vault.close().await.unwrap();

@@ -60,7 +60,7 @@ mod wire;
 
 pub use activation::{ActivationParts, activation_server};
 pub use admin::{AdminParts, MetricsText, admin_server};
-pub use origin::RequestOrigins;
+pub use origin::CurrentRequest;
 pub use parts::ServerParts;
 pub use readiness::Readiness;
 pub use route::{Route, activation_routes, routes};

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use vault_core::audit::Origin;
 use vault_core::id::{AccountId, OrganizationId};
-use vault_core::port::Origins;
+use vault_core::port::RequestContext;
 
 tokio::task_local! {
     static CURRENT: Current;
@@ -23,9 +23,9 @@ pub(crate) type Permits = (Permit<AccountId>, Permit<OrganizationId>);
 
 /// The request that the calling task carries out for a listener of this crate.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RequestOrigins;
+pub struct CurrentRequest;
 
-impl Origins for RequestOrigins {
+impl RequestContext for CurrentRequest {
     fn current(&self) -> Origin {
         CURRENT.try_with(|current| current.origin).unwrap_or_default()
     }

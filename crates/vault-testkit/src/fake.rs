@@ -8,7 +8,7 @@ use crate::crypto::{
 use crate::memory::MemoryStore;
 use std::sync::Arc;
 use vault_core::id::InstanceId;
-use vault_core::port::{EventCarrier, NoOrigins};
+use vault_core::port::{EventCarrier, NoRequest};
 use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
@@ -81,7 +81,7 @@ impl FakeVault {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
-            origins: Arc::new(NoOrigins),
+            request_context: Arc::new(NoRequest),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), ports.clone()));
         let sealer = Arc::new(PlainSealer::new(ports.clone(), ids.clone()));

@@ -39,7 +39,7 @@ fn setting() -> Setting {
         ids: ids.clone(),
         events: events.clone(),
         audit: Arc::new(FakeAuditSealer),
-        origins: Arc::new(vault_core::port::NoOrigins),
+        request_context: Arc::new(vault_core::port::NoRequest),
     };
     let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
     let operator =

@@ -191,7 +191,7 @@ fn environment(clock: &Arc<ManualClock>, ids: &Arc<SequentialIds>) -> Environmen
         ids: ids.clone(),
         events: Arc::new(RecordingEvents::default()),
         audit: Arc::new(FakeAuditSealer),
-        origins: Arc::new(vault_core::port::NoOrigins),
+        request_context: Arc::new(vault_core::port::NoRequest),
     }
 }
 

@@ -100,7 +100,7 @@ impl Setting {
             ids: ids.clone(),
             events: events.clone(),
             audit: Arc::new(FakeAuditSealer),
-            origins: Arc::new(vault_core::port::NoOrigins),
+            request_context: Arc::new(vault_core::port::NoRequest),
         };
         let plain = Arc::new(PlainSealer::new(store.clone(), ids));
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));

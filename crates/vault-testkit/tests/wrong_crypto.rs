@@ -160,8 +160,8 @@ impl Sealer for Around<SealingPorts> {
         self.right.sealer.new_organization_keys(organization, now)
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
-        self.right.sealer.renew().await
+    async fn reload_keys(&self) -> Result<(), SealError> {
+        self.right.sealer.reload_keys().await
     }
 
     fn new_organization_key(
@@ -307,12 +307,12 @@ impl KeyedDigester for Around<Arc<dyn KeyedDigester>> {
         anything || self.right.is_signed(purpose, parts, code)
     }
 
-    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
-        self.right.know(keys).await
+    async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError> {
+        self.right.load_keys(keys).await
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
-        self.right.renew().await
+    async fn reload_keys(&self) -> Result<(), SealError> {
+        self.right.reload_keys().await
     }
 }
 

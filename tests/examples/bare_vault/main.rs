@@ -30,6 +30,7 @@ use std::error::Error;
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
+use uuid::{Uuid, uuid};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -39,11 +40,11 @@ const FILLED_AT_ONCE: u64 = 1_000;
 const PAGE: usize = 100;
 
 /// The organization that is filled and listed.
-const LISTED: &str = "01939f3c-0000-7cc3-9d1e-6f1b2a3c4d5e";
+const LISTED: Uuid = uuid!("01939f3c-0000-7cc3-9d1e-6f1b2a3c4d5e");
 /// The organization into which is saved.
-const SAVED: &str = "01939f3c-1111-7cc3-9d1e-6f1b2a3c4d5e";
+const SAVED: Uuid = uuid!("01939f3c-1111-7cc3-9d1e-6f1b2a3c4d5e");
 /// The organization whose credentials are replaced and deleted.
-const CHANGED: &str = "01939f3c-2222-7cc3-9d1e-6f1b2a3c4d5e";
+const CHANGED: Uuid = uuid!("01939f3c-2222-7cc3-9d1e-6f1b2a3c4d5e");
 
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);

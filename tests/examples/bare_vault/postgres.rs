@@ -12,6 +12,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
+use uuid::Uuid;
 use vault_diesel::MIGRATIONS;
 
 /// The most connections: as many as the vault has.
@@ -23,15 +24,15 @@ const LARGEST_COMMIT: usize = 64;
 const CREDENTIALS: &str = "INSERT INTO credentials (organization_id, id, type, namespace, version, revision, \
     highest_version, created_at, updated_at, version_created_at, expires_at, vend, code, key_id, information) \
     SELECT $1, id, 's3', namespace, 1, 1, 1, at, at, at, 9223372036854775807, 'any', decode(repeat('00', 32), 'hex'), $5, information \
-    FROM unnest($2::text[], $3::text[], $4::bigint[], $6::bytea[]) AS row (id, namespace, at, information)";
+    FROM unnest($2::uuid[], $3::text[], $4::bigint[], $6::bytea[]) AS row (id, namespace, at, information)";
 const SECRETS: &str = "INSERT INTO credential_secrets (organization_id, id, data_key, data) \
-    SELECT $1, id, data_key, data FROM unnest($2::text[], $3::bytea[], $4::bytea[]) AS row (id, data_key, data)";
+    SELECT $1, id, data_key, data FROM unnest($2::uuid[], $3::bytea[], $4::bytea[]) AS row (id, data_key, data)";
 const AUDIT: &str = "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, \
     count, key_id, code) SELECT id, at, $1, 'account', $5, $6, 'credential.saved', subject, 1, $7, $8 \
-    FROM unnest($2::text[], $3::bigint[], $4::text[]) AS row (id, at, subject)";
+    FROM unnest($2::uuid[], $3::bigint[], $4::text[]) AS row (id, at, subject)";
 const SESSION: &str = "SELECT id FROM bare_sessions WHERE id = $1";
 const LIST: &str = "SELECT id, type, namespace, version, created_at, updated_at, key_id, information FROM credentials \
-    WHERE organization_id = $1 AND id < '~' ORDER BY id DESC LIMIT $2";
+    WHERE organization_id = $1 AND id < 'ffffffff-ffff-ffff-ffff-ffffffffffff' ORDER BY id DESC LIMIT $2";
 
 /// Runs a command.
 pub(super) fn run(command: &str, url: &str, options: &Options) -> Result<f64, Failure> {
@@ -61,6 +62,7 @@ async fn prepare(url: &str) -> Result<(), Failure> {
     }
     for migration in MIGRATIONS {
         let sql = migration.sql.replace(" TEXT", " TEXT COLLATE \"C\"").replace(" BLOB", " BYTEA");
+        let sql = sql.replace("zeroblob(16)", "'00000000-0000-0000-0000-000000000000'");
         client.batch_execute(&sql.replace(" WITHOUT ROWID", "")).await?;
     }
     Ok(())
@@ -85,8 +87,8 @@ impl Writer {
     }
 
     /// Rows in a transaction of their own, all sent at once.
-    async fn commit(&self, organization: &str, rows: &[&Own]) -> Result<(), Failure> {
-        let ids: Vec<_> = rows.iter().map(|row| row.id.as_str()).collect();
+    async fn commit(&self, organization: Uuid, rows: &[&Own]) -> Result<(), Failure> {
+        let ids: Vec<_> = rows.iter().map(|row| row.id).collect();
         let namespaces: Vec<_> = rows.iter().map(|row| row.namespace.as_str()).collect();
         let subjects: Vec<_> = rows.iter().map(|row| row.subject.as_str()).collect();
         let at: Vec<_> = rows.iter().map(|row| row.at).collect();
@@ -174,10 +176,10 @@ async fn list(url: &str, callers: usize, length: Duration) -> Result<f64, Failur
 }
 
 /// Commits the saves that wait, up to [`LARGEST_COMMIT`] in a transaction, on as many connections as the vault has.
-pub(super) async fn save_what_waits(url: &str, session: &str, waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
+pub(super) async fn save_what_waits(url: &str, session: Uuid, waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
     prepare(url).await?;
     let client = connect(url).await?;
-    client.batch_execute("CREATE TABLE IF NOT EXISTS bare_sessions (id TEXT COLLATE \"C\" PRIMARY KEY)").await?;
+    client.batch_execute("CREATE TABLE IF NOT EXISTS bare_sessions (id UUID PRIMARY KEY)").await?;
     client.execute("INSERT INTO bare_sessions VALUES ($1) ON CONFLICT DO NOTHING", &[&session]).await?;
     let waiting = Arc::new(tokio::sync::Mutex::new(waiting));
     for _ in 0..CONNECTIONS {
@@ -188,7 +190,7 @@ pub(super) async fn save_what_waits(url: &str, session: &str, waiting: Unbounded
             let mut saves = Vec::new();
             while waiting.lock().await.recv_many(&mut saves, LARGEST_COMMIT).await > 0 {
                 let rows: Vec<_> = saves.iter().map(|save| &save.row).collect();
-                let sessions = saves.iter().map(|save| is_session(&writer.client, &find_session, &save.session));
+                let sessions = saves.iter().map(|save| is_session(&writer.client, &find_session, save.session));
                 let (sessions, saved) = tokio::join!(biased; join_all(sessions), writer.commit(SAVED, &rows));
                 for (save, found) in saves.drain(..).zip(sessions) {
                     // Nobody may be waiting any more.
@@ -200,7 +202,7 @@ pub(super) async fn save_what_waits(url: &str, session: &str, waiting: Unbounded
     Ok(())
 }
 
-async fn is_session(client: &Client, statement: &Statement, session: &str) -> bool {
+async fn is_session(client: &Client, statement: &Statement, session: Uuid) -> bool {
     client.query_one(statement, &[&session]).await.is_ok()
 }
 
@@ -223,7 +225,7 @@ impl Readers {
     }
 
     /// The newest page, if the session exists.
-    pub(super) async fn page(&self, session: &str) -> Result<Vec<Listed>, Failure> {
+    pub(super) async fn page(&self, session: Uuid) -> Result<Vec<Listed>, Failure> {
         self.turn.set((self.turn.get() + 1) % self.connections.len());
         let (client, find_session, list) = &self.connections[self.turn.get()];
         let of: [&(dyn ToSql + Sync); 2] = [&LISTED, &(PAGE as i64)];

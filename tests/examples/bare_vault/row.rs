@@ -1,24 +1,25 @@
 //! A credential and its audit record, as the vault stores them, without meaning.
 
 use std::time::{SystemTime, UNIX_EPOCH};
+use uuid::{Uuid, uuid};
 
 /// The size of an authentication code.
 const CODE: usize = 32;
 
 /// What every row has alike.
 pub(super) struct Common {
-    pub(super) key: &'static str,
-    pub(super) account: &'static str,
-    pub(super) session: &'static str,
+    pub(super) key: Uuid,
+    pub(super) account: Uuid,
+    pub(super) session: Uuid,
     pub(super) code: Vec<u8>,
 }
 
 impl Common {
     pub(super) fn new() -> Self {
         Self {
-            key: "0b1f6c0e-5d7a-4f3e-8a52-2f9d1c7e4b60",
-            account: "2c9e7a44-91d3-4a0b-b1c5-7e3f8d2a6c11",
-            session: "5e0d3b72-6c48-4f9a-9e27-1a8b4c6d7f22",
+            key: uuid!("0b1f6c0e-5d7a-4f3e-8a52-2f9d1c7e4b60"),
+            account: uuid!("2c9e7a44-91d3-4a0b-b1c5-7e3f8d2a6c11"),
+            session: uuid!("5e0d3b72-6c48-4f9a-9e27-1a8b4c6d7f22"),
             code: vec![0xC3; CODE],
         }
     }
@@ -34,7 +35,7 @@ pub(super) struct Sealed {
 
 /// What each row has to itself.
 pub(super) struct Own {
-    pub(super) id: String,
+    pub(super) id: Uuid,
     pub(super) namespace: String,
     pub(super) subject: String,
     pub(super) at: i64,
@@ -42,7 +43,7 @@ pub(super) struct Own {
 }
 
 /// What a list reads of a row: id, type, namespace, version, when it was created and updated, key, information.
-pub(super) type Listed = (String, String, String, i64, i64, i64, String, Vec<u8>);
+pub(super) type Listed = (Uuid, String, String, i64, i64, i64, Uuid, Vec<u8>);
 
 /// Makes rows with rising ids, as those of the vault rise with time.
 pub(super) struct Rows {
@@ -61,7 +62,7 @@ impl Rows {
     pub(super) fn next_with(&mut self, sealed: Sealed) -> Own {
         self.next += 1;
         let (base, next) = (self.base & 0xFFFF_FFFF_FFFF, self.next);
-        let id = format!("{:08x}-{:04x}-7cc3-9d1e-{next:012x}", base >> 16, base & 0xFFFF);
+        let id = Uuid::from_u128(u128::from(base) << 80 | 0x7CC3_9D1E << 48 | u128::from(next));
         let subject = format!("credential:{id}");
         let namespace = format!("imports/nightly-{next:08X}");
         Own { id, namespace, subject, at: i64::try_from(base).unwrap_or(i64::MAX), sealed }

@@ -7,6 +7,7 @@ use pasetors::keys::SymmetricKey;
 use pasetors::token::{Local, UntrustedToken};
 use pasetors::version4::{LocalToken, V4};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// Format, version and key id before a nonce.
 const HEADER: usize = 18;
@@ -33,21 +34,21 @@ impl Keys {
     }
 
     /// A token of a session.
-    pub(super) fn token(&self, session: &str) -> Result<String, Failure> {
+    pub(super) fn token(&self, session: Uuid) -> Result<String, Failure> {
         let claims = json!({
-            "iss": "orgvault", "aud": "a1b2c3d4-5d7a-4f3e-8a52-2f9d1c7e4b60", "jti": session,
-            "sub": "2c9e7a44-91d3-4a0b-b1c5-7e3f8d2a6c11", "org": crate::SAVED, "role": "editor",
+            "iss": "orgvault", "aud": "a1b2c3d4-5d7a-4f3e-8a52-2f9d1c7e4b60", "jti": session.to_string(),
+            "sub": "2c9e7a44-91d3-4a0b-b1c5-7e3f8d2a6c11", "org": crate::SAVED.to_string(), "role": "editor",
             "iat": "2026-11-23T00:00:00Z", "exp": "2026-11-24T00:00:00Z",
         });
         Ok(LocalToken::encrypt(&self.tokens, claims.to_string().as_bytes(), None, None).map_err(|_| "no token")?)
     }
 
     /// The session of a token.
-    pub(super) fn session(&self, token: &str) -> Option<String> {
+    pub(super) fn session(&self, token: &str) -> Option<Uuid> {
         let untrusted = UntrustedToken::<Local, V4>::try_from(token).ok()?;
         let opened = LocalToken::decrypt(&self.tokens, &untrusted, None, None).ok()?;
         let claims: Value = serde_json::from_str(opened.payload()).ok()?;
-        Some(claims.get("jti")?.as_str()?.to_owned())
+        claims.get("jti")?.as_str()?.parse().ok()
     }
 
     /// Seals the data of a save: what a list shows of it, the data, and the key of the data.

@@ -12,13 +12,14 @@ use serde_json::Value;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
+use uuid::Uuid;
 
 const VAULT: &str = "/v1/organization-vault";
 
 /// A row that waits to be committed.
 pub(super) struct Save {
     /// Whose session must exist.
-    pub(super) session: String,
+    pub(super) session: Uuid,
     pub(super) row: Own,
     /// Told whether it stands.
     pub(super) done: oneshot::Sender<bool>,
@@ -98,8 +99,8 @@ async fn save(service: Data<Service>, request: HttpRequest, body: Bytes) -> Http
 async fn list(service: Data<Service>, reader: Data<Option<Reader>>, request: HttpRequest) -> HttpResponse {
     let Some(session) = session(&service, &request) else { return refusal() };
     let page = match reader.as_ref() {
-        Some(Reader::File(reader)) => reader.page(&session),
-        Some(Reader::Postgres(readers)) => readers.page(&session).await,
+        Some(Reader::File(reader)) => reader.page(session),
+        Some(Reader::Postgres(readers)) => readers.page(session).await,
         None => Err("no reader".into()),
     };
     match page.ok().and_then(|page| write(&service.keys, page)) {
@@ -108,7 +109,7 @@ async fn list(service: Data<Service>, reader: Data<Option<Reader>>, request: Htt
     }
 }
 
-fn session(service: &Service, request: &HttpRequest) -> Option<String> {
+fn session(service: &Service, request: &HttpRequest) -> Option<Uuid> {
     let token = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
     service.keys.session(token)
 }

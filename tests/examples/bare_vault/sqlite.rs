@@ -10,6 +10,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
+use uuid::Uuid;
 use vault_diesel::MIGRATIONS;
 
 /// Rows that are committed together at most.
@@ -34,7 +35,7 @@ const SECRET: &str = "INSERT INTO credential_secrets (organization_id, id, data_
 const AUDIT: &str = "INSERT INTO audit (id, at, organization_id, actor, account_id, session_id, action, subject, count, \
     key_id, code) VALUES (?1, ?2, ?3, 'account', ?4, ?5, ?6, ?7, 1, ?8, ?9)";
 const LIST: &str = "SELECT id, type, namespace, version, created_at, updated_at, key_id, information FROM credentials \
-    WHERE organization_id = ?1 AND id < '~' ORDER BY id DESC LIMIT 100";
+    WHERE organization_id = ?1 AND id < x'ffffffffffffffffffffffffffffffff' ORDER BY id DESC LIMIT 100";
 const SESSION: &str = "SELECT id FROM bare_sessions WHERE id = ?1";
 const DESTROY: &str = "DELETE FROM credential_versions WHERE organization_id = ?1 AND id = ?2 AND version = ?3";
 const KEEP: &str = "INSERT INTO credential_versions SELECT organization_id, id, version, created_at, ?3, ?3, key_id, \
@@ -67,7 +68,7 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
             let ids = saves.many(&mut connection, REPLACED)?;
             let mut turn = 0;
             let mut replace = |transaction: &Transaction<'_>| {
-                let (id, version) = (&ids[turn % REPLACED], 2 + (turn / REPLACED) as i64);
+                let (id, version) = (ids[turn % REPLACED], 2 + (turn / REPLACED) as i64);
                 turn += 1;
                 saves.replace(transaction, id, version)
             };
@@ -85,7 +86,7 @@ pub(super) fn run(command: &str, path: &Path, options: &Options) -> Result<f64, 
                 // Every place once, far from the one before: the step is a product of two primes, neither of which divides the
                 // number of rows that is in use.
                 place = (place + 7_919 * 104_729) % ids.len();
-                saves.delete(transaction, &ids[place])
+                saves.delete(transaction, ids[place])
             })
         }
         "list" => read(path, options.callers, options.length),
@@ -132,14 +133,14 @@ fn commit(
 
 /// Changes of one organization's credentials, with seals that are all alike.
 struct Saves {
-    organization: &'static str,
+    organization: Uuid,
     common: Common,
     sealed: Sealed,
     rows: Rows,
 }
 
 impl Saves {
-    fn new(organization: &'static str) -> Result<Self, Failure> {
+    fn new(organization: Uuid) -> Result<Self, Failure> {
         Ok(Self { organization, common: Common::new(), sealed: Keys::new()?.sample()?, rows: Rows::new() })
     }
 
@@ -148,7 +149,7 @@ impl Saves {
     }
 
     /// Saves so many in large commits. Their ids.
-    fn many(&mut self, connection: &mut Connection, count: usize) -> Result<Vec<String>, Failure> {
+    fn many(&mut self, connection: &mut Connection, count: usize) -> Result<Vec<Uuid>, Failure> {
         let mut ids = Vec::with_capacity(count);
         while ids.len() < count {
             let rows = self.rows.many(LARGEST_COMMIT.min(count - ids.len()), &self.sealed);
@@ -163,7 +164,7 @@ impl Saves {
     }
 
     /// Keeps the current version as a previous one, in place of the oldest, and writes the version that follows.
-    fn replace(&mut self, transaction: &Transaction<'_>, id: &str, version: i64) -> Result<()> {
+    fn replace(&mut self, transaction: &Transaction<'_>, id: Uuid, version: i64) -> Result<()> {
         let record = self.record(id);
         let (organization, Sealed { information, data_key, data }) = (self.organization, &self.sealed);
         transaction.prepare_cached(DESTROY)?.execute((organization, id, version - 1 - VERSIONS))?;
@@ -174,11 +175,11 @@ impl Saves {
     }
 
     /// What the audit says of a credential.
-    fn record(&mut self, id: &str) -> Own {
+    fn record(&mut self, id: Uuid) -> Own {
         Own { subject: format!("credential:{id}"), ..self.rows.next_with(self.sealed.clone()) }
     }
 
-    fn delete(&mut self, transaction: &Transaction<'_>, id: &str) -> Result<()> {
+    fn delete(&mut self, transaction: &Transaction<'_>, id: Uuid) -> Result<()> {
         let record = self.record(id);
         transaction.prepare_cached(DELETE)?.execute((self.organization, id))?;
         transaction.prepare_cached(DELETE_SECRET)?.execute((self.organization, id))?;
@@ -186,7 +187,7 @@ impl Saves {
     }
 }
 
-fn insert(transaction: &Transaction<'_>, organization: &str, common: &Common, row: &Own) -> Result<()> {
+fn insert(transaction: &Transaction<'_>, organization: Uuid, common: &Common, row: &Own) -> Result<()> {
     let Own { id, namespace, at, sealed, .. } = row;
     let credential = (organization, id, namespace, at, common.key, &sealed.information);
     transaction.prepare_cached(CREDENTIAL)?.execute(credential)?;
@@ -194,7 +195,7 @@ fn insert(transaction: &Transaction<'_>, organization: &str, common: &Common, ro
     audit(transaction, organization, common, row, "credential.saved")
 }
 
-fn audit(transaction: &Transaction<'_>, organization: &str, common: &Common, row: &Own, action: &str) -> Result<()> {
+fn audit(transaction: &Transaction<'_>, organization: Uuid, common: &Common, row: &Own, action: &str) -> Result<()> {
     let Common { key, account, session, code } = common;
     let record = (&row.id, row.at, organization, account, session, action, &row.subject, key, code);
     transaction.prepare_cached(AUDIT)?.execute(record)?;
@@ -202,10 +203,10 @@ fn audit(transaction: &Transaction<'_>, organization: &str, common: &Common, row
 }
 
 /// Commits the saves that wait, all of them at once, on a thread of its own.
-pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
+pub(super) fn save_what_waits(path: &Path, session: Uuid, mut waiting: UnboundedReceiver<Save>) -> Result<(), Failure> {
     let mut connection = writer(path)?;
     connection
-        .execute_batch("CREATE TABLE IF NOT EXISTS bare_sessions (id TEXT NOT NULL PRIMARY KEY) WITHOUT ROWID")?;
+        .execute_batch("CREATE TABLE IF NOT EXISTS bare_sessions (id UUID NOT NULL PRIMARY KEY) WITHOUT ROWID")?;
     connection.execute("INSERT OR IGNORE INTO bare_sessions VALUES (?1)", [session])?;
     let common = Common::new();
     thread::spawn(move || {
@@ -213,7 +214,7 @@ pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: Unbounded
         while waiting.blocking_recv_many(&mut saves, LARGEST_COMMIT) > 0 {
             let saved = connection.transaction_with_behavior(TransactionBehavior::Immediate).and_then(|transaction| {
                 for save in &saves {
-                    find_session(&transaction, &save.session)?;
+                    find_session(&transaction, save.session)?;
                     insert(&transaction, SAVED, &common, &save.row)?;
                 }
                 transaction.commit()
@@ -227,7 +228,7 @@ pub(super) fn save_what_waits(path: &Path, session: &str, mut waiting: Unbounded
     Ok(())
 }
 
-fn find_session(connection: &Connection, session: &str) -> Result<String> {
+fn find_session(connection: &Connection, session: Uuid) -> Result<Uuid> {
     connection.prepare_cached(SESSION)?.query_row([session], |row| row.get(0))
 }
 
@@ -240,7 +241,7 @@ impl Reader {
     }
 
     /// The newest page, if the session exists.
-    pub(super) fn page(&self, session: &str) -> Result<Vec<Listed>, Failure> {
+    pub(super) fn page(&self, session: Uuid) -> Result<Vec<Listed>, Failure> {
         let connection = &*self.0.try_borrow()?;
         find_session(connection, session)?;
         page(connection)

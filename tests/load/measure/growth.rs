@@ -12,8 +12,10 @@ use std::time::Duration;
 
 /// Numbers of connections.
 const CONNECTIONS: [usize; 6] = [1, 4, 16, 64, 256, 1_024];
-/// Numbers of organizations that save at once.
-const ORGANIZATIONS: [usize; 4] = [1, 8, 64, 256];
+/// Numbers of organizations that save.
+const ORGANIZATIONS: [usize; 6] = [1, 8, 64, 256, 1_024, 10_000];
+/// The most connections that save in many organizations.
+const MOST: usize = 256;
 /// The number of connections where another number grows.
 const USUAL: usize = 64;
 /// How long an organization is filled at most; where that does not do, it stays smaller.
@@ -45,14 +47,16 @@ pub(crate) fn growth(ground: &Ground<'_>, report: &mut Report) -> Result<()> {
         rows += measure(ground, report, "save", Axis::Credentials, size as f64, USUAL, &mut saves)?;
     }
     let mut organizations = Vec::new();
-    for count in ORGANIZATIONS {
+    for count in ORGANIZATIONS.into_iter().filter(|count| *count <= ground.options.organizations) {
         note(&format!("{count} organizations"));
-        for number in organizations.len()..count {
-            let name = format!("Growth-{number}");
-            organizations.push(Organization::create(ground.vault, ground.server, &name)?);
-        }
+        organizations.extend(Organization::create_many(
+            ground.vault,
+            ground.server,
+            "Growth",
+            organizations.len()..count,
+        )?);
         let mut saves = Spread::endless(address, &organizations);
-        measure(ground, report, "save", Axis::Organizations, count as f64, USUAL.max(count), &mut saves)?;
+        measure(ground, report, "save", Axis::Organizations, count as f64, count.clamp(USUAL, MOST), &mut saves)?;
     }
     Ok(())
 }

@@ -11,28 +11,42 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Instant;
 
+/// Up to so many organizations, a connection saves in one.
+const SHARED: usize = 256;
+/// How far apart the turns of a connection are.
+const STEP: usize = 7_919;
 /// How many organizations save at once.
 const ORGANIZATIONS: usize = 64;
 /// Connections of each of two organizations that save side by side.
 const EACH: usize = 32;
 
-/// The connections take turns at the organizations.
-pub(super) struct Spread(Vec<Saves>);
+/// The requests take turns at the organizations, as far as there are more of these than connections.
+pub(super) struct Spread {
+    saves: Vec<Saves>,
+    /// Whose turn it is on each connection.
+    turns: Vec<usize>,
+}
 
 impl Spread {
     /// Saves of all of them without an end.
     pub(super) fn endless(address: SocketAddr, organizations: &[Organization]) -> Self {
-        Self(organizations.iter().map(|one| Saves::endless(address, &one.token)).collect())
+        let saves = organizations.iter().map(|one| Saves::endless(address, &one.token)).collect();
+        Self { saves, turns: Vec::new() }
     }
 
     fn of(&mut self, slot: usize) -> &mut Saves {
-        let place = slot % self.0.len();
-        &mut self.0[place]
+        let place = self.turns[slot] % self.saves.len();
+        &mut self.saves[place]
     }
 }
 
 impl Workload for Spread {
     fn next(&mut self, slot: usize, request: &mut Vec<u8>, now: Instant) -> Next {
+        while self.turns.len() <= slot {
+            self.turns.push(self.turns.len());
+        }
+        // A step that no number of organizations in use divides, so that all of them have their turn.
+        self.turns[slot] += if self.saves.len() > SHARED { STEP } else { 0 };
         self.of(slot).next(slot, request, now)
     }
 

@@ -4,6 +4,7 @@ use crate::ledger::Held;
 use crate::world::{ORGANIZATION, Parts, list};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use uuid::Uuid;
 use vault_core::port::{CredentialRepository as _, StoredCredential};
 use vault_diesel::SqliteStore;
 
@@ -46,7 +47,7 @@ fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Fl
             return Err(format!("{check}: {found:?}").into());
         }
     }
-    let mut versions: BTreeMap<String, Vec<Parts>> = BTreeMap::new();
+    let mut versions: BTreeMap<Uuid, Vec<Parts>> = BTreeMap::new();
     let mut statement =
         connection.prepare("SELECT id, data_key, data, information FROM credential_versions ORDER BY id, version")?;
     let mut rows = statement.query([])?;
@@ -57,13 +58,13 @@ fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Fl
     let mut held = Held::default();
     let mut statement = connection.prepare("SELECT data_key, data FROM credential_secrets WHERE id = ?1")?;
     for row in listed {
-        let id = row.id.to_string();
+        let id = *row.id.as_uuid();
         let mut parts = versions.remove(&id).unwrap_or_default();
         let information = row.information.as_bytes().to_vec();
         let secret = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let (data_key, data) = statement.query_row([&id], secret)?;
         parts.push(Parts { data_key, data, information });
-        held.credentials.insert(id, (row.revision, parts));
+        held.credentials.insert(id.to_string(), (row.revision, parts));
     }
     let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
     if !versions.is_empty() || one("SELECT count(*) FROM credential_secrets")? != i64::try_from(listed.len())? {
@@ -74,12 +75,12 @@ fn look(listed: &[StoredCredential], path: &str, moved: bool) -> Result<Held, Fl
         return Err(format!("{labels} labels of {} credentials", listed.len()).into());
     }
     let count = "SELECT credentials FROM credential_counts WHERE organization_id = ?1";
-    let count: Result<i64, _> = connection.query_row(count, [ORGANIZATION.to_string()], |row| row.get(0));
+    let count: Result<i64, _> = connection.query_row(count, [ORGANIZATION.as_uuid()], |row| row.get(0));
     held.count = count.or_else(|error| match error {
         rusqlite::Error::QueryReturnedNoRows => Ok(0),
         error => Err(error),
     })?;
     let mut statement = connection.prepare("SELECT id FROM audit")?;
-    held.audit = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    held.audit = statement.query_map([], |row| Ok(row.get::<_, Uuid>(0)?.to_string()))?.collect::<Result<_, _>>()?;
     Ok(held)
 }

@@ -48,7 +48,7 @@ impl Data {
     pub(crate) fn carry_over(&mut self, kind: &str, before: &Map<String, Value>) -> Vec<&'static str> {
         let mut taken = Vec::new();
         let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
-        for field in fields.iter().filter(|field| field.class == FieldClass::Place) {
+        for field in fields.iter().filter(|field| field.class == FieldClass::Location) {
             if let Some(value) = before.get(field.name).filter(|_| !self.members.contains_key(field.name)) {
                 self.members.insert(field.name.to_owned(), value.clone());
                 taken.push(field.name);
@@ -69,7 +69,7 @@ impl Data {
         let difference = |field: &FieldSpec| {
             let (before, after) = (before.get(field.name).map(shown), self.members.get(field.name).map(shown));
             let same = match field.class {
-                FieldClass::Place => before == after,
+                FieldClass::Location => before == after,
                 // Of an id, a version shows the end.
                 FieldClass::Id => match (&before, &after) {
                     (Some(before), Some(after)) => after.ends_with(before.trim_start_matches(['…', '.', '*'])),

@@ -59,7 +59,7 @@ pub(crate) struct ImportArgs {
 /// What becomes of an entry.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
-enum Fate {
+enum Outcome {
     /// It would be saved.
     Ready {
         #[serde(skip)]
@@ -90,10 +90,10 @@ struct Import {
     #[serde(skip)]
     places: String,
     #[serde(flatten)]
-    fate: Fate,
+    outcome: Outcome,
 }
 
-impl From<Flaw> for Fate {
+impl From<Flaw> for Outcome {
     fn from(Flaw { line, field, reason }: Flaw) -> Self {
         Self::Refused { line: Some(line), field, reason }
     }
@@ -116,7 +116,7 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
     let buckets = Buckets::parse(&args.buckets, &entries, asks)?;
     let imports = entries.into_iter().map(|entry| prepare(entry, &rule, &buckets, &session));
     let mut imports = imports.collect::<Result<Vec<_>, _>>()?;
-    let ready = imports.iter().filter(|import| matches!(import.fate, Fate::Ready { .. })).count();
+    let ready = imports.iter().filter(|import| matches!(import.outcome, Outcome::Ready { .. })).count();
     if ready > 0 && !args.dry_run {
         if !args.yes {
             let _ = write!(io::stderr(), "{}", shown(&imports)); // standard error may be closed
@@ -125,7 +125,7 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
         }
         save(&session, &mut imports);
     }
-    let refused = imports.iter().filter(|import| matches!(import.fate, Fate::Refused { .. })).count();
+    let refused = imports.iter().filter(|import| matches!(import.outcome, Outcome::Refused { .. })).count();
     output.print(&imports, &shown(&imports))?;
     Ok(if refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -191,11 +191,16 @@ fn as_label(name: &str) -> String {
 
 fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Result<Import, Failure> {
     let Entry { name, content } = entry;
-    let mut import =
-        Import { name, kind: None, namespace: None, places: String::new(), fate: Fate::Saved { id: String::new() } };
+    let mut import = Import {
+        name,
+        kind: None,
+        namespace: None,
+        places: String::new(),
+        outcome: Outcome::Saved { id: String::new() },
+    };
     let mut fields = match content {
         Ok(fields) => fields,
-        Err(flaw) => return Ok(Import { fate: flaw.into(), ..import }),
+        Err(flaw) => return Ok(Import { outcome: flaw.into(), ..import }),
     };
     import.kind = Some(fields.kind.as_str());
     let missing = import::place(fields.kind).filter(|place| fields.get(place).is_none());
@@ -208,15 +213,15 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
     let namespace = rule.replace(PLACEHOLDER, &in_namespace(&import.name));
     if let Err(flaw) = Namespace::parse(&namespace, "") {
         let reason = format!("its namespace would be {}, which {}", printable(&namespace), flaw.detail);
-        let fate = Fate::Refused { line: Some(fields.line), field: None, reason };
-        return Ok(Import { fate, ..import });
+        let outcome = Outcome::Refused { line: Some(fields.line), field: None, reason };
+        return Ok(Import { outcome, ..import });
     }
     import.places = import::shown(&fields);
-    import.fate = match import::check(&fields) {
+    import.outcome = match import::check(&fields) {
         Err(flaw) => flaw.into(),
         Ok(()) => match present(session, &namespace, &import.name)? {
-            Some(id) => Fate::Present { id },
-            None => Fate::Ready { data: SecretString::from(fields.to_json()?.as_str()).into() },
+            Some(id) => Outcome::Present { id },
+            None => Outcome::Ready { data: SecretString::from(fields.to_json()?.as_str()).into() },
         },
     };
     import.namespace = Some(namespace);
@@ -235,24 +240,24 @@ fn present(session: &Session, namespace: &str, name: &str) -> Result<Option<Stri
 fn save(session: &Session, imports: &mut [Import]) {
     let mut gone = false;
     for import in imports {
-        let refused = |reason: String| Fate::Refused { line: None, field: None, reason };
+        let refused = |reason: String| Outcome::Refused { line: None, field: None, reason };
         let left = refused("not tried, since the server did not answer: run this again".to_owned());
-        let data = match std::mem::replace(&mut import.fate, left) {
-            Fate::Ready { data } if gone => {
+        let data = match std::mem::replace(&mut import.outcome, left) {
+            Outcome::Ready { data } if gone => {
                 drop(data);
                 continue;
             }
-            Fate::Ready { data } => data,
-            fate => {
-                import.fate = fate;
+            Outcome::Ready { data } => data,
+            outcome => {
+                import.outcome = outcome;
                 continue;
             }
         };
         let kind = import.kind.unwrap_or_default().to_owned();
         let mut request = SaveRequest::new(kind, import.namespace.clone().unwrap_or_default(), data);
         request.labels = Some(BTreeMap::from([(NAME.to_owned(), as_label(&import.name))]));
-        import.fate = match session.save(&request, None) {
-            Ok(saved) => Fate::Saved { id: saved.id },
+        import.outcome = match session.save(&request, None) {
+            Ok(saved) => Outcome::Saved { id: saved.id },
             Err(error) => {
                 gone = !matches!(error, ClientError::Problem(_));
                 refused(failure("save it", &error).to_string())
@@ -265,11 +270,11 @@ fn shown(imports: &[Import]) -> String {
     let rows: Vec<Vec<String>> = imports
         .iter()
         .map(|import| {
-            let what = match &import.fate {
-                Fate::Ready { .. } => format!("would be saved: {}", import.places),
-                Fate::Saved { id } => format!("saved as {id}"),
-                Fate::Present { id } => format!("is there already: {id}"),
-                Fate::Refused { line, field, reason } => {
+            let what = match &import.outcome {
+                Outcome::Ready { .. } => format!("would be saved: {}", import.places),
+                Outcome::Saved { id } => format!("saved as {id}"),
+                Outcome::Present { id } => format!("is there already: {id}"),
+                Outcome::Refused { line, field, reason } => {
                     let line = line.map(|line| format!("line {line}, ")).unwrap_or_default();
                     let field = field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
                     format!("NOT saved: {line}{field}{reason}")

@@ -43,7 +43,7 @@ pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output
     let vault = match args.dry_run {
         true => compose::open(settings).await?,
         false => {
-            let opening = compose::serve(settings, "migrate-to", &ServerEvents::default())?.without_upkeep();
+            let opening = compose::serve(settings, "migrate-to", &ServerEvents::default())?.without_maintenance();
             opening.await.map_err(|error| compose::failure(settings, error))?
         }
     };

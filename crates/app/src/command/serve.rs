@@ -168,7 +168,7 @@ async fn serve(
     announce(&settings, vault);
     warn_without_accounts(vault).await;
 
-    let maintenance = tokio::spawn(run_upkeep(metrics, events.clone()));
+    let maintenance = tokio::spawn(run_maintenance(metrics, events.clone()));
     let nearing_limit = alarms.of(EventKind::KeyNearingLimit);
     let figures = tokio::spawn(figures::keep(vault.operator(), settings.server.expiring_within, nearing_limit));
     let watched = vault.clone();
@@ -234,7 +234,7 @@ fn rendered(metrics: &PrometheusHandle, vault: &OpenVault) -> MetricsText {
     })
 }
 
-async fn run_upkeep(metrics: PrometheusHandle, events: ServerEvents) {
+async fn run_maintenance(metrics: PrometheusHandle, events: ServerEvents) {
     let mut turn = tokio::time::interval(MAINTENANCE_EVERY);
     loop {
         turn.tick().await;

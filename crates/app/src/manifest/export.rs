@@ -123,7 +123,7 @@ fn credential(text: &mut String, item: &CredentialItem) {
     for field in CredentialType::parse(&item.kind).map(CredentialType::fields).unwrap_or_default() {
         let value = information.get(field.name);
         match field.class {
-            FieldClass::Place => {
+            FieldClass::Location => {
                 if let Some(value) = value {
                     line(text, &format!("      {}", field.name), &value.to_string());
                 }

@@ -307,7 +307,7 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
 fn moved<'a>(wanted: &'a Credential, item: &CredentialItem) -> Option<&'a str> {
     use super::document::Datum;
     let information = item.information.as_ref()?;
-    let places = wanted.kind.fields().iter().filter(|field| field.class == FieldClass::Place);
+    let places = wanted.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
     places.map(|field| field.name).find(|name| match wanted.data.get(*name) {
         Some((_, Datum::Plain(value))) => information.get(*name) != Some(value),
         Some(_) => false,

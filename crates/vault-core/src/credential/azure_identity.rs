@@ -9,7 +9,7 @@ credential_table! {
     /// Azure storage, opened by an application's identity.
     AzureIdentity {
         /// The directory: a GUID or a domain.
-        tenant_id: required Place Tenant -> String,
+        tenant_id: required Location Tenant -> String,
         /// The application.
         client_id: required Id ClientId -> SecretText,
         /// The application's secret.
@@ -17,9 +17,9 @@ credential_table! {
         /// The storage account's connection string.
         connection_string: required Secret ConnectionString -> ConnectionString,
         /// The container.
-        container: optional Place Container -> String,
+        container: optional Location Container -> String,
         /// The beginning of the names of all objects concerned.
-        key_prefix: optional Place KeyPrefix -> String,
+        key_prefix: optional Location KeyPrefix -> String,
     }
 }
 

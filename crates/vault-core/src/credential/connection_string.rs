@@ -136,7 +136,7 @@ fn check(text: &str) -> Result<(), Flaw> {
         } else if key.eq_ignore_ascii_case(SIGNATURE) {
             hygiene::check(value, FieldClass::Secret).map_err(|flaw| flaw.of("its SharedAccessSignature"))?;
         } else {
-            hygiene::check(value, FieldClass::Place).map_err(|flaw| flaw.of("one of its values"))?;
+            hygiene::check(value, FieldClass::Location).map_err(|flaw| flaw.of("one of its values"))?;
         }
         if is_endpoint(key) {
             if web_address(value).is_none() {

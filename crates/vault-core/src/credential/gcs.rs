@@ -10,9 +10,9 @@ credential_table! {
         /// The service account's key file.
         service_account_key: required Secret KeyFile -> KeyFile,
         /// The bucket.
-        bucket: required Place Bucket -> String,
+        bucket: required Location Bucket -> String,
         /// The beginning of the names of all objects concerned.
-        key_prefix: optional Place KeyPrefix -> String,
+        key_prefix: optional Location KeyPrefix -> String,
     }
 }
 

@@ -143,7 +143,7 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     let of = |class| entries.iter().filter(move |entry| entry.spec.class == class);
     let mut sink = |piece: &str| text.push_str(piece);
     let mut object = ObjectWriter::new(&mut sink);
-    for entry in of(FieldClass::Place) {
+    for entry in of(FieldClass::Location) {
         entry.value.write(object.member(entry.spec.name));
     }
     for entry in of(FieldClass::Id) {

@@ -75,10 +75,10 @@ impl KeyFile {
             };
             flaws.extend(flaw.map(|flaw| flaw.of(&format!("{name} in the key file"))));
         };
-        check("type", FieldClass::Place, |text| text == "service_account", "must be service_account");
-        check("project_id", FieldClass::Place, is_project, "must be a project id");
+        check("type", FieldClass::Location, |text| text == "service_account", "must be service_account");
+        check("project_id", FieldClass::Location, is_project, "must be a project id");
         check("private_key_id", FieldClass::Id, is_key_id, "must be a key id");
-        check("client_email", FieldClass::Place, is_email, "must be the e-mail address of the service account");
+        check("client_email", FieldClass::Location, is_email, "must be the e-mail address of the service account");
         let pem = "must be a private key in PEM with its BEGIN and END lines; line ends are written as \\n in JSON";
         check("private_key", FieldClass::Secret, is_pem, pem);
         flaws

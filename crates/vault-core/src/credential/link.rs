@@ -94,7 +94,7 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
         for (name, value) in url.query_pairs().filter(|(_, value)| value.len() >= 3) {
             let name = name.to_ascii_lowercase();
             let secret = ["sig", "token", "key", "password"].iter().any(|word| name.contains(word));
-            let class = if secret { FieldClass::Secret } else { FieldClass::Place };
+            let class = if secret { FieldClass::Secret } else { FieldClass::Location };
             hygiene::unfilled(&value, class).map_err(|flaw| flaw.of("a query parameter"))?;
         }
         Ok(())

@@ -84,7 +84,7 @@ fn is_worded(text: &str, class: FieldClass) -> bool {
     match inner {
         Some(inner) => ALONE.contains(&inner) || WRAPPED.contains(&inner),
         None if drawn.len() < text.len() => ALONE.contains(&drawn) || WRAPPED.contains(&drawn),
-        None => class != FieldClass::Place && ALONE.contains(&drawn),
+        None => class != FieldClass::Location && ALONE.contains(&drawn),
     }
 }
 
@@ -142,7 +142,7 @@ mod tests {
             assert_eq!(is_mask(text, FieldClass::Secret), expected, "{text}");
         }
         for text in ["redacted", "hidden", "masked", "a.b", "data/x/", "_", "xx"] {
-            assert!(!is_mask(text, FieldClass::Place), "{text}");
+            assert!(!is_mask(text, FieldClass::Location), "{text}");
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
     // Most texts hold none of the signs that the forms begin with.
     let suspect = text.bytes().any(|byte| matches!(byte, b'$' | b'{' | b'#' | b'<'));
     let unfilled = (suspect && INSIDE.iter().any(inside)) || is_whole(text);
-    unfilled || (class != FieldClass::Place && (is_worded(text) || is_documented(text)))
+    unfilled || (class != FieldClass::Location && (is_worded(text) || is_documented(text)))
 }
 
 /// The keys that the documentation of AWS gives as examples, which nobody holds.
@@ -98,7 +98,7 @@ mod tests {
             assert!(!is_placeholder(text, FieldClass::Secret), "{text}");
         }
         for text in ["$web", "todo", "your-data"] {
-            assert!(!is_placeholder(text, FieldClass::Place), "{text}");
+            assert!(!is_placeholder(text, FieldClass::Location), "{text}");
         }
     }
 }

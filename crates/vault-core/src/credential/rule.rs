@@ -14,7 +14,7 @@ impl FieldSpec {
     /// Whether a new value of this field may be `text`. Kinds with a type of their own have rules of their own there.
     pub(super) fn check(&self, text: &str) -> Result<(), Flaw> {
         hygiene::check(text, self.class)?;
-        if self.class == FieldClass::Place && names_user(text) {
+        if self.class == FieldClass::Location && names_user(text) {
             return Err(Flaw::new(
                 FieldCode::NotAllowed,
                 "must not contain a user name or password: this field is shown in lists",

@@ -12,21 +12,21 @@ credential_table! {
         /// The access key's secret.
         secret_access_key: required Secret Secret -> SecretText,
         /// The bucket.
-        bucket: required Place Bucket -> String,
+        bucket: required Location Bucket -> String,
         /// The store's region.
-        region: optional Place Region -> String,
+        region: optional Location Region -> String,
         /// The store's address, where it is not Amazon's.
-        endpoint: optional Place Endpoint -> String,
+        endpoint: optional Location Endpoint -> String,
         /// Where keys of a role's session are issued, where that is neither Amazon's service nor the endpoint.
-        sts_endpoint: optional Place Endpoint -> String,
+        sts_endpoint: optional Location Endpoint -> String,
         /// The beginning of the names of all objects concerned.
-        key_prefix: optional Place KeyPrefix -> String,
+        key_prefix: optional Location KeyPrefix -> String,
         /// Whether the bucket is part of the path instead of the host.
-        path_style_access: optional Place Flag -> bool,
+        path_style_access: optional Location Flag -> bool,
         /// ARN of the role to assume.
-        role_arn: optional Place RoleArn -> String,
+        role_arn: optional Location RoleArn -> String,
         /// The key of AWS KMS that new objects are encrypted under: an ARN, an id or an alias.
-        sse_kms_key_id: optional Place KmsKeyId -> String,
+        sse_kms_key_id: optional Location KmsKeyId -> String,
         /// The session token that belongs to temporary keys.
         session_token: optional Secret Secret -> SecretText,
         /// The external id that the role asks for.

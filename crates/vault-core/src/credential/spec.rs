@@ -15,7 +15,7 @@ pub enum FieldClass {
     /// Its last characters, at most four.
     Id,
     /// All of it: it says where, not how.
-    Place,
+    Location,
 }
 
 /// What a field's value is, which decides what is accepted.

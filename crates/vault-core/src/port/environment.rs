@@ -35,16 +35,16 @@ pub trait IdGenerator: Send + Sync {
 
 /// Knows which request is being carried out.
 #[cfg_attr(feature = "mock", mockall::automock)]
-pub trait Origins: Send + Sync {
+pub trait RequestContext: Send + Sync {
     /// The request that the calling task carries out; nothing known, if it carries out none.
     fn current(&self) -> Origin;
 }
 
 /// For programs whose acts come from no request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoOrigins;
+pub struct NoRequest;
 
-impl Origins for NoOrigins {
+impl RequestContext for NoRequest {
     fn current(&self) -> Origin {
         Origin::default()
     }

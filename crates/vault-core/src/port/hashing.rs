@@ -154,7 +154,7 @@ pub trait KeyedDigester: Send + Sync {
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
-    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError>;
+    async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError>;
 
     /// Reads the keys from the store, unless they were read within the last second: what fits none of those that are known may be under one
     /// that is new.
@@ -167,5 +167,5 @@ pub trait KeyedDigester: Send + Sync {
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
-    async fn renew(&self) -> Result<(), SealError>;
+    async fn reload_keys(&self) -> Result<(), SealError>;
 }

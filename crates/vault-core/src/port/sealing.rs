@@ -68,7 +68,7 @@ pub trait Sealer: Send + Sync {
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
-    async fn renew(&self) -> Result<(), SealError>;
+    async fn reload_keys(&self) -> Result<(), SealError>;
 
     /// A successor for an organization's active key, wrapped.
     ///

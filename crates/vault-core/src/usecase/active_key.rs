@@ -21,7 +21,7 @@ pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
         match act().await {
             Err(Error::Refused(Refusal::Contended)) => {
                 environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                keys.renew().await?;
+                keys.reload_keys().await?;
             }
             outcome => return outcome,
         }

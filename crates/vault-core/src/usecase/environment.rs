@@ -3,7 +3,7 @@
 use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
 use crate::command::Command;
 use crate::id::{AuditId, OrganizationId};
-use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, Origins, SealError};
+use crate::port::{AuditSealer, Clock, Event, EventSink, IdGenerator, RequestContext, SealError};
 use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub struct Environment {
     /// Codes over audit records.
     pub audit: Arc<dyn AuditSealer>,
     /// The request that is being carried out, for audit records.
-    pub origins: Arc<dyn Origins>,
+    pub request_context: Arc<dyn RequestContext>,
 }
 
 impl Environment {
@@ -107,7 +107,7 @@ impl Environment {
         note: Option<AuditNote>,
     ) -> SealedAuditRecord {
         let id = AuditId::from_uuid(self.ids.ordered(at));
-        let (Affected { subject, rows, changes, .. }, origin) = (affected, self.origins.current());
+        let (Affected { subject, rows, changes, .. }, origin) = (affected, self.request_context.current());
         let count = 1;
         self.audit.seal(AuditRecord {
             id,

@@ -146,7 +146,7 @@ enum Records {
 
 /// Where an inspection is.
 #[derive(Clone, Debug)]
-enum Way {
+enum Stage {
     Instance(usize, Option<StoredPlace>),
     Credentials(Option<StoredPlace>),
     Versions(Option<StoredPlace>),
@@ -157,7 +157,7 @@ enum Way {
 /// One way through all rows. Its progress is in memory alone: one that is dropped is begun anew.
 pub struct InspectionRound {
     inspector: Inspector,
-    way: Way,
+    stage: Stage,
     rows: u64,
     unrecorded: u64,
 }
@@ -182,7 +182,7 @@ impl Inspector {
     /// The store failed, or keys cannot be read.
     pub async fn record_states(self) -> Result<(), Error> {
         let mut round = Self { records: Records::All, ..self }.begin();
-        while matches!(round.way, Way::Instance(..)) {
+        while matches!(round.stage, Stage::Instance(..)) {
             round.step(RECORDED, &mut |_| {}).await?;
         }
         Ok(())
@@ -202,7 +202,7 @@ impl Inspector {
 
     /// Begins at the first row.
     pub fn begin(&self) -> InspectionRound {
-        InspectionRound { inspector: self.clone(), way: Way::Instance(0, None), rows: 0, unrecorded: 0 }
+        InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0, unrecorded: 0 }
     }
 }
 
@@ -224,45 +224,45 @@ impl InspectionRound {
     /// The store failed, or keys cannot be read. The call may be made again.
     pub async fn step(&mut self, limit: usize, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<bool, Error> {
         let store = &self.inspector.store;
-        match self.way.clone() {
-            Way::Instance(number, after) => {
+        match self.stage.clone() {
+            Stage::Instance(number, after) => {
                 let Some(part) = InstancePart::ALL.get(number).copied() else {
-                    self.way = Way::Credentials(None);
+                    self.stage = Stage::Credentials(None);
                     return Ok(true);
                 };
                 let places = store.instance_places(part, after, limit).await?;
                 if places.is_empty() {
-                    self.way = Way::Instance(number + 1, None);
+                    self.stage = Stage::Instance(number + 1, None);
                 }
                 for stored in places {
                     let place = ids(&stored).map(|place| InspectedRow::Instance(part, place));
                     self.look(place.ok_or((part.table(), &stored)), report).await?;
-                    self.way = Way::Instance(number, Some(stored));
+                    self.stage = Stage::Instance(number, Some(stored));
                 }
             }
-            Way::Credentials(after) => {
+            Stage::Credentials(after) => {
                 let places = store.credential_places(after, limit).await?;
                 if places.is_empty() {
-                    self.way = Way::Versions(None);
+                    self.stage = Stage::Versions(None);
                 }
                 for stored in places {
                     let place = ids(&stored).map(|(organization, id)| InspectedRow::Credential(organization, id));
                     self.look(place.ok_or((RecordedRow::Credential.table(), &stored)), report).await?;
-                    self.way = Way::Credentials(Some(stored));
+                    self.stage = Stage::Credentials(Some(stored));
                 }
             }
-            Way::Versions(after) => {
+            Stage::Versions(after) => {
                 // What is stored beside a credential was looked at with it.
                 let places = store.version_places(after, limit).await?;
-                self.way = places.last().map_or(Way::Issuers, |(last, _)| Way::Versions(Some(last.clone())));
+                self.stage = places.last().map_or(Stage::Issuers, |(last, _)| Stage::Versions(Some(last.clone())));
                 for ((_, id), has_credential) in places {
                     if !has_credential {
                         self.find(RowFinding { table: "credential_versions", id, flaw: Flaw::NoCredential }, report);
                     }
                 }
             }
-            Way::Issuers => {
-                self.way = Way::End;
+            Stage::Issuers => {
+                self.stage = Stage::End;
                 self.inspector.crypto.digester.refresh().await?;
                 // They are few.
                 for stored in store.list_issuers().await? {
@@ -273,7 +273,7 @@ impl InspectionRound {
                     }
                 }
             }
-            Way::End => return Ok(false),
+            Stage::End => return Ok(false),
         }
         Ok(true)
     }
@@ -395,7 +395,7 @@ impl Inspector {
 
     async fn look_at_row(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
         let digester = &*self.crypto.digester;
-        digester.know(&row.keys()).await?;
+        digester.load_keys(&row.keys()).await?;
         let (organization, id) = row.place();
         if let InstanceRow::Receiver(stored) = row {
             let flaw = self.flaw_of_receiver(stored);

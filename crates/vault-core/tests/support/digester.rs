@@ -44,11 +44,11 @@ impl KeyedDigester for Hashes {
         *code == self.sign(purpose, parts)
     }
 
-    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+    async fn load_keys(&self, _keys: &[KeyId]) -> Result<(), SealError> {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
+    async fn reload_keys(&self) -> Result<(), SealError> {
         Ok(())
     }
 }

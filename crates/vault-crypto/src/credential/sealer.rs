@@ -92,8 +92,8 @@ impl Sealer for CredentialSealer {
         self.keys.new_keys(organization, now)
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
-        self.keys.renew().await
+    async fn reload_keys(&self) -> Result<(), SealError> {
+        self.keys.reload_keys().await
     }
 
     fn new_organization_key(

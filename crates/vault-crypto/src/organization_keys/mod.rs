@@ -74,15 +74,15 @@ impl OrganizationKeyring {
         };
         let wrapped = rows.keys.iter().map(|row| &row.wrapped).chain([&rows.fingerprint_wrapped]);
         let above: Vec<_> = wrapped.filter_map(blob::sealing_key).collect();
-        self.instance_keys.know(&above).await?;
+        self.instance_keys.load_keys(&above).await?;
         let entry = Arc::new(OrganizationEntry::open(&self.instance_keys, organization, &rows)?);
         self.cache.insert(Arc::clone(&entry));
         Ok(entry)
     }
 
     /// Reads the instance keys again.
-    pub(crate) async fn renew(&self) -> Result<(), SealError> {
-        self.instance_keys.renew().await
+    pub(crate) async fn reload_keys(&self) -> Result<(), SealError> {
+        self.instance_keys.reload_keys().await
     }
 
     /// Keys for a new organization, wrapped.

@@ -1,4 +1,4 @@
--- Ids are UUIDs as text, times milliseconds since 1970. Every key of a tenant's table has the organization in it, so that rows
+-- An id of type UUID has 16 bytes, on SQLite as a blob. Times are milliseconds since 1970. Every key of a tenant's table has the organization in it, so that rows
 -- lie together by organization and can be spread by it. What must be found before the organization is known lies in tables with
 -- keys of their own.
 
@@ -6,9 +6,9 @@
 
 CREATE TABLE instance (
     singleton BIGINT NOT NULL PRIMARY KEY CHECK (singleton = 1),
-    id TEXT NOT NULL,
-    root_key_id TEXT NOT NULL,
-    instance_key_id TEXT NOT NULL,
+    id UUID NOT NULL,
+    root_key_id UUID NOT NULL,
+    instance_key_id UUID NOT NULL,
     wrapped BLOB NOT NULL,
     -- Names all valid keys, sealed under the instance key.
     keyring BLOB NOT NULL,
@@ -19,14 +19,14 @@ CREATE TABLE instance (
 
 -- Instance keys that were replaced: they open what is left under them. The active one is named in `instance`.
 CREATE TABLE retiring_instance_keys (
-    id TEXT NOT NULL PRIMARY KEY,
-    root_key_id TEXT NOT NULL,
+    id UUID NOT NULL PRIMARY KEY,
+    root_key_id UUID NOT NULL,
     wrapped BLOB NOT NULL,
     retired_at BIGINT NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE instance_keys (
-    id TEXT NOT NULL PRIMARY KEY,
+    id UUID NOT NULL PRIMARY KEY,
     purpose TEXT NOT NULL,
     wrapped BLOB NOT NULL,
     created_at BIGINT NOT NULL
@@ -35,12 +35,12 @@ CREATE TABLE instance_keys (
 -- Organizations.
 
 CREATE TABLE organizations (
-    id TEXT NOT NULL PRIMARY KEY,
+    id UUID NOT NULL PRIMARY KEY,
     name TEXT NOT NULL,
     -- By which they are listed. That no two are alike is said by `organization_names`.
     name_key TEXT NOT NULL,
     state TEXT NOT NULL,
-    fingerprint_key_id TEXT NOT NULL,
+    fingerprint_key_id UUID NOT NULL,
     fingerprint_wrapped BLOB NOT NULL,
     created_at BIGINT NOT NULL
 ) WITHOUT ROWID;
@@ -48,12 +48,12 @@ CREATE TABLE organizations (
 -- Names are unique over all organizations, whose rows lie elsewhere.
 CREATE TABLE organization_names (
     name_key TEXT NOT NULL PRIMARY KEY,
-    organization_id TEXT NOT NULL
+    organization_id UUID NOT NULL
 ) WITHOUT ROWID;
 
 CREATE TABLE organization_keys (
-    organization_id TEXT NOT NULL REFERENCES organizations (id),
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL REFERENCES organizations (id),
+    id UUID NOT NULL,
     state TEXT NOT NULL,
     wrapped BLOB NOT NULL,
     uses BIGINT NOT NULL,
@@ -63,13 +63,13 @@ CREATE TABLE organization_keys (
 
 -- How many credentials an organization has: a row of its own, so that counting disturbs no other row.
 CREATE TABLE credential_counts (
-    organization_id TEXT NOT NULL PRIMARY KEY REFERENCES organizations (id),
+    organization_id UUID NOT NULL PRIMARY KEY REFERENCES organizations (id),
     credentials BIGINT NOT NULL
 ) WITHOUT ROWID;
 
 -- What may be done only so often within an hour, and how often it was since its first time.
 CREATE TABLE hourly_counts (
-    organization_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
     subject TEXT NOT NULL,
     count BIGINT NOT NULL,
     since BIGINT NOT NULL,
@@ -80,7 +80,7 @@ CREATE INDEX hourly_counts_by_age ON hourly_counts (since);
 
 -- Deleted organizations whose credentials, unreadable since then, are still being removed.
 CREATE TABLE erasures (
-    organization_id TEXT NOT NULL PRIMARY KEY
+    organization_id UUID NOT NULL PRIMARY KEY
 ) WITHOUT ROWID;
 
 -- Accounts.
@@ -89,25 +89,25 @@ CREATE TABLE erasures (
 -- two keys.
 CREATE TABLE directory (
     address BLOB NOT NULL PRIMARY KEY,
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL
 ) WITHOUT ROWID;
 
 CREATE INDEX directory_of_account ON directory (organization_id, account_id);
 
 CREATE TABLE accounts (
-    organization_id TEXT NOT NULL REFERENCES organizations (id),
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL REFERENCES organizations (id),
+    id UUID NOT NULL,
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT NOT NULL,
     -- The code over what the row grants, and the instance key that made it.
     grant_digest BLOB NOT NULL,
-    grant_key_id TEXT NOT NULL,
+    grant_key_id UUID NOT NULL,
     version BIGINT NOT NULL,
     password BLOB NOT NULL,
     password_version BIGINT NOT NULL,
-    seed_id TEXT NOT NULL,
+    seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     created_at BIGINT NOT NULL,
     -- Since when the passcode seed is in use.
@@ -118,8 +118,8 @@ CREATE TABLE accounts (
 -- What every login changes of an account: a row of its own, so that a login waits for no save. `wrong_at`: when the latest wrong
 -- passcode was counted; `refused_at`: when the latest attempt was refused.
 CREATE TABLE account_logins (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     last_step BIGINT NOT NULL,
     wrong_passcodes BIGINT NOT NULL,
     last_login_at BIGINT,
@@ -131,8 +131,8 @@ CREATE TABLE account_logins (
 
 -- Attempts in a row, per class. The class of all networks that are not known has the empty network.
 CREATE TABLE attempt_classes (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     network BLOB NOT NULL,
     attempts BIGINT NOT NULL,
     latest BIGINT,
@@ -152,17 +152,17 @@ CREATE TABLE known_networks (
 CREATE INDEX known_networks_by_login ON known_networks (last_login_at);
 
 CREATE TABLE recovery_codes (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     code BLOB NOT NULL,
     PRIMARY KEY (organization_id, account_id, code),
     FOREIGN KEY (organization_id, account_id) REFERENCES accounts (organization_id, id)
 ) WITHOUT ROWID;
 
 CREATE TABLE sessions (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
+    account_id UUID NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
     network TEXT NOT NULL,
@@ -176,8 +176,8 @@ CREATE INDEX sessions_of_account ON sessions (organization_id, account_id);
 CREATE INDEX sessions_expiry ON sessions (expires_at);
 
 CREATE TABLE account_notices (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     at BIGINT NOT NULL,
     code TEXT NOT NULL,
     PRIMARY KEY (organization_id, account_id, at, code),
@@ -188,9 +188,9 @@ CREATE INDEX account_notices_age ON account_notices (at);
 
 -- New seeds that wait to be confirmed by their owners.
 CREATE TABLE pending_seeds (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
-    seed_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
+    seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     expires_at BIGINT NOT NULL,
     tried BIGINT NOT NULL,
@@ -204,14 +204,14 @@ CREATE INDEX pending_seeds_expiry ON pending_seeds (expires_at);
 -- accounts, so that nothing that logs in can meet one. `state`: what the account is until the invitation is taken up; absent:
 -- there is no account yet.
 CREATE TABLE invitations (
-    organization_id TEXT NOT NULL REFERENCES organizations (id),
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL REFERENCES organizations (id),
+    account_id UUID NOT NULL,
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT,
     code BLOB NOT NULL,
     digest BLOB NOT NULL,
-    digest_key_id TEXT NOT NULL,
+    digest_key_id UUID NOT NULL,
     version BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL,
@@ -224,8 +224,8 @@ CREATE INDEX invitations_expiry ON invitations (expires_at);
 -- the directory leads to accounts alone.
 CREATE TABLE invited_addresses (
     address BLOB NOT NULL,
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     PRIMARY KEY (address, organization_id)
 ) WITHOUT ROWID;
 
@@ -234,16 +234,16 @@ CREATE INDEX invited_addresses_of_account ON invited_addresses (organization_id,
 -- Where an enrolment code is found before its organization is known.
 CREATE TABLE enrolment_codes (
     code BLOB NOT NULL PRIMARY KEY,
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL
 ) WITHOUT ROWID;
 
 -- What an invited person has chosen and was given. The digests of the recovery codes stand one after the other.
 CREATE TABLE enrolment_drafts (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     password BLOB NOT NULL,
-    seed_id TEXT NOT NULL,
+    seed_id UUID NOT NULL,
     seed BLOB NOT NULL,
     recovery_codes BLOB NOT NULL,
     PRIMARY KEY (organization_id, account_id),
@@ -271,25 +271,25 @@ SELECT number / 4096, number % 4096, 0 FROM numbers;
 CREATE TABLE decoy_accounts (
     decoy BIGINT NOT NULL PRIMARY KEY,
     organization_state TEXT NOT NULL,
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     email TEXT NOT NULL,
     role TEXT NOT NULL,
     state TEXT NOT NULL,
     version BIGINT NOT NULL,
     password_version BIGINT NOT NULL,
-    seed_id TEXT NOT NULL,
+    seed_id UUID NOT NULL,
     grant_digest BLOB NOT NULL,
-    grant_key_id TEXT NOT NULL,
+    grant_key_id UUID NOT NULL,
     password BLOB NOT NULL,
     seed BLOB NOT NULL
 ) WITHOUT ROWID;
 
 INSERT INTO decoy_accounts (decoy, organization_state, organization_id, id, email, role, state, version,
     password_version, seed_id, grant_digest, grant_key_id, password, seed)
-SELECT decoy, 'active', '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000',
-    'nobody@decoy.invalid', 'viewer', 'active', 1, 1, '00000000-0000-0000-0000-000000000000',
-    CAST('................................' AS BLOB), '00000000-0000-0000-0000-000000000000',
+SELECT decoy, 'active', zeroblob(16), zeroblob(16),
+    'nobody@decoy.invalid', 'viewer', 'active', 1, 1, zeroblob(16),
+    CAST('................................' AS BLOB), zeroblob(16),
     CAST('...............................................................................................................................................' AS BLOB),
     CAST('..................................................................................................' AS BLOB)
 FROM decoys WHERE part = 3;
@@ -298,8 +298,8 @@ FROM decoys WHERE part = 3;
 
 -- What a list shows, of the current version. The sealed data lies apart, so that a page of a list is one short range of this table.
 CREATE TABLE credentials (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     type TEXT NOT NULL,
     namespace TEXT NOT NULL,
     version BIGINT NOT NULL,
@@ -314,11 +314,11 @@ CREATE TABLE credentials (
     vend TEXT NOT NULL,
     -- The code over type, namespace, rule, current and staged version, revision, and revision of the metadata.
     code BLOB NOT NULL,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     information BLOB NOT NULL,
     -- Labels, description and declared expiries, sealed; none of the three where there are none.
     metadata BLOB,
-    metadata_key_id TEXT,
+    metadata_key_id UUID,
     metadata_revision BIGINT,
     -- The last check of the current version: when, since when checks find the same, why it failed.
     checked_at BIGINT,
@@ -339,8 +339,8 @@ CREATE INDEX credentials_by_metadata_key ON credentials (organization_id, metada
 
 -- The data of the current version. It is never listed; ids rise with time, so that new rows of all organizations lie together.
 CREATE TABLE credential_secrets (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     data_key BLOB NOT NULL,
     data BLOB NOT NULL,
     PRIMARY KEY (id, organization_id)
@@ -348,13 +348,13 @@ CREATE TABLE credential_secrets (
 
 -- The staged and the previous versions. Those without superseded_at and destroy_at are staged.
 CREATE TABLE credential_versions (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     version BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     superseded_at BIGINT,
     destroy_at BIGINT,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     information BLOB NOT NULL,
     data_key BLOB NOT NULL,
     data BLOB NOT NULL,
@@ -371,20 +371,20 @@ CREATE INDEX credential_versions_by_key ON credential_versions (organization_id,
 
 -- A keyed digest of each label.
 CREATE TABLE credential_labels (
-    organization_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
     label BLOB NOT NULL,
-    id TEXT NOT NULL,
+    id UUID NOT NULL,
     PRIMARY KEY (organization_id, label, id)
 ) WITHOUT ROWID;
 
 CREATE INDEX labels_of_credential ON credential_labels (organization_id, id);
 
 CREATE TABLE credential_uses (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     at BIGINT NOT NULL,
-    activation_id TEXT NOT NULL,
-    integration_id TEXT NOT NULL,
+    activation_id UUID NOT NULL,
+    integration_id UUID NOT NULL,
     form TEXT NOT NULL,
     purpose TEXT,
     workload TEXT,
@@ -395,8 +395,8 @@ CREATE INDEX credential_uses_by_age ON credential_uses (at);
 
 -- Checks that members requested and no activation side has made yet.
 CREATE TABLE check_requests (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     version BIGINT NOT NULL,
     requested_at BIGINT NOT NULL,
     taken_at BIGINT,
@@ -408,17 +408,17 @@ CREATE TABLE check_rounds (
     singleton BIGINT NOT NULL PRIMARY KEY,
     seen_at BIGINT NOT NULL,
     began_at BIGINT,
-    organization_id TEXT,
-    credential_id TEXT
+    organization_id UUID,
+    credential_id UUID
 ) WITHOUT ROWID;
 
 -- Requests that may be repeated, and the version that each made.
 CREATE TABLE idempotency_keys (
-    organization_id TEXT NOT NULL,
-    account_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    account_id UUID NOT NULL,
     key TEXT NOT NULL,
     body BLOB NOT NULL,
-    credential_id TEXT NOT NULL,
+    credential_id UUID NOT NULL,
     version BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, account_id, key)
@@ -429,8 +429,8 @@ CREATE INDEX idempotency_keys_age ON idempotency_keys (created_at);
 -- Integrations, what they activate, and what nobody activates for now.
 
 CREATE TABLE integrations (
-    organization_id TEXT NOT NULL REFERENCES organizations (id),
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL REFERENCES organizations (id),
+    id UUID NOT NULL,
     name TEXT NOT NULL,
     name_key TEXT NOT NULL,
     patterns TEXT NOT NULL,
@@ -444,7 +444,7 @@ CREATE TABLE integrations (
     -- The set of documents that describes it.
     managed_by TEXT,
     digest BLOB NOT NULL,
-    digest_key_id TEXT NOT NULL,
+    digest_key_id UUID NOT NULL,
     version BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     -- When the current token was last used.
@@ -458,8 +458,8 @@ CREATE INDEX integrations_by_expiry ON integrations (organization_id, expires_at
 -- Where a token, or the one before it, is found before its organization is known.
 CREATE TABLE integration_tokens (
     token BLOB NOT NULL PRIMARY KEY,
-    organization_id TEXT NOT NULL,
-    integration_id TEXT NOT NULL
+    organization_id UUID NOT NULL,
+    integration_id UUID NOT NULL
 ) WITHOUT ROWID;
 
 CREATE INDEX tokens_of_integration ON integration_tokens (organization_id, integration_id);
@@ -482,7 +482,7 @@ CREATE TABLE issuers (
 ) WITHOUT ROWID;
 
 CREATE TABLE frozen_namespaces (
-    organization_id TEXT NOT NULL REFERENCES organizations (id),
+    organization_id UUID NOT NULL REFERENCES organizations (id),
     namespace TEXT NOT NULL,
     frozen_at BIGINT NOT NULL,
     PRIMARY KEY (organization_id, namespace)
@@ -490,9 +490,9 @@ CREATE TABLE frozen_namespaces (
 
 -- That something was activated, never what that opened. As many as of credentials, so without references too.
 CREATE TABLE activations (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
-    integration_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
+    integration_id UUID NOT NULL,
     namespace TEXT NOT NULL,
     vend TEXT NOT NULL,
     credentials BIGINT NOT NULL,
@@ -510,13 +510,13 @@ CREATE INDEX activations_expiry ON activations (expires_at);
 -- line for each; the newest entry about a row tells whether it was put back. `checkpoint`: the one that holds the entry. Entries
 -- of the instance have the nil organization. Ids rise with time, so that new entries of all organizations lie together.
 CREATE TABLE audit (
-    id TEXT NOT NULL,
+    id UUID NOT NULL,
     at BIGINT NOT NULL,
-    organization_id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
     actor TEXT NOT NULL,
-    account_id TEXT,
-    session_id TEXT,
-    integration_id TEXT,
+    account_id UUID,
+    session_id UUID,
+    integration_id UUID,
     action TEXT NOT NULL,
     subject TEXT NOT NULL,
     count BIGINT NOT NULL,
@@ -527,7 +527,7 @@ CREATE TABLE audit (
     credentials TEXT,
     changed_rows TEXT,
     changes TEXT,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     code BLOB NOT NULL,
     checkpoint BIGINT,
     PRIMARY KEY (id, organization_id)
@@ -545,7 +545,7 @@ CREATE TABLE audit_checkpoints (
     at BIGINT NOT NULL,
     entries BLOB NOT NULL,
     hash BLOB NOT NULL,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     code BLOB NOT NULL
 ) WITHOUT ROWID;
 
@@ -553,7 +553,7 @@ CREATE TABLE audit_checkpoints (
 CREATE TABLE audit_delivery (
     singleton BIGINT NOT NULL PRIMARY KEY,
     checkpoint BIGINT NOT NULL,
-    key_id TEXT NOT NULL,
+    key_id UUID NOT NULL,
     code BLOB NOT NULL,
     holder TEXT,
     until BIGINT
@@ -564,8 +564,8 @@ CREATE TABLE audit_delivery (
 -- Where events are reported. Those of the instance have the nil organization. Address and signing secrets are sealed; what is
 -- empty is not there. `shown`: the address, masked.
 CREATE TABLE receivers (
-    organization_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    id UUID NOT NULL,
     channel TEXT NOT NULL,
     shown TEXT NOT NULL,
     events TEXT NOT NULL,
@@ -588,9 +588,9 @@ CREATE TABLE receivers (
 
 -- Events on their way to a receiver, and those that ended lately. `position`: in which order they are delivered.
 CREATE TABLE event_deliveries (
-    organization_id TEXT NOT NULL,
-    receiver_id TEXT NOT NULL,
-    id TEXT NOT NULL,
+    organization_id UUID NOT NULL,
+    receiver_id UUID NOT NULL,
+    id UUID NOT NULL,
     position BIGINT NOT NULL,
     kind TEXT NOT NULL,
     subject TEXT NOT NULL,

@@ -1,12 +1,12 @@
 //! The audit trail and its checkpoints.
 
 use super::authorize::judge;
-use super::backend::{Connection, RunQuery, Store, load_page};
+use super::backend::{Connection, RunQuery, Store, load_page, next_id};
 use super::{Decided, Verdict};
 use crate::failure::Failure;
 use crate::new_row::{NewEntry, OF_INSTANCE};
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
-use crate::stored::ToIdText as _;
+use crate::stored::{AFTER_ALL_IDS, AnyId, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::query_builder::InsertStatement;
@@ -29,8 +29,6 @@ use vault_core::port::{
 use vault_core::principal::{Denial, Scope};
 use vault_core::time::Timestamp;
 
-/// Sorts after every id.
-const AFTER_IDS: &str = "\u{10ffff}";
 /// How many ids one statement names: SQLite takes up to 32,766 values.
 const LARGEST_LIST: usize = 1_000;
 
@@ -112,13 +110,13 @@ impl AuditTrail for Store {
 /// An entry's columns, in the order of the macro.
 #[derive(Queryable)]
 struct EntryRow {
-    id: String,
+    id: AnyId,
     at: i64,
-    organization: String,
+    organization: AnyId,
     actor: String,
-    account: Option<String>,
-    session: Option<String>,
-    integration: Option<String>,
+    account: Option<AnyId>,
+    session: Option<AnyId>,
+    integration: Option<AnyId>,
     action: String,
     subject: String,
     count: i64,
@@ -129,7 +127,7 @@ struct EntryRow {
     request: Option<String>,
     rows: Option<String>,
     changes: Option<String>,
-    key: String,
+    key: AnyId,
     code: Vec<u8>,
     checkpoint: Option<i64>,
 }
@@ -164,13 +162,13 @@ macro_rules! entry_columns {
 impl From<EntryRow> for AuditEntry {
     fn from(row: EntryRow) -> Self {
         Self {
-            id: row.id,
+            id: row.id.to_string(),
             at: Timestamp::from_millis(row.at),
-            organization: (row.organization != OF_INSTANCE.text().as_str()).then_some(row.organization),
+            organization: (row.organization != OF_INSTANCE.stored().into()).then(|| row.organization.to_string()),
             actor: row.actor,
-            account: row.account,
-            session: row.session,
-            integration: row.integration,
+            account: row.account.map(|id| id.to_string()),
+            session: row.session.map(|id| id.to_string()),
+            integration: row.integration.map(|id| id.to_string()),
             action: row.action,
             subject: row.subject,
             count: row.count,
@@ -181,7 +179,7 @@ impl From<EntryRow> for AuditEntry {
             request: row.request,
             rows: row.rows,
             changes: row.changes,
-            key: row.key,
+            key: row.key.to_string(),
             code: row.code,
             checkpoint: row.checkpoint,
         }
@@ -194,16 +192,17 @@ async fn list(connection: &mut Connection, query: &List<String, AuditRange>) -> 
         return Err(Denial::InsufficientRole.into());
     }
     judge(connection, &query.principal, query.now).await??;
-    let from = from.map(|id| id.to_string()).unwrap_or_default();
-    let until = until.map(|id| id.to_string());
+    let from = from.map(|id| AnyId::from(id.stored())).unwrap_or_default();
+    let until = until.map(|id| AnyId::from(id.stored()));
+    let after = query.after.as_deref().map(AnyId::from_text);
     let own = |organization: OrganizationId| {
-        let own = audit::table.filter(audit::organization_id.eq(organization.text()));
+        let own = audit::table.filter(audit::organization_id.eq(organization.stored()));
         own.filter(audit::checkpoint.is_not_null())
     };
     let mut rows: Vec<EntryRow> = match order {
         AuditOrder::OldestFirst => {
             // Without an end in the query: nothing that stands in the table is left out, whatever its id.
-            let rows = audit::id.ge(query.after.as_deref().map(behind).unwrap_or_default().max(from));
+            let rows = audit::id.ge(after.map(next_id).unwrap_or_default().max(from));
             match scope {
                 Scope::All => {
                     let all = audit::table.filter(rows).order(audit::id).select(entry_columns!());
@@ -216,8 +215,8 @@ async fn list(connection: &mut Connection, query: &List<String, AuditRange>) -> 
             }
         }
         AuditOrder::NewestFirst => {
-            let ends = [until.clone(), query.after.clone()];
-            let end = ends.into_iter().flatten().min().unwrap_or_else(|| AFTER_IDS.to_owned());
+            let ends = [until.clone(), after];
+            let end = ends.into_iter().flatten().min().unwrap_or_else(|| AFTER_ALL_IDS.into());
             let rows = audit::id.ge(from).and(audit::id.lt(end));
             match scope {
                 Scope::All => {
@@ -237,17 +236,11 @@ async fn list(connection: &mut Connection, query: &List<String, AuditRange>) -> 
     Ok(rows.into_iter().map(AuditEntry::from).collect())
 }
 
-/// What comes right after `id`.
-fn behind(id: &str) -> String {
-    format!("{id}\u{1}")
-}
-
 async fn entries(connection: &mut Connection, ids: &[AuditId]) -> Result<Vec<AuditEntry>, Failure> {
-    let ids: Vec<_> = ids.iter().map(|id| id.text()).collect();
     let mut found = Vec::with_capacity(ids.len());
     for ids in ids.chunks(LARGEST_LIST) {
         let rows: Vec<EntryRow> = audit::table
-            .filter(audit::id.eq_any(ids))
+            .filter(audit::id.eq_any(ids.iter().map(|id| id.stored())))
             .order(audit::id)
             .select(entry_columns!())
             .load(connection)
@@ -265,7 +258,7 @@ pub(super) async fn recorded_states(
     let namespace = query.namespace.as_ref().map(Namespace::as_str);
     let rows = audit::table
         .filter(audit::subject.eq(query.subject.text()))
-        .filter(audit::organization_id.eq(query.organization.text()))
+        .filter(audit::organization_id.eq(query.organization.stored()))
         .filter(audit::namespace.eq(namespace).or(namespace.is_none().into_sql::<Bool>()))
         // No name of a row ends with that of another.
         .filter(audit::changed_rows.like(format!("%{} %", query.row.as_str())))
@@ -284,14 +277,14 @@ async fn unsealed(
 ) -> Result<Vec<UnsealedEntry>, Failure> {
     let rows = audit::table
         .filter(audit::checkpoint.is_null())
-        .filter(audit::id.ge(after.map(behind).unwrap_or_default()))
+        .filter(audit::id.ge(after.map(AnyId::from_text).map(next_id).unwrap_or_default()))
         .order(audit::id)
         .select((audit::id, audit::code));
-    let rows: Vec<(String, Vec<u8>)> = load_page!(rows, connection, limit).await?;
-    Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id, code }).collect())
+    let rows: Vec<(AnyId, Vec<u8>)> = load_page!(rows, connection, limit).await?;
+    Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id: id.to_string(), code }).collect())
 }
 
-type CheckpointRow = (i64, i64, Vec<u8>, Vec<u8>, String, Vec<u8>);
+type CheckpointRow = (i64, i64, Vec<u8>, Vec<u8>, AnyId, Vec<u8>);
 
 macro_rules! checkpoint_columns {
     () => {
@@ -312,7 +305,7 @@ fn checkpoint((number, at, entries, hash, key, code): CheckpointRow) -> StoredCh
         let ids = entries.chunks(16).map(|bytes| bytes.try_into().ok().map(AuditId::from_bytes));
         let (entries, at) = (ids.collect::<Option<_>>()?, Timestamp::from_millis(at));
         let checkpoint = Checkpoint { number, at, entries, hash: digest(hash)? };
-        Some(SealedCheckpoint { checkpoint, key: key.parse().ok()?, code: digest(code)? })
+        Some(SealedCheckpoint { checkpoint, key: key.decode("audit_checkpoints").ok()?, code: digest(code)? })
     };
     StoredCheckpoint { number, sealed: sealed() }
 }
@@ -352,7 +345,7 @@ async fn add(connection: &mut Connection, sealed: &SealedCheckpoint) -> Decided<
             audit_checkpoints::at.eq(checkpoint.at.as_millis()),
             audit_checkpoints::entries.eq(entries),
             audit_checkpoints::hash.eq(checkpoint.hash.as_bytes().as_slice()),
-            audit_checkpoints::key_id.eq(key.text()),
+            audit_checkpoints::key_id.eq(key.stored()),
             audit_checkpoints::code.eq(code.as_bytes().as_slice()),
         ))
         .on_conflict_do_nothing()
@@ -361,13 +354,15 @@ async fn add(connection: &mut Connection, sealed: &SealedCheckpoint) -> Decided<
     if added == 0 {
         return Ok(Verdict::Refused(false));
     }
-    let ids: Vec<_> = checkpoint.entries.iter().map(|id| id.text()).collect();
+    let ids = &checkpoint.entries;
     let mut noted = 0;
     for ids in ids.chunks(LARGEST_LIST) {
-        noted += update(audit::table.filter(audit::id.eq_any(ids)).filter(audit::checkpoint.is_null()))
-            .set(audit::checkpoint.eq(checkpoint.number))
-            .execute(connection)
-            .await?;
+        noted += update(
+            audit::table.filter(audit::id.eq_any(ids.iter().map(|id| id.stored()))).filter(audit::checkpoint.is_null()),
+        )
+        .set(audit::checkpoint.eq(checkpoint.number))
+        .execute(connection)
+        .await?;
     }
     Ok(if noted == ids.len() { Verdict::Recorded(true) } else { Verdict::Undo(false) })
 }
@@ -386,7 +381,7 @@ async fn cut(connection: &mut Connection, command: &CutAudit) -> Decided<bool> {
     let emptied = update(row)
         .set((
             audit_checkpoints::entries.eq(Vec::new()),
-            audit_checkpoints::key_id.eq(key.text()),
+            audit_checkpoints::key_id.eq(key.stored()),
             audit_checkpoints::code.eq(code.as_bytes().as_slice()),
         ))
         .execute(connection)
@@ -397,7 +392,7 @@ async fn cut(connection: &mut Connection, command: &CutAudit) -> Decided<bool> {
     diesel::delete(audit_checkpoints::table.filter(audit_checkpoints::number.lt(checkpoint.number)))
         .execute(connection)
         .await?;
-    let ids: Vec<_> = command.entries.iter().map(|id| id.text()).collect();
+    let ids: Vec<_> = command.entries.iter().map(|id| id.stored()).collect();
     for ids in ids.chunks(LARGEST_LIST) {
         diesel::delete(audit::table.filter(audit::id.eq_any(ids))).execute(connection).await?;
     }
@@ -414,7 +409,7 @@ async fn take_delivery(connection: &mut Connection, command: &Delivery) -> Decid
         .values((
             audit_delivery::singleton.eq(SINGLETON),
             audit_delivery::checkpoint.eq(first.checkpoint),
-            audit_delivery::key_id.eq(&first.key),
+            audit_delivery::key_id.eq(AnyId::from_text(&first.key)),
             audit_delivery::code.eq(&first.code),
         ))
         .on_conflict_do_nothing()
@@ -445,7 +440,7 @@ async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to
     let noted = update(row)
         .set((
             audit_delivery::checkpoint.eq(to.checkpoint),
-            audit_delivery::key_id.eq(&to.key),
+            audit_delivery::key_id.eq(AnyId::from_text(&to.key)),
             audit_delivery::code.eq(&to.code),
         ))
         .execute(connection)
@@ -455,14 +450,14 @@ async fn note_delivered(connection: &mut Connection, holder: Uuid, from: i64, to
 
 async fn delivery(connection: &mut Connection) -> Result<Option<DeliveryState>, Failure> {
     let columns = (audit_delivery::checkpoint, audit_delivery::key_id, audit_delivery::code, audit_delivery::until);
-    let row: Option<(i64, String, Vec<u8>, Option<i64>)> = audit_delivery::table
+    let row: Option<(i64, AnyId, Vec<u8>, Option<i64>)> = audit_delivery::table
         .filter(audit_delivery::singleton.eq(SINGLETON))
         .select(columns)
         .get_result(connection)
         .await
         .optional()?;
     Ok(row.map(|(checkpoint, key, code, until)| DeliveryState {
-        position: DeliveryPosition { checkpoint, key, code },
+        position: DeliveryPosition { checkpoint, key: key.to_string(), code },
         until: until.map(Timestamp::from_millis),
     }))
 }

@@ -3,7 +3,7 @@
 use super::backend::{Connection, RunQuery, for_share, for_update};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
 use vault_core::id::{KeyId, OrganizationId, SessionId};
@@ -26,9 +26,9 @@ macro_rules! facts_of {
                 sessions::table
                     .on(sessions::organization_id.eq(organizations::id).and(sessions::account_id.eq(accounts::id))),
             )
-            .filter(organizations::id.eq($session.organization.text()))
-            .filter(accounts::id.eq($session.account.text()))
-            .filter(sessions::id.eq($session.session.text()))
+            .filter(organizations::id.eq($session.organization.stored()))
+            .filter(accounts::id.eq($session.account.stored()))
+            .filter(sessions::id.eq($session.session.stored()))
     }};
 }
 
@@ -43,7 +43,7 @@ pub(crate) async fn judge(
         Principal::Session(session) => judge_holder(connection, session, now).await,
         Principal::Embedder(embedder) => {
             let state: Option<Column<OrganizationState>> = organizations::table
-                .filter(organizations::id.eq(embedder.organization.text()))
+                .filter(organizations::id.eq(embedder.organization.stored()))
                 .select(organizations::state)
                 .get_result(connection)
                 .await
@@ -156,7 +156,7 @@ pub(crate) async fn judge_and_hold_with_key(
         let row: Option<FactsAndKeyRow> = for_share!(
             facts_of!(session)
                 .inner_join(organization_keys::table.on(organization_keys::organization_id.eq(organizations::id)))
-                .filter(organization_keys::id.eq(key.text()))
+                .filter(organization_keys::id.eq(key.stored()))
                 .select((
                     organizations::state,
                     accounts::role,
@@ -176,8 +176,8 @@ pub(crate) async fn judge_and_hold_with_key(
     authorize_and_lock(connection, principal, now).await??;
     let state: Option<Column<KeyState>> = for_share!(
         organization_keys::table
-            .filter(organization_keys::organization_id.eq(organization.text()))
-            .filter(organization_keys::id.eq(key.text()))
+            .filter(organization_keys::organization_id.eq(organization.stored()))
+            .filter(organization_keys::id.eq(key.stored()))
             .select(organization_keys::state)
     )
     .get_result(connection)
@@ -196,10 +196,10 @@ pub(crate) async fn judge_and_take_account(
     if let Err(refusal) = hold_organization(connection, session.organization).await? {
         return Ok(Err(refusal));
     }
-    let _account: Option<String> = for_update!(
+    let _account: Option<AnyId> = for_update!(
         accounts::table
-            .filter(accounts::organization_id.eq(session.organization.text()))
-            .filter(accounts::id.eq(session.account.text()))
+            .filter(accounts::organization_id.eq(session.organization.stored()))
+            .filter(accounts::id.eq(session.account.stored()))
             .select(accounts::id)
     )
     .get_result(connection)
@@ -219,8 +219,8 @@ pub(crate) async fn judge_and_take_session(
     let above: Option<(Column<OrganizationState>, Column<Role>, Column<AccountState>)> = for_share!(
         organizations::table
             .inner_join(accounts::table.on(accounts::organization_id.eq(organizations::id)))
-            .filter(organizations::id.eq(session.organization.text()))
-            .filter(accounts::id.eq(session.account.text()))
+            .filter(organizations::id.eq(session.organization.stored()))
+            .filter(accounts::id.eq(session.account.stored()))
             .select((organizations::state, accounts::role, accounts::state))
     )
     .get_result(connection)
@@ -229,9 +229,9 @@ pub(crate) async fn judge_and_take_session(
     // In one order, so that two sessions that end each other do not wait for each other.
     let taken: Vec<(Column<SessionId>, i64)> = for_update!(
         sessions::table
-            .filter(sessions::organization_id.eq(session.organization.text()))
-            .filter(sessions::id.eq_any([session.session.text(), target.text()]))
-            .filter(sessions::account_id.eq(session.account.text()))
+            .filter(sessions::organization_id.eq(session.organization.stored()))
+            .filter(sessions::id.eq_any([session.session.stored(), target.stored()]))
+            .filter(sessions::account_id.eq(session.account.stored()))
             .order(sessions::id)
             .select((sessions::id, sessions::expires_at))
     )
@@ -294,22 +294,22 @@ async fn partial_facts(
     now: Timestamp,
 ) -> Result<SessionFacts, Failure> {
     let organization: Option<Column<OrganizationState>> = organizations::table
-        .filter(organizations::id.eq(session.organization.text()))
+        .filter(organizations::id.eq(session.organization.stored()))
         .select(organizations::state)
         .get_result(connection)
         .await
         .optional()?;
     let account: Option<(Column<Role>, Column<AccountState>)> = accounts::table
-        .filter(accounts::organization_id.eq(session.organization.text()))
-        .filter(accounts::id.eq(session.account.text()))
+        .filter(accounts::organization_id.eq(session.organization.stored()))
+        .filter(accounts::id.eq(session.account.stored()))
         .select((accounts::role, accounts::state))
         .get_result(connection)
         .await
         .optional()?;
     let expires_at: Option<i64> = sessions::table
-        .filter(sessions::organization_id.eq(session.organization.text()))
-        .filter(sessions::id.eq(session.session.text()))
-        .filter(sessions::account_id.eq(session.account.text()))
+        .filter(sessions::organization_id.eq(session.organization.stored()))
+        .filter(sessions::id.eq(session.session.stored()))
+        .filter(sessions::account_id.eq(session.account.stored()))
         .select(sessions::expires_at)
         .get_result(connection)
         .await
@@ -326,11 +326,12 @@ pub(crate) async fn hold_organization(
     connection: &mut Connection,
     organization: OrganizationId,
 ) -> Result<Judgement, Failure> {
-    let state: Option<Column<OrganizationState>> =
-        for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::state))
-            .get_result(connection)
-            .await
-            .optional()?;
+    let state: Option<Column<OrganizationState>> = for_share!(
+        organizations::table.filter(organizations::id.eq(organization.stored())).select(organizations::state)
+    )
+    .get_result(connection)
+    .await
+    .optional()?;
     judge_organization(organization, state)
 }
 

@@ -3,7 +3,7 @@
 use super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::hourly_counts;
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::hourly::HourlyLimit;
@@ -18,7 +18,7 @@ pub(crate) const CHECKS: &str = "checks";
 macro_rules! row_of {
     ($organization:expr, $subject:expr) => {
         hourly_counts::table
-            .filter(hourly_counts::organization_id.eq($organization.text()))
+            .filter(hourly_counts::organization_id.eq($organization.stored()))
             .filter(hourly_counts::subject.eq($subject))
     };
 }
@@ -33,7 +33,7 @@ pub(crate) async fn hold(
     // A row that is not there yet could not be taken.
     diesel::insert_into(hourly_counts::table)
         .values((
-            hourly_counts::organization_id.eq(organization.text()),
+            hourly_counts::organization_id.eq(organization.stored()),
             hourly_counts::subject.eq(subject),
             hourly_counts::count.eq(0),
             hourly_counts::since.eq(now.as_millis()),

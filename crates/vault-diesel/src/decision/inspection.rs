@@ -7,7 +7,7 @@ use super::look_ups;
 use super::organization::instance_rotation;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -94,41 +94,40 @@ impl Inspection for Store {
     }
 }
 
-async fn places(
-    connection: &mut Connection,
-    (organization, id): &StoredPlace,
-    limit: usize,
-) -> Result<Vec<StoredPlace>, Failure> {
+async fn places(connection: &mut Connection, after: &StoredPlace, limit: usize) -> Result<Vec<StoredPlace>, Failure> {
+    let (organization, id) = &columns_of(after);
     let following = credentials::table
-        .filter(credentials::organization_id.ge(organization.as_str()))
-        .filter(credentials::organization_id.gt(organization.as_str()).or(credentials::id.gt(id)))
+        .filter(credentials::organization_id.ge(organization))
+        .filter(credentials::organization_id.gt(organization).or(credentials::id.gt(id)))
         .order((credentials::organization_id, credentials::id))
         .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .select((credentials::organization_id, credentials::id));
-    Ok(following.load(connection).await?)
+    let places: Vec<(AnyId, AnyId)> = following.load(connection).await?;
+    Ok(places.into_iter().map(place_of).collect())
 }
 
 async fn version_places(
     connection: &mut Connection,
-    (organization, id): &StoredPlace,
+    after: &StoredPlace,
     limit: usize,
 ) -> Result<Vec<(StoredPlace, bool)>, Failure> {
+    let (organization, id) = &columns_of(after);
     let credential = credentials::table
         .filter(credentials::organization_id.eq(credential_versions::organization_id))
         .filter(credentials::id.eq(credential_versions::id));
     let following = credential_versions::table
-        .filter(credential_versions::organization_id.ge(organization.as_str()))
-        .filter(credential_versions::organization_id.gt(organization.as_str()).or(credential_versions::id.gt(id)))
+        .filter(credential_versions::organization_id.ge(organization))
+        .filter(credential_versions::organization_id.gt(organization).or(credential_versions::id.gt(id)))
         .order((credential_versions::organization_id, credential_versions::id))
         .limit(i64::try_from(limit).unwrap_or(i64::MAX))
         .select(((credential_versions::organization_id, credential_versions::id), exists(credential)));
-    let mut places: Vec<(StoredPlace, bool)> = following.load(connection).await?;
+    let mut places: Vec<((AnyId, AnyId), bool)> = following.load(connection).await?;
     places.dedup();
-    Ok(places)
+    Ok(places.into_iter().map(|(place, is_owned)| (place_of(place), is_owned)).collect())
 }
 
 async fn closures(connection: &mut Connection, organization: OrganizationId) -> Result<Option<ClosedState>, Failure> {
-    let id = organization.text();
+    let id = organization.stored();
     let state: Option<Column<OrganizationState>> = organizations::table
         .filter(organizations::id.eq(id))
         .select(organizations::state)

@@ -5,7 +5,7 @@ use super::backend::{Connection, RunQuery, Store};
 use super::{Answer, Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::issuers;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::Column;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
@@ -52,7 +52,7 @@ impl Decision for StoredIssuer {
         let StoredIssuer { issuer, keys, fetched_at, asked_at, failure, code } = &command.act;
         let required: Vec<&str> = issuer.required.iter().map(|pointer| pointer.as_str()).collect();
         let organizations: Vec<String> =
-            issuer.organizations.iter().map(|organization| organization.text().as_str().to_owned()).collect();
+            issuer.organizations.iter().map(|organization| organization.to_string()).collect();
         let added = diesel::insert_into(issuers::table)
             .values((
                 issuers::name.eq(issuer.name.as_str()),

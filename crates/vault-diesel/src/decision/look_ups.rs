@@ -6,7 +6,7 @@ use crate::schema::{
     accounts, directory, enrolment_codes, integration_tokens, integrations, invitations, invited_addresses,
     organization_names, organizations,
 };
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, select};
 use vault_core::digest::LookUpDigests;
@@ -40,7 +40,7 @@ async fn leads(
     (organization, id): InstancePlace,
     look_up: &LookUp,
 ) -> Result<Vec<(&'static str, bool)>, Failure> {
-    let (of, owner) = (organization.text(), AccountId::from_uuid(id).text());
+    let (of, owner) = (organization.stored(), AccountId::from_uuid(id).stored());
     macro_rules! found {
         ($rows:expr) => {
             select(exists($rows)).get_result(connection).await?
@@ -101,7 +101,7 @@ async fn has_its_name(
     organization: OrganizationId,
 ) -> Result<Vec<(&'static str, bool)>, Failure> {
     let row: Option<(String, String)> = organizations::table
-        .filter(organizations::id.eq(organization.text()))
+        .filter(organizations::id.eq(organization.stored()))
         .select((organizations::name, organizations::name_key))
         .get_result(connection)
         .await
@@ -110,7 +110,7 @@ async fn has_its_name(
     let own = OrganizationName::parse(&name).is_ok_and(|name| name.uniqueness_key() == key);
     let leading = organization_names::table
         .filter(organization_names::name_key.eq(key))
-        .filter(organization_names::organization_id.eq(organization.text()));
+        .filter(organization_names::organization_id.eq(organization.stored()));
     let leads = select(exists(leading)).get_result(connection).await?;
     Ok(vec![("organizations", own), ("organization_names", leads)])
 }

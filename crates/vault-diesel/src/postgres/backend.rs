@@ -1,5 +1,6 @@
 //! What the decisions need of PostgreSQL.
 
+use crate::stored::AnyId;
 use diesel::result::QueryResult;
 use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
 use std::borrow::Cow;
@@ -91,11 +92,19 @@ macro_rules! insert_rows {
 macro_rules! of_credentials {
     ($table:ident, $organization:expr, $ids:expr) => {{
         use crate::schema::$table as rows;
-        use crate::stored::ToIdText as _;
+        use crate::stored::StoredId as _;
         use diesel::{ExpressionMethods as _, QueryDsl as _};
-        let ids: Vec<_> = $ids.iter().map(|id| id.text()).collect();
-        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq_any(ids))
+        let ids: Vec<_> = $ids.iter().map(|id| id.stored()).collect();
+        rows::table.filter(rows::organization_id.eq($organization.stored())).filter(rows::id.eq_any(ids))
     }};
+}
+
+/// Where a credential is, as text: organization and id. No function aggregates the ids themselves on both databases.
+pub(crate) const PLACE: &str = "CAST(organization_id AS TEXT) COLLATE \"C\" || CAST(id AS TEXT)";
+
+/// The id after this one.
+pub(crate) fn next_id(id: AnyId) -> AnyId {
+    id.next_uuid()
 }
 
 /// Reads credentials and takes them, to change them: by id, as all take them who take several.

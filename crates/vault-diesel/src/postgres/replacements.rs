@@ -5,11 +5,11 @@ use super::decision::credential::versions::{Change, no_data};
 use super::decision::execute_together;
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry, expiry_column};
-use crate::stored::{IdText, ToIdText as _};
+use crate::stored::{Id, IdBytes, StoredId as _};
 use diesel::QueryResult;
 use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
+use diesel::sql_types::{Array, BigInt, Binary, Nullable};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use vault_core::credential::Superseded;
 use vault_core::decision::VersionEffect;
@@ -33,20 +33,20 @@ pub(crate) async fn write_changes(connection: &mut AsyncPgConnection, changes: &
 /// Replacements of different credentials of one organization whose rows are taken, column by column.
 #[derive(Default)]
 struct Replacements<'a> {
-    organization: Option<IdText>,
-    ids: Vec<IdText>,
+    organization: Option<IdBytes>,
+    ids: Vec<IdBytes>,
     versions: Vec<i64>,
     times: Vec<i64>,
     destroy_at: Vec<i64>,
     expires_at: Vec<i64>,
     codes: Vec<&'a [u8]>,
-    keys: Vec<IdText>,
+    keys: Vec<IdBytes>,
     information: Vec<&'a [u8]>,
     data_keys: Vec<&'a [u8]>,
     data: Vec<&'a [u8]>,
     /// Versions that are destroyed, and their credentials.
     destroyed: Vec<i64>,
-    destroyed_of: Vec<IdText>,
+    destroyed_of: Vec<IdBytes>,
     entries: Vec<NewEntry<'a>>,
     first: Option<CredentialId>,
 }
@@ -54,19 +54,19 @@ struct Replacements<'a> {
 impl<'a> Replacements<'a> {
     fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
         let (act, sealed) = (&change.command.act, &version.sealed);
-        self.organization = Some(act.organization.text());
-        self.ids.push(act.id.text());
+        self.organization = Some(act.organization.stored());
+        self.ids.push(act.id.stored());
         self.versions.push(version.number);
         self.times.push(change.command.now.as_millis());
         self.destroy_at.push(superseded.destroy_at.as_millis());
         self.expires_at.push(expiry_column(act.expires_at));
         self.codes.push(act.code.as_bytes().as_slice());
-        self.keys.push(sealed.key.text());
+        self.keys.push(sealed.key.stored());
         self.information.push(sealed.information.as_bytes());
         self.data_keys.push(sealed.data_key.as_bytes());
         self.data.push(sealed.data.as_bytes());
         self.destroyed.extend(change.effects.destroyed);
-        self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| act.id.text()));
+        self.destroyed_of.extend(change.effects.destroyed.iter().map(|_| act.id.stored()));
         self.entries.push(NewEntry::of(&change.command.audit));
         self.first.get_or_insert(act.id);
     }
@@ -107,7 +107,7 @@ macro_rules! statements {
                 let _ = between;
                 out.push_sql($end);
                 // Once and for the whole statement, so that tables that are spread by it are asked at one place.
-                out.push_bind_param::<Nullable<Text>, _>(&self.0.organization)
+                out.push_bind_param::<Nullable<Id>, _>(&self.0.organization)
             }
         }
     )+};
@@ -122,27 +122,27 @@ statements! {
          credentials.version_created_at, new.at, new.destroy_at, credentials.key_id, \
          credentials.information, credential_secrets.data_key, credential_secrets.data, credentials.checked_at, \
          credentials.check_since, credentials.check_failed FROM",
-        ids: Text, times: BigInt, destroy_at: BigInt;
+        ids: Id, times: BigInt, destroy_at: BigInt;
         ") AS new (id, at, destroy_at) JOIN credentials ON credentials.id = new.id \
          JOIN credential_secrets ON credential_secrets.organization_id = credentials.organization_id \
          AND credential_secrets.id = credentials.id WHERE credentials.organization_id = ";
     /// Destroys versions that are not current.
     Destroy:
         "DELETE FROM credential_versions USING",
-        destroyed_of: Text, destroyed: BigInt;
+        destroyed_of: Id, destroyed: BigInt;
         ") AS gone (id, version) WHERE credential_versions.id = gone.id AND credential_versions.version = gone.version \
          AND credential_versions.organization_id = ";
     /// Writes the new data.
     WriteData:
         "UPDATE credential_secrets SET data_key = new.data_key, data = new.data FROM",
-        ids: Text, data_keys: Binary, data: Binary;
+        ids: Id, data_keys: Binary, data: Binary;
         ") AS new (id, data_key, data) WHERE credential_secrets.id = new.id AND credential_secrets.organization_id = ";
     /// Makes the new versions current: not checked yet.
     MakeCurrent:
         "UPDATE credentials SET version = new.version, highest_version = new.version, revision = credentials.revision + 1, \
          version_created_at = new.at, updated_at = new.at, expires_at = new.expires_at, code = new.code, key_id = new.key_id, \
          information = new.information, checked_at = NULL, check_since = NULL, check_failed = NULL FROM",
-        ids: Text, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Text, information: Binary;
+        ids: Id, versions: BigInt, times: BigInt, expires_at: BigInt, codes: Binary, keys: Id, information: Binary;
         ") AS new (id, version, at, expires_at, code, key_id, information) \
          WHERE credentials.id = new.id AND credentials.organization_id = ";
 }

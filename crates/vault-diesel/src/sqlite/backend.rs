@@ -2,6 +2,7 @@
 
 use super::decision::credential::versions::Change;
 use crate::failure::Failure;
+use crate::stored::AnyId;
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use diesel::query_dsl::LoadQuery;
@@ -133,7 +134,6 @@ macro_rules! insert_rows {
 /// Reads credentials, each with a statement that stays prepared.
 macro_rules! load_credentials {
     ($connection:expr, $organization:expr, $ids:expr, $columns:expr) => {{
-        use crate::stored::ToIdText as _;
         use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
         let rows = $ids.iter().map(|id| {
             crate::sqlite::decision::credential::row::of_credential!(credentials, $organization, id).select($columns)
@@ -145,7 +145,6 @@ macro_rules! load_credentials {
 /// Deletes the rows of a table that belong to one of the credentials.
 macro_rules! delete_credentials {
     ($connection:expr, $table:ident, $organization:expr, $ids:expr) => {{
-        use crate::stored::ToIdText as _;
         use diesel::{ExpressionMethods as _, QueryDsl as _};
         crate::sqlite::backend::execute_each!(
             $connection,
@@ -156,6 +155,14 @@ macro_rules! delete_credentials {
             )))
         )
     }};
+}
+
+/// Where a credential is, as text: organization and id. No function aggregates the ids themselves on both databases.
+pub(crate) const PLACE: &str = "hex(organization_id) || hex(id)";
+
+/// The id after this one.
+pub(crate) fn next_id(id: AnyId) -> AnyId {
+    id.next_bytes()
 }
 
 /// One writer at a time: there is nothing to lock.

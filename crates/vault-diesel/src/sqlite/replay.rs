@@ -5,6 +5,7 @@ use super::connection::{Purpose, open};
 use super::copy::{CopyError, attach};
 use super::settings::SqliteKey;
 use super::store::SqliteStore;
+use crate::stored::{AnyId, Id};
 use diesel::connection::SimpleConnection as _;
 use diesel::result::Error as SqlError;
 use diesel::sql_types::Text;
@@ -22,10 +23,10 @@ pub struct SinceNamed {
     #[diesel(sql_type = Text)]
     pub name: String,
     /// Its id.
-    #[diesel(sql_type = Text)]
+    #[diesel(sql_type = Id, deserialize_as = AnyId)]
     pub id: String,
     /// The organization's id.
-    #[diesel(sql_type = Text)]
+    #[diesel(sql_type = Id, deserialize_as = AnyId)]
     pub organization_id: String,
 }
 
@@ -36,7 +37,7 @@ pub struct SinceCredential {
     #[diesel(sql_type = Text)]
     pub organization: String,
     /// Its id.
-    #[diesel(sql_type = Text)]
+    #[diesel(sql_type = Id, deserialize_as = AnyId)]
     pub id: String,
     /// Its type.
     #[diesel(sql_type = Text)]

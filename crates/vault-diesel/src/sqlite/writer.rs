@@ -98,7 +98,7 @@ impl Writer {
     /// moved into the file first, which writes and syncs it anew. If the disk fails that, or any later move, the log must
     /// stay as it is until a process has read it anew: SQLite would not move twice what it has moved, and would overwrite it.
     pub(super) fn work(mut self, mut queue: mpsc::Receiver<Message>) {
-        self.tidy(CUT);
+        self.maintain(CUT);
         let mut messages = Vec::with_capacity(LARGEST_BATCH);
         loop {
             if *self.failure.borrow() {
@@ -125,7 +125,7 @@ impl Writer {
                 }
             }
         }
-        self.tidy(CUT);
+        self.maintain(CUT);
     }
 
     /// Makes the decisions and answers their callers.
@@ -237,7 +237,7 @@ impl Writer {
     /// Keeps the log short; and leaves the file free for a moment, if it has not been for long.
     fn rest(&mut self) {
         if self.pages_to_move() >= LONG_LOG {
-            self.tidy(MOVE);
+            self.maintain(MOVE);
         }
         if self.last_break.elapsed() >= BREAK_EVERY {
             std::thread::sleep(BREAK);
@@ -246,7 +246,7 @@ impl Writer {
         if self.last_log_look.elapsed() >= LOG_LOOK_EVERY {
             self.last_log_look = Instant::now();
             if std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LOG_LIMIT) {
-                self.tidy("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 0");
+                self.maintain("PRAGMA busy_timeout = 100; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 0");
             }
         }
     }
@@ -259,7 +259,7 @@ impl Writer {
     }
 
     /// Moves the log into the file. Readers and full disks may hold that up; if the disk fails, nothing more is decided.
-    fn tidy(&mut self, statements: &str) {
+    fn maintain(&mut self, statements: &str) {
         let Some(connection) = &mut self.connection else { return };
         match connection.batch_execute(statements) {
             Ok(()) => {}

@@ -77,7 +77,7 @@ impl Transfer {
         let names: Vec<String> = found.into_iter().map(|(table, _)| table).collect();
         let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", quoted(&names));
         transfer.execute("lock tables", &lock).await?;
-        match transfer.texts("SELECT id FROM instance").await?.pop() {
+        match transfer.texts("SELECT id::text FROM instance").await?.pop() {
             Some(id) if id == instance => return Ok(Self { is_complete: true, ..transfer }),
             Some(id) => return Err(TransferError::OtherVault(id)),
             None => {}

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use std::error::Error;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A value of one of the three types that the schema has, or none.
+/// A value of one of the types that the schema has, or none. An id is bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Value {
     Null,
@@ -77,12 +77,16 @@ impl ToSql for Value {
             (Self::Integer(number), &Type::INT8) => number.to_sql(ty, out),
             (Self::Text(text), &Type::TEXT) => text.to_sql(ty, out),
             (Self::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(ty, out),
+            (Self::Bytes(id), &Type::UUID) if id.len() == 16 => {
+                out.extend_from_slice(id);
+                Ok(IsNull::No)
+            }
             _ => Err("a value is not of its column's type".into()),
         }
     }
 
     fn accepts(ty: &Type) -> bool {
-        [Type::INT8, Type::TEXT, Type::BYTEA].contains(ty)
+        [Type::INT8, Type::TEXT, Type::BYTEA, Type::UUID].contains(ty)
     }
 
     to_sql_checked!();
@@ -93,7 +97,8 @@ impl<'a> FromSql<'a> for Value {
         match *ty {
             Type::INT8 => FromSql::from_sql(ty, raw).map(Self::Integer),
             Type::TEXT => FromSql::from_sql(ty, raw).map(Self::Text),
-            _ => FromSql::from_sql(ty, raw).map(Self::Bytes),
+            // An id is its bytes.
+            _ => Ok(Self::Bytes(raw.to_vec())),
         }
     }
 

@@ -37,9 +37,9 @@ pub(crate) fn fill(address: &str) {
     let statements = "
         INSERT INTO credentials (organization_id, id, type, namespace, version, revision, highest_version, created_at, updated_at,
             version_created_at, expires_at, vend, code, key_id, information)
-            SELECT 'small-' || row / 3, 'id-' || row, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, 'key', ''::bytea
+            SELECT lpad((row / 3)::text, 32, '1')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
                 FROM generate_series(1, 30000) row
-            UNION ALL SELECT 'large', 'id-' || row, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, 'key', ''::bytea
+            UNION ALL SELECT lpad('2', 32, '2')::uuid, lpad(row::text, 32, '0')::uuid, 's3', 'ns', 1, 1, 1, 0, 0, 0, 9223372036854775807, 'any', ''::bytea, lpad('3', 32, '3')::uuid, ''::bytea
                 FROM generate_series(1, 20000) row;
         INSERT INTO credential_secrets (organization_id, id, data_key, data) SELECT organization_id, id, '', '' FROM credentials
             ON CONFLICT DO NOTHING;
@@ -112,10 +112,10 @@ fn plan(address: &str, sql: &str) -> String {
     // The server cannot guess what an array has; a connection says it.
     let types = match (sql.contains("unnest("), parameters) {
         (false, _) => "",
-        (true, 3) => "(text[], bigint[], text)",
-        (true, 4) if sql.contains("data_key = new") => "(text[], bytea[], bytea[], text)",
-        (true, 4) => "(text[], bigint[], bigint[], text)",
-        (true, 8) => "(text[], bigint[], bigint[], bigint[], bytea[], text[], bytea[], text)",
+        (true, 3) => "(uuid[], bigint[], uuid)",
+        (true, 4) if sql.contains("data_key = new") => "(uuid[], bytea[], bytea[], uuid)",
+        (true, 4) => "(uuid[], bigint[], bigint[], uuid)",
+        (true, 8) => "(uuid[], bigint[], bigint[], bigint[], bytea[], uuid[], bytea[], uuid)",
         (true, _) => panic!("say the types of {sql}"),
     };
     let given = match parameters {

@@ -35,7 +35,7 @@ impl Subject for OnSqlite {
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String> {
         let connection = self.scratch.bare();
         let mut statement = connection.prepare("SELECT action FROM audit WHERE organization_id = ?1").unwrap();
-        let actions = statement.query_map([organization.to_string()], |row| row.get(0)).unwrap();
+        let actions = statement.query_map([organization.as_uuid()], |row| row.get(0)).unwrap();
         actions.map(Result::unwrap).collect()
     }
 
@@ -48,7 +48,7 @@ impl Subject for OnSqlite {
         assert!(tables.len() > 15, "{tables:?}");
         let holds = |table: &String| {
             let any = format!("SELECT EXISTS (SELECT 1 FROM {table} WHERE organization_id = ?1)");
-            connection.query_row(&any, [organization.to_string()], |row| row.get(0)).unwrap()
+            connection.query_row(&any, [organization.as_uuid()], |row| row.get(0)).unwrap()
         };
         tables.into_iter().filter(holds).collect()
     }

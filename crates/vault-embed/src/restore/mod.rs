@@ -193,7 +193,7 @@ impl Run<'_> {
 
         progress(BackupProgress { step: BackupStep::Replaying, bytes: None });
         let staged = Database::sqlite(&database);
-        let vault = open(self.root(), staged).without_upkeep().migrate(|_, _, _| {}).await?;
+        let vault = open(self.root(), staged).without_maintenance().migrate(|_, _, _| {}).await?;
         let settled = async {
             // First, because it tells a vault of another id from an older one. It changes the unpacked copy alone.
             let settled = self.settle(&vault, present, instance.instance_key).await?;
@@ -310,7 +310,7 @@ impl Run<'_> {
             let causes = std::iter::successors(Some(error), |error| error.source());
             Newer::Unread(causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
         };
-        let newer = match open(self.root(), Database::sqlite(self.path)).without_upkeep().await {
+        let newer = match open(self.root(), Database::sqlite(self.path)).without_maintenance().await {
             Ok(newer) => newer,
             Err(error) => return Ok(reason(&error)),
         };

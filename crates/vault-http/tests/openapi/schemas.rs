@@ -45,7 +45,7 @@ pub(crate) fn data() -> Map<String, Value> {
                 let shown = match field.class {
                     FieldClass::Secret => "Never shown.",
                     FieldClass::Id => "Shown masked: at most its last four characters.",
-                    FieldClass::Place => "Shown in full.",
+                    FieldClass::Location => "Shown in full.",
                 };
                 let members = schema.as_object_mut().unwrap();
                 let said = members.get("description").and_then(Value::as_str).map(|said| format!("{said} {shown}"));

@@ -68,7 +68,7 @@ pub async fn a_code_is_of_what_was_signed<S: DigestSubject>(make: impl AsyncFn()
     let digester = subject.digester();
     for purpose in SIGNED {
         let code = digester.sign(purpose, &[b"row 1", b"viewer"]);
-        digester.know(&[code.key]).await.unwrap();
+        digester.load_keys(&[code.key]).await.unwrap();
         assert_eq!(code.key, digester.active_key());
         assert!(subject.digester().is_signed(purpose, &[b"row 1", b"viewer"], &code), "{purpose:?}");
         for parts in [&[b"row 1".as_slice(), b"editor"][..], &[b"row 2", b"viewer"], &[b"row 1viewer"], &[]] {

@@ -51,7 +51,7 @@ impl KeyedDigester for FakeDigester {
         code.key == self.active_key() && code.code == self.digest(purpose, parts)
     }
 
-    async fn know(&self, _keys: &[KeyId]) -> Result<(), SealError> {
+    async fn load_keys(&self, _keys: &[KeyId]) -> Result<(), SealError> {
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl KeyedDigester for FakeDigester {
         Ok(())
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
+    async fn reload_keys(&self) -> Result<(), SealError> {
         Ok(())
     }
 }

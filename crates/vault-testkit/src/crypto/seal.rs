@@ -99,7 +99,7 @@ impl Sealer for PlainSealer {
         })
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
+    async fn reload_keys(&self) -> Result<(), SealError> {
         Ok(())
     }
 

@@ -64,7 +64,7 @@ impl Service {
             ids: ids.clone(),
             events: events.clone(),
             audit: Noted::new(FakeAuditSealer, &work),
-            origins: Arc::new(vault_core::port::NoOrigins),
+            request_context: Arc::new(vault_core::port::NoRequest),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let tokens = Arc::new(FakeTokens::new(INSTANCE));

@@ -106,12 +106,12 @@ impl<A: KeyedDigester> KeyedDigester for Noted<Arc<A>> {
         self.adapter.is_signed(purpose, parts, code)
     }
 
-    async fn know(&self, keys: &[KeyId]) -> Result<(), SealError> {
-        self.adapter.know(keys).await
+    async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError> {
+        self.adapter.load_keys(keys).await
     }
 
-    async fn renew(&self) -> Result<(), SealError> {
-        self.adapter.renew().await
+    async fn reload_keys(&self) -> Result<(), SealError> {
+        self.adapter.reload_keys().await
     }
 }
 

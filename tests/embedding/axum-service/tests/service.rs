@@ -67,7 +67,7 @@ async fn users_get_along_on_a_real_vault() {
     let directory = tempfile::tempdir().unwrap();
     let (key, file) = (directory.path().join("root.key"), directory.path().join("vault.db"));
     let open = async || {
-        vault_embed::open_or_create(RootKey::file(&key), Database::sqlite(&file)).without_upkeep().await.unwrap()
+        vault_embed::open_or_create(RootKey::file(&key), Database::sqlite(&file)).without_maintenance().await.unwrap()
     };
     let opened = open().await;
     let service = router(opened.vault(), sessions(&opened.operator()).await);

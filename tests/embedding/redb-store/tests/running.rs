@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::id::{AccountId, InstanceId, OrganizationId};
-use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository, NoOrigins};
+use vault_core::port::{Clock, CreateInstance, IdGenerator, KeyRepository, NoRequest};
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 use vault_core::usecase::{AuditTally, Environment, NewCredential, Vault};
@@ -33,7 +33,7 @@ async fn open(directory: &Path, organization: OrganizationId) -> Result<Running,
         ids: ids.clone(),
         events: Arc::new(LoggedEvents),
         audit: Arc::new(keyring.audit_sealer()),
-        origins: Arc::new(NoOrigins),
+        request_context: Arc::new(NoRequest),
     };
 
     // The keys: made at the first start, opened at every later one. What the store keeps is useless without the root key.

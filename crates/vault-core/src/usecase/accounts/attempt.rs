@@ -96,7 +96,7 @@ impl Accounts {
                 (decoy.clone(), Some(Uncounted::of(LoginRefusal::Closed, organization, account)))
             }
         };
-        self.digester.know(&reserved.keys()).await?;
+        self.digester.load_keys(&reserved.keys()).await?;
         let fits = reserved.signed.fits(&*self.digester, &reserved.digest);
         // A decoy is verified where the attempt was not counted and where the row grants nothing: the same work, always
         // wrong.

@@ -92,7 +92,7 @@ impl Accounts {
                 FoundAccount::Invitations(number) => return Err(Refusal::SeveralInvitations(number).into()),
             };
             match changed {
-                Err(Error::Refused(Refusal::Contended)) => self.digester.renew().await?,
+                Err(Error::Refused(Refusal::Contended)) => self.digester.reload_keys().await?,
                 changed => return changed,
             }
         }
@@ -109,7 +109,7 @@ impl Accounts {
         if matches!(command, AccountCommand::ReEnrol) && principal.account() == Some(account) {
             return Err(Refusal::OwnAccount.into());
         }
-        self.digester.know(&[current.digest.key]).await?;
+        self.digester.load_keys(&[current.digest.key]).await?;
         // Signing it anew would make a row planted by SQL grant something.
         if !current.is_sound(&*self.digester) {
             self.report_damage("accounts", account);

@@ -20,7 +20,7 @@ impl Accounts {
             // Withdrawing needs no sound row: it grants nothing.
             AccountCommand::Delete => (InvitationChange::Delete, AuditAction::InvitationDeleted, current.listed()),
             AccountCommand::SetRole(role) => {
-                self.digester.know(&[current.digest.key]).await?;
+                self.digester.load_keys(&[current.digest.key]).await?;
                 if !current.is_sound(&*self.digester) {
                     self.report_damage("invitations", account);
                     return Err(Refusal::Damaged { table: "invitations", id: account.to_string() }.into());

@@ -29,7 +29,7 @@ impl Accounts {
             let seed = seed.ok_or(Refusal::InvalidEnrolment)?;
             let of_account = account.as_ref().map(|(_, code)| code.key);
             let keys: Vec<_> = of_account.into_iter().chain(seed.blob.key()).collect();
-            self.digester.know(&keys).await?;
+            self.digester.load_keys(&keys).await?;
             let signed = self.enrolled(&stored.invitation, account.as_ref(), seed.id)?;
             let account_version = account.map(|(current, _)| current.version);
             let grant = &signed.grant;
@@ -72,7 +72,7 @@ impl Accounts {
             match self.store.confirm_enrolment(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {
                     self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    self.digester.renew().await?;
+                    self.digester.reload_keys().await?;
                 }
                 confirmed => {
                     confirmed?;

@@ -41,7 +41,7 @@ impl Accounts {
         if stored.last_step >= step {
             return Ok(CurrentPasscode::SpentUntil(stored.last_step.next().begins_at()));
         }
-        self.digester.know(stored.seed.blob.key().as_slice()).await?;
+        self.digester.load_keys(stored.seed.blob.key().as_slice()).await?;
         let code = self.passcodes.code_at(account, &stored.seed, step);
         let code = code.inspect_err(|error| self.environment.report(error))?;
         Ok(CurrentPasscode::Ready(code, step.next().begins_at()))

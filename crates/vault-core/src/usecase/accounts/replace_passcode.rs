@@ -43,7 +43,7 @@ impl Accounts {
         // Counted before it is compared, so that parallel codes win no extra guess.
         let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
         let keys: Vec<_> = waiting.seed.blob.key().into_iter().chain([waiting.digest.key]).collect();
-        self.digester.know(&keys).await?;
+        self.digester.load_keys(&keys).await?;
         if !waiting.signed.fits(&*self.digester, &waiting.digest) {
             self.report_damage("accounts", principal.account);
             return Err(Refusal::Damaged { table: "accounts", id: principal.account.to_string() }.into());

@@ -96,7 +96,7 @@ impl Activations {
     ) -> Result<FoundIntegration, Error> {
         let FoundIntegration { stored, organization_active } = &found;
         let integration = Some(stored.integration.id);
-        self.digester.know(&[stored.digest.key]).await?;
+        self.digester.load_keys(&[stored.digest.key]).await?;
         if !stored.is_sound(&*self.digester) {
             let id = stored.integration.id.to_string();
             self.environment.emit(Event::IntegrityFailure { table: "integrations", id });

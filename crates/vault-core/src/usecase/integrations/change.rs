@@ -168,7 +168,7 @@ impl Integrations {
             let (principal, key, now) = (principal.clone(), key.clone(), self.environment.now());
             let query = Find { principal: principal.clone(), of: organization, key, now };
             let found = self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?;
-            self.digester.know(&[found.digest.key]).await?;
+            self.digester.load_keys(&[found.digest.key]).await?;
             let before = found.integration.clone();
             let (action, change, changed) = self.decide(found, deed)?;
             let Integration { id, version, .. } = changed.integration.integration;
@@ -185,7 +185,7 @@ impl Integrations {
             match self.store.change_integration(command).await {
                 Err(StoreError::Refused(Refusal::Contended)) => {
                     self.environment.emit(Event::Retried(RetryReason::KeyReplaced));
-                    self.digester.renew().await?;
+                    self.digester.reload_keys().await?;
                 }
                 outcome => {
                     outcome?;

@@ -104,7 +104,7 @@ impl LookUpMoves {
             self.rows += 1;
             let (Ok(organization), Ok(id)) = (organization.parse(), id.parse::<Uuid>()) else { continue };
             let Some(row) = readable(store.instance_row(part, (organization, id)).await)?.flatten() else { continue };
-            digester.know(&row.keys()).await?;
+            digester.load_keys(&row.keys()).await?;
             match &row {
                 InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {
                     addresses.push(self.address(&row, signed.grant.email.as_str()));

@@ -51,7 +51,7 @@ impl Keys {
                 return self.instance_rotation(&retiring, false).await;
             }
             let keys = self.store.instance_keys().await?;
-            self.digester.know(&[current.instance_key]).await?;
+            self.digester.load_keys(&[current.instance_key]).await?;
             let NextInstanceKey { instance: next, keys } =
                 match self.instance_rewrapper.next_instance_key(&current, &keys, self.environment.now()).await {
                     Ok(next) => next,
@@ -82,7 +82,7 @@ impl Keys {
         retiring: &[RetiringInstanceKey],
         is_new: bool,
     ) -> Result<InstanceRotation, Error> {
-        self.digester.renew().await?;
+        self.digester.reload_keys().await?;
         let retires = |term: &KeyTerm| term.purpose == TermPurpose::Receiver && term.state == KeyState::Retiring;
         let of_receivers = self.terms().await?.into_iter().filter(retires);
         let terms: Vec<_> = retiring.iter().map(instance_term).chain(of_receivers).collect();
@@ -105,7 +105,7 @@ impl Keys {
         let is_due = |term: &KeyTerm| term.purpose != TermPurpose::Instance && term.is_drained(now);
         let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
         if due.iter().any(|term| term.purpose == TermPurpose::LookUp) {
-            self.digester.renew().await?;
+            self.digester.reload_keys().await?;
             let mut moves = self.move_look_ups();
             while moves.step().await? {
                 seen(moves.rows());
@@ -123,7 +123,7 @@ impl Keys {
     /// The keys that the keyring document names.
     pub(super) async fn terms(&self) -> Result<Vec<KeyTerm>, Error> {
         let current = self.store.instance().await?.ok_or_else(missing)?;
-        self.digester.know(&[current.instance_key]).await?;
+        self.digester.load_keys(&[current.instance_key]).await?;
         Ok(self.instance_rewrapper.terms(&current)?)
     }
 
@@ -132,7 +132,7 @@ impl Keys {
         let Self { store, environment, digester, instance_rewrapper, .. } = self;
         for _ in 0..ATTEMPTS {
             let current = store.instance().await?.ok_or_else(missing)?;
-            digester.know(&[current.instance_key]).await?;
+            digester.load_keys(&[current.instance_key]).await?;
             let keyring = instance_rewrapper.keyring_without(&current, term.id)?;
             let key = format!("{} {}", term.purpose.as_str(), term.id);
             let affected =
@@ -194,7 +194,7 @@ impl InstanceRotation {
     pub async fn step(&self) -> Result<Option<usize>, Error> {
         let Some(rows) = self.claim().await? else { return Ok(None) };
         let keys: Vec<_> = rows.iter().flat_map(InstanceRow::keys).collect();
-        self.keys.digester.know(&keys).await?;
+        self.keys.digester.load_keys(&keys).await?;
         let to = self.keys.digester.active_key();
         let mut moved = Vec::with_capacity(rows.len());
         for row in rows {
@@ -210,7 +210,7 @@ impl InstanceRotation {
             Some(moved) => Ok(Some(moved)),
             // The key was replaced while the rows were made again; they are claimed again.
             None => {
-                self.keys.digester.renew().await?;
+                self.keys.digester.reload_keys().await?;
                 Ok(Some(0))
             }
         }

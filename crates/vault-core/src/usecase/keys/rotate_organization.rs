@@ -54,7 +54,7 @@ impl Keys {
                 match self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await {
                     // The instance key was replaced since it wrapped the new one.
                     Err(StoreError::Refused(Refusal::Contended)) => {
-                        self.sealer.renew().await?;
+                        self.sealer.reload_keys().await?;
                         false
                     }
                     replaced => replaced?,

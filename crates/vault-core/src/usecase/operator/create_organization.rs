@@ -56,7 +56,7 @@ impl Operator {
                     return Ok(organization);
                 }
                 Ok(false) => return Err(Refusal::NameTaken.into()),
-                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.renew().await?,
+                Err(StoreError::Refused(Refusal::Contended)) => self.sealer.reload_keys().await?,
                 Err(error) => return Err(error.into()),
             }
         }

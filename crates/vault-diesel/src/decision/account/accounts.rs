@@ -9,7 +9,7 @@ use super::row::row_of;
 use super::{directory, invitation_row, lookup};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations, recovery_codes};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
@@ -112,12 +112,12 @@ impl Decision for CreateAccount {
 /// Whether the organization may have one more account or invitation.
 pub(crate) async fn has_room(connection: &mut Connection, organization: OrganizationId) -> Result<bool, Failure> {
     let there: i64 = accounts::table
-        .filter(accounts::organization_id.eq(organization.text()))
+        .filter(accounts::organization_id.eq(organization.stored()))
         .count()
         .get_result(connection)
         .await?;
     let invited: i64 = invitations::table
-        .filter(invitations::organization_id.eq(organization.text()))
+        .filter(invitations::organization_id.eq(organization.stored()))
         .filter(invitations::state.is_null())
         .count()
         .get_result(connection)
@@ -140,7 +140,7 @@ pub(crate) struct NewAccount<'command> {
 /// Stores an account with all that every account has; part of the decision that makes it.
 pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<'_>) -> Result<(), Failure> {
     let SignedAccount { grant, version, password_version, .. } = new.signed;
-    let (organization, account) = (grant.organization.text(), grant.account.text());
+    let (organization, account) = (grant.organization.stored(), grant.account.stored());
     diesel::insert_into(accounts::table)
         .values((
             accounts::organization_id.eq(organization),
@@ -149,11 +149,11 @@ pub(crate) async fn insert_account(connection: &mut Connection, new: NewAccount<
             accounts::role.eq(grant.role.as_str()),
             accounts::state.eq(grant.state.as_str()),
             accounts::grant_digest.eq(new.digest.code.as_bytes().as_slice()),
-            accounts::grant_key_id.eq(new.digest.key.text()),
+            accounts::grant_key_id.eq(new.digest.key.stored()),
             accounts::version.eq(version),
             accounts::password.eq(new.password.0.as_bytes()),
             accounts::password_version.eq(password_version),
-            accounts::seed_id.eq(new.seed.id.text()),
+            accounts::seed_id.eq(new.seed.id.stored()),
             accounts::seed.eq(new.seed.blob.as_bytes()),
             accounts::created_at.eq(new.created_at.as_millis()),
             accounts::passcode_enrolled_at.eq(new.created_at.as_millis()),
@@ -190,8 +190,8 @@ pub(crate) async fn replace_recovery_codes(
 ) -> Result<(), Failure> {
     diesel::delete(
         recovery_codes::table
-            .filter(recovery_codes::organization_id.eq(organization.text()))
-            .filter(recovery_codes::account_id.eq(account.text())),
+            .filter(recovery_codes::organization_id.eq(organization.stored()))
+            .filter(recovery_codes::account_id.eq(account.stored())),
     )
     .execute(connection)
     .await?;
@@ -207,8 +207,8 @@ async fn insert_recovery_codes(
     for code in codes {
         diesel::insert_into(recovery_codes::table)
             .values((
-                recovery_codes::organization_id.eq(organization.text()),
-                recovery_codes::account_id.eq(account.text()),
+                recovery_codes::organization_id.eq(organization.stored()),
+                recovery_codes::account_id.eq(account.stored()),
                 recovery_codes::code.eq(code.as_bytes().as_slice()),
             ))
             .execute(connection)

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::row::{SignedRow, signed_columns};
 use crate::failure::Failure;
 use crate::schema::accounts;
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::role::{Action, Role};
@@ -30,8 +30,8 @@ pub(crate) async fn take(
         Role::ALL.into_iter().filter(|role| role.permits(Action::ManageAccounts)).map(Role::as_str).collect();
     let rows: Vec<SignedRow> = for_update!(
         accounts::table
-            .filter(accounts::organization_id.eq(organization.text()))
-            .filter(accounts::id.eq_any([admin.text(), target.text()]).or(accounts::role.eq_any(managing)),)
+            .filter(accounts::organization_id.eq(organization.stored()))
+            .filter(accounts::id.eq_any([admin.stored(), target.stored()]).or(accounts::role.eq_any(managing)),)
             .order(accounts::id)
             .select(signed_columns!())
     )

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, idempotency_keys, recovery_codes, sessions,
 };
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, takes_last_admin};
@@ -31,8 +31,8 @@ use vault_core::{Command, Refusal};
 macro_rules! rows_of {
     ($owner:expr, $table:ident) => {
         $table::table
-            .filter($table::organization_id.eq($owner.organization.text()))
-            .filter(narrow!($table::account_id.eq($owner.account.text())))
+            .filter($table::organization_id.eq($owner.organization.stored()))
+            .filter(narrow!($table::account_id.eq($owner.account.stored())))
     };
 }
 

@@ -7,7 +7,7 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::{directory, invited_addresses};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::id::{AccountId, OrganizationId};
@@ -80,7 +80,7 @@ async fn invitation_under(
     for digest in digests {
         let entry: Option<Entry> = invited_addresses::table
             .filter(invited_addresses::address.eq(digest.as_bytes().as_slice()))
-            .filter(invited_addresses::organization_id.eq(organization.text()))
+            .filter(invited_addresses::organization_id.eq(organization.stored()))
             .select((invited_addresses::organization_id, invited_addresses::account_id))
             .get_result(connection)
             .await
@@ -126,8 +126,8 @@ async fn enter_digest(
     let entered = diesel::insert_into(directory::table)
         .values((
             directory::address.eq(digest.as_bytes().as_slice()),
-            directory::organization_id.eq(organization.text()),
-            directory::account_id.eq(account.text()),
+            directory::organization_id.eq(organization.stored()),
+            directory::account_id.eq(account.stored()),
         ))
         .on_conflict_do_nothing()
         .execute(connection)
@@ -170,8 +170,8 @@ async fn enter_invited_digest(
     let entered = diesel::insert_into(invited_addresses::table)
         .values((
             invited_addresses::address.eq(digest.as_bytes().as_slice()),
-            invited_addresses::organization_id.eq(organization.text()),
-            invited_addresses::account_id.eq(account.text()),
+            invited_addresses::organization_id.eq(organization.stored()),
+            invited_addresses::account_id.eq(account.stored()),
         ))
         .on_conflict_do_nothing()
         .execute(connection)
@@ -186,8 +186,8 @@ pub(crate) async fn remove(
     account: AccountId,
 ) -> Result<(), Failure> {
     let entries = directory::table
-        .filter(directory::organization_id.eq(organization.text()))
-        .filter(directory::account_id.eq(account.text()));
+        .filter(directory::organization_id.eq(organization.stored()))
+        .filter(directory::account_id.eq(account.stored()));
     diesel::delete(entries).execute(connection).await?;
     Ok(())
 }
@@ -199,8 +199,8 @@ pub(crate) async fn remove_invited(
     account: AccountId,
 ) -> Result<(), Failure> {
     let entries = invited_addresses::table
-        .filter(invited_addresses::organization_id.eq(organization.text()))
-        .filter(invited_addresses::account_id.eq(account.text()));
+        .filter(invited_addresses::organization_id.eq(organization.stored()))
+        .filter(invited_addresses::account_id.eq(account.stored()));
     diesel::delete(entries).execute(connection).await?;
     Ok(())
 }
@@ -215,8 +215,8 @@ pub(crate) async fn move_account(
     // The new one first: whoever enters the address at this moment meets one of the two.
     let entered = enter_digest(connection, digest, organization, account).await?;
     let others = directory::table
-        .filter(directory::organization_id.eq(organization.text()))
-        .filter(directory::account_id.eq(account.text()))
+        .filter(directory::organization_id.eq(organization.stored()))
+        .filter(directory::account_id.eq(account.stored()))
         .filter(directory::address.ne(digest.as_bytes().as_slice()));
     let removed = diesel::delete(others).execute(connection).await?;
     Ok(entered || removed > 0)
@@ -231,8 +231,8 @@ pub(crate) async fn move_invitation(
 ) -> Result<bool, Failure> {
     let entered = enter_invited_digest(connection, digest, organization, account).await?;
     let others = invited_addresses::table
-        .filter(invited_addresses::organization_id.eq(organization.text()))
-        .filter(invited_addresses::account_id.eq(account.text()))
+        .filter(invited_addresses::organization_id.eq(organization.stored()))
+        .filter(invited_addresses::account_id.eq(account.stored()))
         .filter(invited_addresses::address.ne(digest.as_bytes().as_slice()));
     let removed = diesel::delete(others).execute(connection).await?;
     Ok(entered || removed > 0)

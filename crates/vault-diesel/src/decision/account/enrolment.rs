@@ -10,7 +10,7 @@ use super::row::{row_of as account_row, sign};
 use super::{change, directory};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_drafts};
-use crate::stored::{Column, Digests, ToIdText as _};
+use crate::stored::{Column, Digests, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
@@ -28,8 +28,8 @@ const TABLE: &str = "enrolment_drafts";
 macro_rules! row_of {
     ($organization:expr, $account:expr) => {
         enrolment_drafts::table
-            .filter(enrolment_drafts::organization_id.eq($organization.text()))
-            .filter(enrolment_drafts::account_id.eq($account.text()))
+            .filter(enrolment_drafts::organization_id.eq($organization.stored()))
+            .filter(enrolment_drafts::account_id.eq($account.stored()))
     };
 }
 
@@ -42,10 +42,10 @@ pub(crate) async fn write_draft(connection: &mut Connection, command: &WriteDraf
     invitation_row::remove_draft(connection, *organization, *account).await?;
     diesel::insert_into(enrolment_drafts::table)
         .values((
-            enrolment_drafts::organization_id.eq(organization.text()),
-            enrolment_drafts::account_id.eq(account.text()),
+            enrolment_drafts::organization_id.eq(organization.stored()),
+            enrolment_drafts::account_id.eq(account.stored()),
             enrolment_drafts::password.eq(draft.password.0.as_bytes()),
-            enrolment_drafts::seed_id.eq(draft.seed.id.text()),
+            enrolment_drafts::seed_id.eq(draft.seed.id.stored()),
             enrolment_drafts::seed.eq(draft.seed.blob.as_bytes()),
             enrolment_drafts::recovery_codes.eq(Digests::bytes(&draft.recovery_codes)),
         ))

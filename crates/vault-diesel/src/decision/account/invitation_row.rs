@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::directory;
 use crate::failure::Failure;
 use crate::schema::{enrolment_codes, enrolment_drafts, invitations};
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{CodeColumns, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
 use vault_core::digest::{Digest, LookUpDigests};
@@ -52,8 +52,8 @@ pub(crate) use columns;
 macro_rules! row_of {
     ($organization:expr, $account:expr) => {
         invitations::table
-            .filter(invitations::organization_id.eq($organization.text()))
-            .filter(invitations::account_id.eq($account.text()))
+            .filter(invitations::organization_id.eq($organization.stored()))
+            .filter(invitations::account_id.eq($account.stored()))
     };
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn hold_by_address(
 /// Stores an invitation with its code. The address of one that makes an account was entered before.
 pub(crate) async fn insert(connection: &mut Connection, stored: &StoredInvitation) -> Result<(), Failure> {
     let StoredInvitation { invitation, digest, version } = stored;
-    let (organization, account) = (invitation.grant.organization.text(), invitation.grant.account.text());
+    let (organization, account) = (invitation.grant.organization.stored(), invitation.grant.account.stored());
     diesel::insert_into(invitations::table)
         .values((
             invitations::organization_id.eq(organization),
@@ -128,7 +128,7 @@ pub(crate) async fn insert(connection: &mut Connection, stored: &StoredInvitatio
             invitations::role.eq(invitation.grant.role.as_str()),
             invitations::code.eq(invitation.code.as_bytes().as_slice()),
             invitations::digest.eq(digest.code.as_bytes().as_slice()),
-            invitations::digest_key_id.eq(digest.key.text()),
+            invitations::digest_key_id.eq(digest.key.stored()),
             invitations::version.eq(version),
             invitations::created_at.eq(invitation.created_at.as_millis()),
             invitations::expires_at.eq(invitation.expires_at.as_millis()),
@@ -155,7 +155,7 @@ pub(crate) async fn update(connection: &mut Connection, after: &StoredInvitation
             invitations::email.eq(grant.email.as_str()),
             invitations::role.eq(grant.role.as_str()),
             invitations::digest.eq(after.digest.code.as_bytes().as_slice()),
-            invitations::digest_key_id.eq(after.digest.key.text()),
+            invitations::digest_key_id.eq(after.digest.key.stored()),
             invitations::version.eq(after.version),
         ))
         .execute(connection)
@@ -183,8 +183,8 @@ pub(crate) async fn remove_draft(
 ) -> Result<(), Failure> {
     diesel::delete(
         enrolment_drafts::table
-            .filter(enrolment_drafts::organization_id.eq(organization.text()))
-            .filter(enrolment_drafts::account_id.eq(account.text())),
+            .filter(enrolment_drafts::organization_id.eq(organization.stored()))
+            .filter(enrolment_drafts::account_id.eq(account.stored())),
     )
     .execute(connection)
     .await?;

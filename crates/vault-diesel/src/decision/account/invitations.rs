@@ -10,7 +10,7 @@ use super::row::{self, SignedRow, row_of, signed_columns};
 use super::{directory, enrolment};
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
@@ -111,8 +111,8 @@ async fn address_in_use(connection: &mut Connection, command: &Command<CreateInv
 
 /// Whether there is such an organization, which then stays.
 pub(crate) async fn hold_presence(connection: &mut Connection, organization: OrganizationId) -> Result<bool, Failure> {
-    let there: Option<String> =
-        for_share!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::id))
+    let there: Option<AnyId> =
+        for_share!(organizations::table.filter(organizations::id.eq(organization.stored())).select(organizations::id))
             .get_result(connection)
             .await
             .optional()?;
@@ -122,7 +122,7 @@ pub(crate) async fn hold_presence(connection: &mut Connection, organization: Org
 async fn find(connection: &mut Connection, code: &Digest, now: Timestamp) -> Result<Option<OpenInvitation>, Failure> {
     let code = code.as_bytes().as_slice();
     // Two statements: what the code leads to may lie on another machine.
-    let place: Option<(String, String)> = enrolment_codes::table
+    let place: Option<(AnyId, AnyId)> = enrolment_codes::table
         .filter(enrolment_codes::code.eq(code))
         .select((enrolment_codes::organization_id, enrolment_codes::account_id))
         .get_result(connection)

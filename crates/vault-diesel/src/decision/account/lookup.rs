@@ -8,7 +8,7 @@ use super::invitation_row::{self, InvitationRow, columns};
 use super::row::{SignedRow, TABLE, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
-use crate::stored::{CodeColumns, Column, IdText, ToIdText as _};
+use crate::stored::{AFTER_ALL_IDS, BEFORE_ALL_IDS, CodeColumns, Column, IdBytes, StoredId as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _, Queryable,
@@ -21,9 +21,6 @@ use vault_core::lockout::{ThrottleCounters, WrongPasscodes};
 use vault_core::port::{AccountKey, Find, FoundAccount, List};
 use vault_core::principal::{Denial, Principal, Scope};
 use vault_core::time::Timestamp;
-
-/// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
 
 #[derive(Queryable)]
 struct AccountRow {
@@ -113,8 +110,8 @@ async fn at(
     query: &Find<AccountKey, Scope>,
 ) -> Result<Option<FoundAccount>, Failure> {
     let row: Option<AccountRow> = accounts_with_logins!()
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
+        .filter(accounts::organization_id.eq(organization.stored()))
+        .filter(accounts::id.eq(account.stored()))
         .get_result(connection)
         .await
         .optional()?;
@@ -144,10 +141,10 @@ pub(crate) async fn list(
 }
 
 /// Where a page begins, in columns: after this id of this organization, and in organizations after it.
-fn start(after: Option<(OrganizationId, AccountId)>) -> (String, String) {
+fn start(after: Option<(OrganizationId, AccountId)>) -> (IdBytes, IdBytes) {
     match after {
-        Some((organization, account)) => (organization.to_string(), account.to_string()),
-        None => (String::new(), AFTER_ALL_IDS.to_owned()),
+        Some((organization, account)) => (organization.stored(), account.stored()),
+        None => (BEFORE_ALL_IDS, AFTER_ALL_IDS),
     }
 }
 
@@ -160,13 +157,13 @@ async fn accounts_of(
     let rows: Vec<AccountRow> = match organization {
         Some(organization) => {
             let own = accounts_with_logins!()
-                .filter(accounts::organization_id.eq(organization.text()))
+                .filter(accounts::organization_id.eq(organization.stored()))
                 .filter(accounts::id.lt(id))
                 .order(accounts::id.desc());
             load_page!(own, connection, query.limit).await?
         }
         None => {
-            let later = accounts::organization_id.gt(after.clone());
+            let later = accounts::organization_id.gt(after);
             let same = accounts::organization_id.eq(after).and(accounts::id.lt(id));
             let all =
                 accounts_with_logins!().filter(later.or(same)).order((accounts::organization_id, accounts::id.desc()));
@@ -189,13 +186,13 @@ async fn invitations_of(
     let rows: Vec<InvitationRow> = match organization {
         Some(organization) => {
             let own = open
-                .filter(invitations::organization_id.eq(organization.text()))
+                .filter(invitations::organization_id.eq(organization.stored()))
                 .filter(invitations::account_id.lt(id))
                 .order(invitations::account_id.desc());
             load_page!(own, connection, query.limit).await?
         }
         None => {
-            let later = invitations::organization_id.gt(after.clone());
+            let later = invitations::organization_id.gt(after);
             let same = invitations::organization_id.eq(after).and(invitations::account_id.lt(id));
             let all = open.filter(later.or(same)).order((invitations::organization_id, invitations::account_id.desc()));
             load_page!(all, connection, query.limit).await?
@@ -226,10 +223,10 @@ async fn classes_of(
     let mut found = HashMap::new();
     for organization in organizations {
         let own = accounts.iter().map(|account| &account.signed.grant);
-        let ids: Vec<IdText> =
-            own.filter(|grant| grant.organization == organization).map(|grant| grant.account.text()).collect();
+        let ids: Vec<IdBytes> =
+            own.filter(|grant| grant.organization == organization).map(|grant| grant.account.stored()).collect();
         let rows: Vec<(Column<AccountId>, ClassRow)> = attempt_classes::table
-            .filter(attempt_classes::organization_id.eq(organization.text()))
+            .filter(attempt_classes::organization_id.eq(organization.stored()))
             .filter(attempt_classes::account_id.eq_any(ids))
             .select((attempt_classes::account_id, attempts::columns!()))
             .load(connection)

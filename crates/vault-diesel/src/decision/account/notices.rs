@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::account_notices;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId};
 use vault_core::notice::{NoticeCode, StoredNotice};
@@ -22,8 +22,8 @@ pub(crate) async fn leave(
     if code.replaces_earlier() {
         diesel::delete(
             account_notices::table
-                .filter(account_notices::organization_id.eq(organization.text()))
-                .filter(account_notices::account_id.eq(account.text()))
+                .filter(account_notices::organization_id.eq(organization.stored()))
+                .filter(account_notices::account_id.eq(account.stored()))
                 .filter(account_notices::code.eq(&*stored)),
         )
         .execute(connection)
@@ -31,8 +31,8 @@ pub(crate) async fn leave(
     }
     diesel::insert_into(account_notices::table)
         .values((
-            account_notices::organization_id.eq(organization.text()),
-            account_notices::account_id.eq(account.text()),
+            account_notices::organization_id.eq(organization.stored()),
+            account_notices::account_id.eq(account.stored()),
             account_notices::at.eq(at.as_millis()),
             account_notices::code.eq(&*stored),
         ))
@@ -49,8 +49,8 @@ pub(crate) async fn of(
     account: AccountId,
 ) -> Result<Vec<StoredNotice>, Failure> {
     let rows: Vec<(Column<NoticeCode>, i64)> = account_notices::table
-        .filter(account_notices::organization_id.eq(organization.text()))
-        .filter(account_notices::account_id.eq(account.text()))
+        .filter(account_notices::organization_id.eq(organization.stored()))
+        .filter(account_notices::account_id.eq(account.stored()))
         .select((account_notices::code, account_notices::at))
         .load(connection)
         .await?;

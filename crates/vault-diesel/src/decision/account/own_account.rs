@@ -10,7 +10,7 @@ use super::pending_seed::{self, PendingSeed};
 use super::row::{SignedRow, row_of, sign, signed_columns};
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{CodeColumns, Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
@@ -58,8 +58,8 @@ async fn show(
         .get_result(connection)
         .await?;
     let recovery_codes_left: i64 = recovery_codes::table
-        .filter(recovery_codes::organization_id.eq(organization.text()))
-        .filter(recovery_codes::account_id.eq(account.text()))
+        .filter(recovery_codes::organization_id.eq(organization.stored()))
+        .filter(recovery_codes::account_id.eq(account.stored()))
         .count()
         .get_result(connection)
         .await?;
@@ -125,8 +125,8 @@ impl Decision for ConfirmPasscode {
         sign(connection, &act.after, &act.digest).await?;
         update(
             account_logins::table
-                .filter(account_logins::organization_id.eq(organization.text()))
-                .filter(account_logins::account_id.eq(account.text())),
+                .filter(account_logins::organization_id.eq(organization.stored()))
+                .filter(account_logins::account_id.eq(account.stored())),
         )
         .set((
             account_logins::last_step.eq(act.step.0),

@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::pending_seeds;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::{AccountId, OrganizationId, SeedId};
@@ -21,8 +21,8 @@ pub(crate) struct PendingSeed {
 macro_rules! row_of {
     ($organization:expr, $account:expr) => {
         pending_seeds::table
-            .filter(pending_seeds::organization_id.eq($organization.text()))
-            .filter(pending_seeds::account_id.eq($account.text()))
+            .filter(pending_seeds::organization_id.eq($organization.stored()))
+            .filter(pending_seeds::account_id.eq($account.stored()))
     };
 }
 
@@ -37,9 +37,9 @@ pub(crate) async fn put(
     clear(connection, organization, account).await?;
     diesel::insert_into(pending_seeds::table)
         .values((
-            pending_seeds::organization_id.eq(organization.text()),
-            pending_seeds::account_id.eq(account.text()),
-            pending_seeds::seed_id.eq(seed.id.text()),
+            pending_seeds::organization_id.eq(organization.stored()),
+            pending_seeds::account_id.eq(account.stored()),
+            pending_seeds::seed_id.eq(seed.id.stored()),
             pending_seeds::seed.eq(seed.blob.as_bytes()),
             pending_seeds::expires_at.eq(expires_at.as_millis()),
             pending_seeds::tried.eq(0),

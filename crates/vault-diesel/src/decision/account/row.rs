@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery};
 use crate::failure::Failure;
 use crate::schema::accounts;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState, SignedAccount};
@@ -34,8 +34,8 @@ macro_rules! signed_columns {
 macro_rules! row_of {
     ($owner:expr) => {
         accounts::table
-            .filter(accounts::organization_id.eq($owner.organization.text()))
-            .filter(accounts::id.eq($owner.account.text()))
+            .filter(accounts::organization_id.eq($owner.organization.stored()))
+            .filter(accounts::id.eq($owner.account.stored()))
     };
 }
 
@@ -77,9 +77,9 @@ pub(crate) async fn sign(connection: &mut Connection, signed: &SignedAccount, di
             accounts::state.eq(signed.grant.state.as_str()),
             accounts::version.eq(signed.version),
             accounts::password_version.eq(signed.password_version),
-            accounts::seed_id.eq(signed.seed.text()),
+            accounts::seed_id.eq(signed.seed.stored()),
             accounts::grant_digest.eq(digest.code.as_bytes().as_slice()),
-            accounts::grant_key_id.eq(digest.key.text()),
+            accounts::grant_key_id.eq(digest.key.stored()),
         ))
         .execute(connection)
         .await?;

@@ -7,7 +7,7 @@ use super::super::{Decided, Decision, Verdict, audit, decide};
 use super::activator::{judge, judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::activations;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{Activation, HandOutRefusal, VendMode};
@@ -21,9 +21,6 @@ use vault_core::port::{
 };
 use vault_core::principal::Denial;
 use vault_core::time::Timestamp;
-
-/// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
 
 #[async_trait]
 impl ActivationRepository for Store {
@@ -77,8 +74,8 @@ impl ActivationRepository for Store {
 macro_rules! live_of {
     ($principal:expr, $now:expr) => {
         activations::table
-            .filter(activations::organization_id.eq($principal.organization.text()))
-            .filter(narrow!(activations::integration_id.eq($principal.integration.text())))
+            .filter(activations::organization_id.eq($principal.organization.stored()))
+            .filter(narrow!(activations::integration_id.eq($principal.integration.stored())))
             .filter(activations::expires_at.gt($now.as_millis()))
     };
 }
@@ -119,9 +116,9 @@ fn decode(principal: &IntegrationPrincipal, row: ActivationRow) -> Result<Activa
 
 async fn list(connection: &mut Connection, query: &ListActivations) -> Result<Vec<Activation>, Failure> {
     judge(connection, &query.principal, query.now).await?.map_err(Denial::Integration)?;
-    let before = query.after.map(|id| id.text());
+    let before = query.after.map_or(AFTER_ALL_IDS, |id| id.stored());
     let newest_first = live_of!(query.principal, query.now)
-        .filter(activations::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+        .filter(activations::id.lt(before))
         .order(activations::id.desc())
         .select(columns!());
     let rows: Vec<ActivationRow> = load_page!(newest_first, connection, query.limit).await?;
@@ -172,8 +169,8 @@ pub(crate) async fn remove(
 ) -> Result<(), Failure> {
     diesel::delete(
         activations::table
-            .filter(activations::organization_id.eq(organization.text()))
-            .filter(activations::id.eq(activation.text())),
+            .filter(activations::organization_id.eq(organization.stored()))
+            .filter(activations::id.eq(activation.stored())),
     )
     .execute(connection)
     .await?;

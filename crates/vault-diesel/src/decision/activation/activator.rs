@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, for_share, for_update, pipelin
 use super::super::integration::row::row_of;
 use crate::failure::Failure;
 use crate::schema::{activations, integrations, organizations};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
@@ -19,7 +19,7 @@ pub(crate) type Judgement = Result<Option<i64>, IntegrationRefusal>;
 
 macro_rules! organization_of {
     ($principal:expr) => {
-        organizations::table.filter(organizations::id.eq($principal.organization.text())).select(organizations::state)
+        organizations::table.filter(organizations::id.eq($principal.organization.stored())).select(organizations::state)
     };
 }
 
@@ -37,9 +37,9 @@ type Judged = Option<(Column<Digest>, Option<i64>)>;
 macro_rules! own_activation {
     ($principal:expr, $activation:expr) => {
         activations::table
-            .filter(activations::organization_id.eq($principal.organization.text()))
-            .filter(activations::id.eq($activation.text()))
-            .filter(activations::integration_id.eq($principal.integration.text()))
+            .filter(activations::organization_id.eq($principal.organization.stored()))
+            .filter(activations::id.eq($activation.stored()))
+            .filter(activations::integration_id.eq($principal.integration.stored()))
     };
 }
 

@@ -7,7 +7,7 @@ use super::activations::remove;
 use super::activator::{judge_and_share, own_activation};
 use crate::failure::Failure;
 use crate::schema::{activations, credential_uses, credentials};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::{HandOutFacts, HandOutRefusal, Purpose, VendRule, judge_hand_out};
@@ -36,11 +36,11 @@ impl Decision<IntegrationPrincipal> for HandOut {
         let organization = command.principal.organization;
         let stands = !renewal || take_live(connection, command).await?;
         let begun = own_activation!(command.principal, activation).select(activations::begun_at);
-        let wanted: Vec<_> = credentials.iter().map(|one| one.credential.text()).collect();
+        let wanted: Vec<_> = credentials.iter().map(|one| one.credential.stored()).collect();
         // By id, as all take them who take several. Whoever deletes or replaces one comes before or after.
         let current = for_share!(
             credentials::table
-                .filter(credentials::organization_id.eq(organization.text()))
+                .filter(credentials::organization_id.eq(organization.stored()))
                 .filter(credentials::id.eq_any(wanted))
                 .filter(credentials::namespace.eq(namespace.as_str()))
                 .order(credentials::id)
@@ -65,11 +65,11 @@ impl Decision<IntegrationPrincipal> for HandOut {
                 let uses = credentials.iter().map(|one| {
                     diesel::insert_into(credential_uses::table)
                         .values((
-                            credential_uses::organization_id.eq(organization.text()),
-                            credential_uses::id.eq(one.credential.text()),
+                            credential_uses::organization_id.eq(organization.stored()),
+                            credential_uses::id.eq(one.credential.stored()),
                             credential_uses::at.eq(command.now.as_millis()),
-                            credential_uses::activation_id.eq(activation.text()),
-                            credential_uses::integration_id.eq(command.principal.integration.text()),
+                            credential_uses::activation_id.eq(activation.stored()),
+                            credential_uses::integration_id.eq(command.principal.integration.stored()),
                             credential_uses::form.eq(one.form.as_str()),
                             credential_uses::purpose.eq(purpose.as_ref().map(Purpose::as_str)),
                             credential_uses::workload.eq(command.principal.subject()),

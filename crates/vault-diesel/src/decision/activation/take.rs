@@ -9,7 +9,7 @@ use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
 use crate::schema::{activations, credential_secrets, credentials, integrations};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -34,7 +34,7 @@ macro_rules! oldest_first {
                     .eq(credentials::organization_id)
                     .and(credential_secrets::id.eq(credentials::id))),
             )
-            .filter(credentials::organization_id.eq($principal.organization.text()))
+            .filter(credentials::organization_id.eq($principal.organization.stored()))
             .filter(narrow!(credentials::namespace.eq($namespace.as_str())))
             .order(credentials::id)
             .select((
@@ -92,9 +92,9 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
         match activation {
             Some(new) => {
                 let activation = diesel::insert_into(activations::table).values((
-                    activations::organization_id.eq(principal.organization.text()),
-                    activations::id.eq(new.id.text()),
-                    activations::integration_id.eq(principal.integration.text()),
+                    activations::organization_id.eq(principal.organization.stored()),
+                    activations::id.eq(new.id.stored()),
+                    activations::integration_id.eq(principal.integration.stored()),
                     activations::namespace.eq(namespace.as_str()),
                     activations::vend.eq(new.vend.as_str()),
                     activations::credentials.eq(i64::try_from(taken.len()).unwrap_or(i64::MAX)),

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
 };
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{BEFORE_ALL_IDS, Column, StoredId as _};
 use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -90,8 +90,8 @@ impl Decision for RequestCheck {
         diesel::delete(waiting).execute(connection).await?;
         diesel::insert_into(check_requests::table)
             .values((
-                check_requests::organization_id.eq(organization.text()),
-                check_requests::id.eq(id.text()),
+                check_requests::organization_id.eq(organization.stored()),
+                check_requests::id.eq(id.stored()),
                 check_requests::version.eq(version),
                 check_requests::requested_at.eq(now.as_millis()),
             ))
@@ -160,8 +160,8 @@ pub(crate) async fn take(connection: &mut Connection, act: &TakeChecks) -> Decid
         .set((
             check_rounds::seen_at.eq(now.as_millis()),
             check_rounds::began_at.eq(round.began_at.map(Timestamp::as_millis)),
-            check_rounds::organization_id.eq(round.after.map(|(organization, _)| organization.text())),
-            check_rounds::credential_id.eq(round.after.map(|(_, credential)| credential.text())),
+            check_rounds::organization_id.eq(round.after.map(|(organization, _)| organization.stored())),
+            check_rounds::credential_id.eq(round.after.map(|(_, credential)| credential.stored())),
         ))
         .execute(connection)
         .await?;
@@ -205,9 +205,8 @@ async fn following(
     after: Option<CredentialKey>,
     most: usize,
 ) -> Result<Vec<(CredentialKey, i64)>, Failure> {
-    let (organization, id) = after.map(|(organization, id)| (organization.text(), id.text())).unzip();
-    let organization = organization.as_ref().map_or("", |id| id.as_str());
-    let id = id.as_ref().map_or("", |id| id.as_str());
+    let start = (BEFORE_ALL_IDS, BEFORE_ALL_IDS);
+    let (organization, id) = after.map_or(start, |(organization, id)| (organization.stored(), id.stored()));
     let following = credentials::table
         .inner_join(organizations::table.on(organizations::id.eq(credentials::organization_id)))
         .filter(organizations::state.eq(OrganizationState::Active.as_str()))
@@ -239,8 +238,8 @@ pub(in super::super) async fn read(
                 .eq(credentials::organization_id)
                 .and(credential_secrets::id.eq(credentials::id))),
         )
-        .filter(credentials::organization_id.eq(organization.text()))
-        .filter(credentials::id.eq(id.text()))
+        .filter(credentials::organization_id.eq(organization.stored()))
+        .filter(credentials::id.eq(id.stored()))
         .select((
             credentials::version,
             credentials::kind,
@@ -338,13 +337,13 @@ pub(crate) async fn record(connection: &mut Connection, act: &RecordCheck) -> De
 }
 
 pub(crate) async fn note_activated(connection: &mut Connection, act: &NoteActivated) -> Decided<()> {
-    let mut ids: Vec<_> = act.credentials.iter().map(|id| id.text()).collect();
-    ids.sort_unstable_by(|one, two| one.as_str().cmp(two.as_str()));
+    let mut ids: Vec<_> = act.credentials.iter().map(|id| id.stored()).collect();
+    ids.sort_unstable();
     for id in ids {
         let minute = act.minute.as_millis();
         update(
             credentials::table
-                .filter(credentials::organization_id.eq(act.organization.text()))
+                .filter(credentials::organization_id.eq(act.organization.stored()))
                 .filter(credentials::id.eq(id))
                 .filter(credentials::last_activated_at.is_null().or(credentials::last_activated_at.lt(minute))),
         )

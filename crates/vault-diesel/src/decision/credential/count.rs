@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, Database, RunQuery, for_update};
 use crate::failure::Failure;
 use crate::schema::credential_counts;
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use crate::update::update;
 use diesel::query_builder::{QueryFragment, QueryId};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -11,7 +11,7 @@ use vault_core::id::OrganizationId;
 
 macro_rules! row_of {
     ($organization:expr) => {
-        credential_counts::table.filter(credential_counts::organization_id.eq($organization.text()))
+        credential_counts::table.filter(credential_counts::organization_id.eq($organization.stored()))
     };
 }
 

@@ -5,7 +5,7 @@ use super::row::of_credential;
 use crate::failure::Failure;
 use crate::new_row::NewLabel;
 use crate::schema::credential_labels;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::Column;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};

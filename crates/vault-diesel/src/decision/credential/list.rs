@@ -6,7 +6,7 @@ use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, p
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
 use crate::schema::{credential_labels, credentials};
-use crate::stored::{Column, IdText, ToIdText as _};
+use crate::stored::{AFTER_ALL_IDS, AnyId, BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::dsl::exists;
 use diesel::sql_types::Bool;
 use diesel::{
@@ -19,9 +19,6 @@ use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
 use vault_core::port::{LIST_WINDOW, ListCredentials, ListPosition, ListedRows};
 use vault_core::time::Timestamp;
-
-/// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
 
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
@@ -45,10 +42,10 @@ pub(super) async fn list(connection: &mut Connection, query: &ListCredentials) -
 
 /// The whole list, or that of one namespace, type or label; judged too.
 pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
-    let before = query.after.map(|after| after.id.text());
+    let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let newest_first = credentials::table
-        .filter(credentials::organization_id.eq(query.organization.text()))
-        .filter(credentials::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+        .filter(credentials::organization_id.eq(query.organization.stored()))
+        .filter(credentials::id.lt(before))
         .order(credentials::id.desc())
         .select(columns!());
     let rows: Vec<CredentialRow> =
@@ -56,9 +53,9 @@ pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCreden
             let of_both = credential_labels::organization_id.eq(credentials::organization_id);
             let labelled = credential_labels::table
                 .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
-                .filter(credential_labels::organization_id.eq(query.organization.text()))
+                .filter(credential_labels::organization_id.eq(query.organization.stored()))
                 .filter(narrow!(credential_labels::label.eq(bytes_of(label))))
-                .filter(credential_labels::id.lt(before.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str())))
+                .filter(credential_labels::id.lt(before))
                 .order(credential_labels::id.desc())
                 .select(columns!());
             load_judged!(labelled, connection, query.limit, &query.principal, query.now)
@@ -92,7 +89,7 @@ fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
 
 /// Whether the row's credential has another label, too.
 fn has_label_too<'a>(
-    organization: IdText,
+    organization: IdBytes,
     label: &'a LookUpDigests,
 ) -> Option<Condition<'a, credential_labels::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credential_labels::table> {
@@ -107,7 +104,7 @@ fn has_label_too<'a>(
 }
 
 /// Whether a credential has a label.
-fn has_label<'a>(organization: IdText, label: &'a LookUpDigests) -> Option<Condition<'a, credentials::table>> {
+fn has_label<'a>(organization: IdBytes, label: &'a LookUpDigests) -> Option<Condition<'a, credentials::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credentials::table> {
         Box::new(exists(row_by_row!(
             credential_labels::table
@@ -130,7 +127,7 @@ enum Lead {
 
 /// The rows of `query` that fit its filters but for labels and order.
 fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
-    let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.text())).into_boxed();
+    let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.stored())).into_boxed();
     if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
         rows = match lead {
             Lead::Credentials => rows.filter(credentials::namespace.eq(namespace)),
@@ -165,9 +162,8 @@ fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
 
 /// Newest first, by the label with the fewest rows, else by namespace, type or id.
 async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
-    let organization = query.organization.text();
-    let before = query.after.map(|after| after.id.text());
-    let before = before.as_ref().map_or(AFTER_ALL_IDS, IdText::as_str);
+    let organization = query.organization.stored();
+    let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let Some((end, label)) = rarest(connection, query, before).await? else {
         let mut window = credentials::table
             .filter(credentials::organization_id.eq(organization))
@@ -178,7 +174,7 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
         } else if let Some(kind) = query.kind {
             window = window.filter(narrow!(credentials::kind.eq(kind.as_str())));
         }
-        let end: Option<String> = window
+        let end: Option<AnyId> = window
             .order(credentials::id.desc())
             .offset(last_of_window())
             .limit(1)
@@ -221,14 +217,14 @@ fn last_of_window() -> i64 {
 }
 
 /// The page, and where its search ended if it is not full.
-fn found(rows: Vec<CredentialRow>, end: Option<String>, query: &ListCredentials) -> Result<ListedRows, Failure> {
+fn found(rows: Vec<CredentialRow>, end: Option<AnyId>, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, _>>()?;
     let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end, None)).transpose()?;
     Ok(ListedRows { rows, searched_to: end })
 }
 
-fn position(id: &str, expires_at: Option<i64>) -> Result<ListPosition, Failure> {
-    let id = id.parse().map_err(|_| Failure::damaged("credentials", id.to_owned(), "id"))?;
+fn position(id: &AnyId, expires_at: Option<i64>) -> Result<ListPosition, Failure> {
+    let id = id.decode("credentials")?;
     Ok(ListPosition { expires_at: expires_at.map(Timestamp::from_millis), id })
 }
 
@@ -236,12 +232,12 @@ fn position(id: &str, expires_at: Option<i64>) -> Result<ListPosition, Failure> 
 async fn rarest<'a>(
     connection: &mut Connection,
     query: &'a ListCredentials,
-    before: &str,
-) -> Result<Option<(Option<String>, &'a LookUpDigests)>, Failure> {
+    before: IdBytes,
+) -> Result<Option<(Option<AnyId>, &'a LookUpDigests)>, Failure> {
     let mut rarest = None;
     for label in &query.labels {
-        let end: Option<String> = credential_labels::table
-            .filter(credential_labels::organization_id.eq(query.organization.text()))
+        let end: Option<AnyId> = credential_labels::table
+            .filter(credential_labels::organization_id.eq(query.organization.stored()))
             .filter(is_label(label))
             .filter(credential_labels::id.lt(before))
             .order(credential_labels::id.desc())
@@ -265,10 +261,9 @@ async fn by_expiry(
     query: &ListCredentials,
     before: Timestamp,
 ) -> Result<ListedRows, Failure> {
-    let organization = query.organization.text();
+    let organization = query.organization.stored();
     let from = query.after.and_then(|after| after.expires_at).map_or(i64::MIN, Timestamp::as_millis);
-    let after = query.after.map(|after| after.id.text());
-    let after = after.as_ref().map_or("", IdText::as_str);
+    let after = query.after.map_or(BEFORE_ALL_IDS, |after| after.id.stored());
     let expires_at = credentials::expires_at.assume_not_null();
     let following = expires_at.gt(from).or(expires_at.eq(from).and(credentials::id.gt(after)));
     // Both bounds are said of the column alone too, and the condition of the index, so that it leads to the first row.
@@ -290,7 +285,7 @@ async fn by_expiry(
     };
     let mut rows = fitting(query, Lead::Credentials).filter(range);
     if let Some((id, at)) = end {
-        rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.text()))));
+        rows = rows.filter(expires_at.lt(at).or(expires_at.eq(at).and(credentials::id.le(id.stored()))));
     }
     for condition in query.labels.iter().filter_map(|label| has_label(organization, label)) {
         rows = rows.filter(condition);

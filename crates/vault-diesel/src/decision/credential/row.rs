@@ -3,7 +3,7 @@
 use super::super::authorize::{self, facts_of, judged_facts, load_judged};
 use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use crate::failure::Failure;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::activation::VendRule;
 use vault_core::check::CheckReason;
@@ -72,7 +72,8 @@ macro_rules! columns {
 macro_rules! of_credential {
     ($table:ident, $organization:expr, $id:expr) => {{
         use crate::schema::$table as rows;
-        rows::table.filter(rows::organization_id.eq($organization.text())).filter(rows::id.eq($id.text()))
+        use crate::stored::StoredId as _;
+        rows::table.filter(rows::organization_id.eq($organization.stored())).filter(rows::id.eq($id.stored()))
     }};
 }
 
@@ -84,7 +85,7 @@ macro_rules! described {
         (
             column::vend.eq($description.vend.as_str()),
             column::metadata.eq(metadata.map(|metadata| metadata.blob.as_bytes())),
-            column::metadata_key_id.eq(metadata.map(|metadata| metadata.key.text())),
+            column::metadata_key_id.eq(metadata.map(|metadata| metadata.key.stored())),
             column::metadata_revision.eq(metadata.map(|metadata| metadata.revision)),
         )
     }};

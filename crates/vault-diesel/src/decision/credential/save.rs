@@ -8,7 +8,7 @@ use super::count;
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewCredential, NewEntry, NewLabel, NewSecret};
 use crate::schema::idempotency_keys;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Command;
 use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, judge_saves};
@@ -110,8 +110,8 @@ async fn load_earlier<'a>(
     }
     let rows = keys.iter().map(|idempotency| {
         idempotency_keys::table
-            .filter(idempotency_keys::organization_id.eq(organization.text()))
-            .filter(idempotency_keys::account_id.eq(idempotency.account.text()))
+            .filter(idempotency_keys::organization_id.eq(organization.stored()))
+            .filter(idempotency_keys::account_id.eq(idempotency.account.stored()))
             .filter(idempotency_keys::key.eq(idempotency.key.as_str()))
             .select((idempotency_keys::body, idempotency_keys::credential_id, idempotency_keys::version))
     });
@@ -119,9 +119,8 @@ async fn load_earlier<'a>(
     let decode = |(idempotency, row): (&&'a Idempotency, Option<Row>)| {
         let (body, credential, version) = row?;
         let request = || {
-            let account = idempotency.account.text();
-            let body = body.decode("idempotency_keys", &account.as_str(), "body")?;
-            let credential = credential.decode("idempotency_keys", &account.as_str(), "credential_id")?;
+            let body = body.decode("idempotency_keys", &idempotency.account, "body")?;
+            let credential = credential.decode("idempotency_keys", &idempotency.account, "credential_id")?;
             Ok((*idempotency, EarlierRequest { body, credential, version }))
         };
         Some(request())

@@ -5,7 +5,7 @@ use super::super::backend::{Connection, load_page};
 use super::row;
 use crate::failure::Failure;
 use crate::schema::{credential_uses, integrations};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
@@ -14,9 +14,6 @@ use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::integration::IntegrationName;
 use vault_core::port::{CredentialUse, List, UsePosition};
 use vault_core::time::Timestamp;
-
-/// Sorts after every id.
-const AFTER_ALL_IDS: &str = "~";
 
 type UseRow = (
     i64,
@@ -38,16 +35,15 @@ pub(super) async fn list(
         return Ok(None);
     }
     let at = query.after.map_or(i64::MAX, |after| after.at.as_millis());
-    let activation = query.after.map(|after| after.activation.text());
-    let activation = activation.as_ref().map_or(AFTER_ALL_IDS, |id| id.as_str());
+    let activation = query.after.map_or(AFTER_ALL_IDS, |after| after.activation.stored());
     let newest_first = credential_uses::table
         .left_join(
             integrations::table.on(integrations::organization_id
                 .eq(credential_uses::organization_id)
                 .and(integrations::id.eq(credential_uses::integration_id))),
         )
-        .filter(credential_uses::organization_id.eq(organization.text()))
-        .filter(credential_uses::id.eq(id.text()))
+        .filter(credential_uses::organization_id.eq(organization.stored()))
+        .filter(credential_uses::id.eq(id.stored()))
         .filter(
             credential_uses::at
                 .lt(at)

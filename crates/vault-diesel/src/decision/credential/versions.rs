@@ -10,7 +10,7 @@ use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use crate::update::update;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
@@ -40,8 +40,8 @@ pub(in super::super) async fn versions(
     let of_both = of_both.and(credential_versions::id.eq(credentials::id));
     let joined = credentials::table
         .left_join(credential_versions::table.on(of_both))
-        .filter(credentials::organization_id.eq(query.of.text()))
-        .filter(credentials::id.eq(query.key.text()))
+        .filter(credentials::organization_id.eq(query.of.stored()))
+        .filter(credentials::id.eq(query.key.stored()))
         .order(credential_versions::version)
         .select((
             columns!(),
@@ -96,8 +96,8 @@ macro_rules! kept {
         let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
         credentials::table
             .inner_join(credential_secrets::table.on(of_both))
-            .filter(credentials::organization_id.eq($place.organization.text()))
-            .filter(credentials::id.eq($place.id.text()))
+            .filter(credentials::organization_id.eq($place.organization.stored()))
+            .filter(credentials::id.eq($place.id.stored()))
             .select((
                 credentials::organization_id,
                 credentials::id,
@@ -151,7 +151,7 @@ pub(crate) struct Current {
     revision: i64,
     staged_version: Option<i64>,
     highest_version: i64,
-    key_id: String,
+    key_id: AnyId,
     expires_at: i64,
     metadata_key_id: Option<Column<KeyId>>,
 }
@@ -183,7 +183,7 @@ type StoredCheck = (Option<i64>, Option<i64>, Option<String>);
 /// A version's columns, wherever they are.
 struct Parts {
     created_at: i64,
-    key: String,
+    key: AnyId,
     information: Vec<u8>,
     data_key: Vec<u8>,
     data: Vec<u8>,
@@ -194,7 +194,7 @@ impl Parts {
     fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
         Self {
             created_at: now.as_millis(),
-            key: sealed.key.text().as_str().to_owned(),
+            key: sealed.key.stored().into(),
             information: sealed.information.as_bytes().to_vec(),
             data_key: sealed.data_key.as_bytes().to_vec(),
             data: sealed.data.as_bytes().to_vec(),
@@ -238,7 +238,7 @@ impl Change<'_> {
                 let made_current = (
                     credentials::version.eq(*number),
                     credentials::version_created_at.eq(parts.created_at),
-                    (row.key_id != parts.key).then(|| credentials::key_id.eq(parts.key.as_str())),
+                    (row.key_id != parts.key).then(|| credentials::key_id.eq(&parts.key)),
                     credentials::information.eq(parts.information.as_slice()),
                     credentials::checked_at.eq(checked_at),
                     credentials::check_since.eq(check_since),
@@ -284,8 +284,8 @@ impl Place {
     async fn stage(self, connection: &mut Connection, number: i64, parts: Parts) -> Result<(), Failure> {
         diesel::insert_into(credential_versions::table)
             .values((
-                credential_versions::organization_id.eq(self.organization.text()),
-                credential_versions::id.eq(self.id.text()),
+                credential_versions::organization_id.eq(self.organization.stored()),
+                credential_versions::id.eq(self.id.stored()),
                 credential_versions::version.eq(number),
                 credential_versions::created_at.eq(parts.created_at),
                 credential_versions::key_id.eq(parts.key),

@@ -8,7 +8,7 @@ use super::lookup::{Range, range};
 use super::row;
 use crate::failure::Failure;
 use crate::schema::{credentials, frozen_namespaces};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ impl Decision for FreezeNamespace {
         // Without integrations no row was taken that others wait for: of several at once, the one that changes the row did it.
         let rows = if *frozen {
             let values = (
-                frozen_namespaces::organization_id.eq(organization.text()),
+                frozen_namespaces::organization_id.eq(organization.stored()),
                 frozen_namespaces::namespace.eq(namespace.as_str()),
                 frozen_namespaces::frozen_at.eq(command.now.as_millis()),
             );
@@ -84,7 +84,7 @@ impl Decision for FreezeNamespace {
                 .await?
         } else {
             let row = frozen_namespaces::table
-                .filter(frozen_namespaces::organization_id.eq(organization.text()))
+                .filter(frozen_namespaces::organization_id.eq(organization.stored()))
                 .filter(frozen_namespaces::namespace.eq(namespace.as_str()));
             diesel::delete(row).execute(connection).await?
         };
@@ -102,7 +102,7 @@ async fn count(
     namespace: &Namespace,
 ) -> Result<i64, Failure> {
     let some = credentials::table
-        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(credentials::organization_id.eq(organization.stored()))
         .filter(narrow!(credentials::namespace.eq(namespace.as_str())))
         .select(credentials::version);
     let most = usize::try_from(NAMESPACE_COUNT_LIMIT).unwrap_or(usize::MAX);
@@ -116,7 +116,7 @@ macro_rules! frozen_since {
     ($organization:expr, $namespace:expr) => {{
         use crate::schema::frozen_namespaces;
         frozen_namespaces::table
-            .filter(frozen_namespaces::organization_id.eq($organization.text()))
+            .filter(frozen_namespaces::organization_id.eq($organization.stored()))
             .filter(frozen_namespaces::namespace.eq($namespace.as_str()))
             .select(frozen_namespaces::frozen_at)
     }};
@@ -137,7 +137,7 @@ async fn frozen(connection: &mut Connection, range: &Range<'_>, limit: usize) ->
     let rows: Vec<FrozenRow> = match range.only {
         Some(organization) => {
             let all = frozen_namespaces::table
-                .filter(frozen_namespaces::organization_id.eq(organization.text()))
+                .filter(frozen_namespaces::organization_id.eq(organization.stored()))
                 .filter(frozen_namespaces::namespace.gt(range.name))
                 .order(frozen_namespaces::namespace)
                 .select(columns);
@@ -200,7 +200,7 @@ async fn next(
     last: &str,
 ) -> Result<Option<Namespace>, Failure> {
     let following = credentials::table
-        .filter(credentials::organization_id.eq(organization.text()))
+        .filter(credentials::organization_id.eq(organization.stored()))
         .filter(narrow!(credentials::namespace.gt(last)))
         .order(credentials::namespace)
         .select(credentials::namespace);

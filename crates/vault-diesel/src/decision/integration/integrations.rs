@@ -7,7 +7,7 @@ use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::{lookup, row};
 use crate::failure::Failure;
 use crate::schema::organizations;
-use crate::stored::ToIdText as _;
+use crate::stored::{AnyId, StoredId as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
@@ -76,8 +76,8 @@ impl Decision for CreateIntegration {
 /// Takes an organization. Whoever takes all of its integrations, to stop them, holds it: so there is none that is
 /// created beside that and not stopped. Whether the organization exists.
 async fn take_organization(connection: &mut Connection, organization: OrganizationId) -> Result<bool, Failure> {
-    let found: Option<String> =
-        for_update!(organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::id))
+    let found: Option<AnyId> =
+        for_update!(organizations::table.filter(organizations::id.eq(organization.stored())).select(organizations::id))
             .get_result(connection)
             .await
             .optional()?;

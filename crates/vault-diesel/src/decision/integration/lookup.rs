@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, load_page};
 use super::row::{IntegrationRow, columns, row_of};
 use crate::failure::Failure;
 use crate::schema::{integration_tokens, integrations, organizations};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
@@ -27,7 +27,7 @@ pub(crate) async fn find(
     let row: Option<IntegrationRow> = match &query.key {
         IntegrationKey::Id(id) => row_of!(query.of, id).select(columns!()).get_result(connection).await.optional()?,
         IntegrationKey::Name(name) => integrations::table
-            .filter(integrations::organization_id.eq(query.of.text()))
+            .filter(integrations::organization_id.eq(query.of.stored()))
             .filter(integrations::name_key.eq(name.uniqueness_key()))
             .select(columns!())
             .get_result(connection)
@@ -43,7 +43,7 @@ pub(crate) async fn find_by_token(
 ) -> Result<Option<FoundIntegration>, Failure> {
     // Two statements: what the token leads to may lie on another machine. If the integration gets another token in between, its
     // row is found, and does not accept this one.
-    let place: Option<(String, String)> = integration_tokens::table
+    let place: Option<(AnyId, AnyId)> = integration_tokens::table
         .filter(integration_tokens::token.eq(token.as_bytes().as_slice()))
         .select((integration_tokens::organization_id, integration_tokens::integration_id))
         .get_result(connection)
@@ -73,7 +73,7 @@ pub(crate) async fn list(
     let rows: Vec<IntegrationRow> = match only {
         Some(organization) => {
             let all = integrations::table
-                .filter(integrations::organization_id.eq(organization.text()))
+                .filter(integrations::organization_id.eq(organization.stored()))
                 .filter(integrations::name_key.gt(name))
                 .order(integrations::name_key)
                 .select(columns!());
@@ -83,8 +83,8 @@ pub(crate) async fn list(
             let all = integrations::table
                 .filter(
                     integrations::organization_id
-                        .gt(&after)
-                        .or(integrations::organization_id.eq(&after).and(integrations::name_key.gt(name))),
+                        .gt(after)
+                        .or(integrations::organization_id.eq(after).and(integrations::name_key.gt(name))),
                 )
                 .order((integrations::organization_id, integrations::name_key))
                 .select(columns!());
@@ -99,7 +99,7 @@ pub(crate) struct Range<'a> {
     /// The organization to which the list is confined, if it is.
     pub(crate) only: Option<OrganizationId>,
     /// The organization of the row after which it begins.
-    pub(crate) organization: String,
+    pub(crate) organization: IdBytes,
     /// The name of that row.
     pub(crate) name: &'a str,
 }
@@ -117,7 +117,7 @@ pub(crate) fn range<'a>(
         Scope::One(organization) => Some(organization),
         Scope::All => None,
     };
-    // Every id and every name sorts after the empty text.
-    let organization = after.map(|after| after.organization.to_string()).unwrap_or_default();
+    // Every name sorts after the empty text.
+    let organization = after.map_or(BEFORE_ALL_IDS, |after| after.organization.stored());
     Ok(Range { only, organization, name: after.map_or("", |after| after.name.as_str()) })
 }

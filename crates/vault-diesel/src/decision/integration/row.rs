@@ -3,7 +3,7 @@
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use crate::failure::Failure;
 use crate::schema::{activations, integration_tokens, integrations};
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{CodeColumns, Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::{Digest, RowMac};
@@ -60,8 +60,8 @@ macro_rules! columns {
 macro_rules! row_of {
     ($organization:expr, $integration:expr) => {
         integrations::table
-            .filter(integrations::organization_id.eq($organization.text()))
-            .filter(integrations::id.eq($integration.text()))
+            .filter(integrations::organization_id.eq($organization.stored()))
+            .filter(integrations::id.eq($integration.stored()))
     };
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn take_all(
 ) -> Result<Vec<Integration>, Failure> {
     let all: Vec<IntegrationRow> = for_update!(
         integrations::table
-            .filter(integrations::organization_id.eq(organization.text()))
+            .filter(integrations::organization_id.eq(organization.stored()))
             .order(integrations::id)
             .select(columns!())
     )
@@ -130,7 +130,7 @@ pub(crate) async fn take_all(
 
 /// How many integrations an organization has.
 pub(crate) async fn count(connection: &mut Connection, organization: OrganizationId) -> Result<i64, Failure> {
-    let all = integrations::table.filter(integrations::organization_id.eq(organization.text()));
+    let all = integrations::table.filter(integrations::organization_id.eq(organization.stored()));
     Ok(all.count().get_result(connection).await?)
 }
 
@@ -142,8 +142,8 @@ pub(crate) async fn insert(
 ) -> Result<bool, Failure> {
     let created = diesel::insert_into(integrations::table)
         .values((
-            integrations::organization_id.eq(integration.organization.text()),
-            integrations::id.eq(integration.id.text()),
+            integrations::organization_id.eq(integration.organization.stored()),
+            integrations::id.eq(integration.id.stored()),
             integrations::name.eq(integration.name.as_str()),
             integrations::name_key.eq(integration.name.uniqueness_key()),
             integrations::patterns.eq(integration.patterns.to_stored()),
@@ -156,7 +156,7 @@ pub(crate) async fn insert(
             integrations::trusts.eq(integration.trusts.to_stored()),
             integrations::managed_by.eq(integration.managed_by.as_ref().map(ManagedBy::as_str)),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
-            integrations::digest_key_id.eq(digest.key.text()),
+            integrations::digest_key_id.eq(digest.key.stored()),
             integrations::version.eq(integration.version),
             integrations::created_at.eq(integration.created_at.as_millis()),
         ))
@@ -193,7 +193,7 @@ pub(crate) async fn replace(
             integrations::trusts.eq(integration.trusts.to_stored()),
             integrations::managed_by.eq(integration.managed_by.as_ref().map(ManagedBy::as_str)),
             integrations::digest.eq(digest.code.as_bytes().as_slice()),
-            integrations::digest_key_id.eq(digest.key.text()),
+            integrations::digest_key_id.eq(digest.key.stored()),
             integrations::version.eq(integration.version),
             unused,
         ))
@@ -212,8 +212,8 @@ pub(crate) async fn remove(
     remove_tokens(connection, organization, integration).await?;
     diesel::delete(
         activations::table
-            .filter(activations::organization_id.eq(organization.text()))
-            .filter(narrow!(activations::integration_id.eq(integration.text()))),
+            .filter(activations::organization_id.eq(organization.stored()))
+            .filter(narrow!(activations::integration_id.eq(integration.stored()))),
     )
     .execute(connection)
     .await?;
@@ -228,8 +228,8 @@ async fn insert_tokens(connection: &mut Connection, integration: &Integration) -
         diesel::insert_into(integration_tokens::table)
             .values((
                 integration_tokens::token.eq(token.as_bytes().as_slice()),
-                integration_tokens::organization_id.eq(integration.organization.text()),
-                integration_tokens::integration_id.eq(integration.id.text()),
+                integration_tokens::organization_id.eq(integration.organization.stored()),
+                integration_tokens::integration_id.eq(integration.id.stored()),
             ))
             .execute(connection)
             .await?;
@@ -244,8 +244,8 @@ async fn remove_tokens(
 ) -> Result<(), Failure> {
     diesel::delete(
         integration_tokens::table
-            .filter(integration_tokens::organization_id.eq(organization.text()))
-            .filter(integration_tokens::integration_id.eq(integration.text())),
+            .filter(integration_tokens::organization_id.eq(organization.stored()))
+            .filter(integration_tokens::integration_id.eq(integration.stored())),
     )
     .execute(connection)
     .await?;

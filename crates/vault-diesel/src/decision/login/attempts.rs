@@ -4,7 +4,7 @@ use super::super::account::accounts::SHARED_CLASS;
 use super::super::backend::{Connection, RunQuery, for_update, hold_rows};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, known_networks};
-use crate::stored::ToIdText as _;
+use crate::stored::StoredId as _;
 use crate::update::update;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
@@ -44,8 +44,8 @@ pub(crate) use columns;
 macro_rules! classes_of {
     ($classes:expr) => {
         attempt_classes::table
-            .filter(attempt_classes::organization_id.eq($classes.organization.text()))
-            .filter(attempt_classes::account_id.eq($classes.account.text()))
+            .filter(attempt_classes::organization_id.eq($classes.organization.stored()))
+            .filter(attempt_classes::account_id.eq($classes.account.stored()))
     };
 }
 
@@ -149,8 +149,8 @@ impl Classes {
         } else {
             diesel::insert_into(attempt_classes::table)
                 .values((
-                    attempt_classes::organization_id.eq(self.organization.text()),
-                    attempt_classes::account_id.eq(self.account.text()),
+                    attempt_classes::organization_id.eq(self.organization.stored()),
+                    attempt_classes::account_id.eq(self.account.stored()),
                     attempt_classes::network.eq(network.as_bytes().as_slice()),
                     attempt_classes::attempts.eq(0),
                     attempt_classes::last_login_at.eq(now.as_millis()),
@@ -176,7 +176,7 @@ pub(crate) async fn take_all(
             hold_rows!(classes.order(order).select(attempt_classes::account_id), connection)?;
         }
         None => {
-            let classes = attempt_classes::table.filter(attempt_classes::organization_id.eq(organization.text()));
+            let classes = attempt_classes::table.filter(attempt_classes::organization_id.eq(organization.stored()));
             hold_rows!(classes.order(order).select(attempt_classes::account_id), connection)?;
         }
     }

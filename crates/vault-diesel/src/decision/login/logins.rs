@@ -10,7 +10,7 @@ use super::decoys::{self, Part};
 use super::proof;
 use crate::failure::Failure;
 use crate::schema::{accounts, organizations};
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{CodeColumns, Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::account::{AccountGrant, AccountState};
@@ -101,8 +101,8 @@ async fn find(
 ) -> Result<Option<FoundRow>, Failure> {
     Ok(accounts::table
         .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
+        .filter(accounts::organization_id.eq(organization.stored()))
+        .filter(accounts::id.eq(account.stored()))
         .select((
             organizations::state,
             signed_columns!(),
@@ -121,8 +121,8 @@ async fn is_there(
     account: AccountId,
 ) -> Result<bool, Failure> {
     let version: Option<i64> = accounts::table
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
+        .filter(accounts::organization_id.eq(organization.stored()))
+        .filter(accounts::id.eq(account.stored()))
         .select(accounts::version)
         .get_result(connection)
         .await

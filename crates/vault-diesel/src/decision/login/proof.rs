@@ -14,7 +14,7 @@ use super::decoys::{self, Part};
 use super::sessions;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, recovery_codes};
-use crate::stored::ToIdText as _;
+use crate::stored::{AnyId, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
@@ -35,8 +35,8 @@ use vault_core::time::Timestamp;
 macro_rules! logins_of {
     ($grant:expr) => {
         account_logins::table
-            .filter(account_logins::organization_id.eq($grant.organization.text()))
-            .filter(account_logins::account_id.eq($grant.account.text()))
+            .filter(account_logins::organization_id.eq($grant.organization.stored()))
+            .filter(account_logins::account_id.eq($grant.account.stored()))
     };
 }
 
@@ -130,10 +130,10 @@ async fn take_recovery_code(
     code: &Digest,
 ) -> Result<bool, Failure> {
     let row = recovery_codes::table
-        .filter(recovery_codes::organization_id.eq(organization.text()))
-        .filter(recovery_codes::account_id.eq(account.text()))
+        .filter(recovery_codes::organization_id.eq(organization.stored()))
+        .filter(recovery_codes::account_id.eq(account.stored()))
         .filter(recovery_codes::code.eq(code.as_bytes().as_slice()));
-    let there: Option<String> =
+    let there: Option<AnyId> =
         for_update!(row.select(recovery_codes::account_id)).get_result(connection).await.optional()?;
     Ok(there.is_some())
 }
@@ -192,8 +192,8 @@ async fn spend(connection: &mut Connection, command: &ConcludeProof, proof: &Ver
         PasscodeProof::RecoveryCode(code) => {
             diesel::delete(
                 recovery_codes::table
-                    .filter(recovery_codes::organization_id.eq(grant.organization.text()))
-                    .filter(recovery_codes::account_id.eq(grant.account.text()))
+                    .filter(recovery_codes::organization_id.eq(grant.organization.stored()))
+                    .filter(recovery_codes::account_id.eq(grant.account.stored()))
                     .filter(recovery_codes::code.eq(code.as_bytes().as_slice())),
             )
             .execute(connection)

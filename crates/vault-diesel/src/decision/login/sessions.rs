@@ -5,7 +5,7 @@ use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
 use crate::schema::sessions;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
@@ -44,8 +44,8 @@ impl SessionRepository for Store {
 macro_rules! sessions_of {
     ($principal:expr) => {
         sessions::table
-            .filter(sessions::organization_id.eq($principal.organization.text()))
-            .filter(narrow!(sessions::account_id.eq($principal.account.text())))
+            .filter(sessions::organization_id.eq($principal.organization.stored()))
+            .filter(narrow!(sessions::account_id.eq($principal.account.stored())))
     };
 }
 
@@ -58,9 +58,9 @@ pub(crate) async fn insert(
 ) -> Result<(), Failure> {
     diesel::insert_into(sessions::table)
         .values((
-            sessions::organization_id.eq(organization.text()),
-            sessions::id.eq(session.id.text()),
-            sessions::account_id.eq(account.text()),
+            sessions::organization_id.eq(organization.stored()),
+            sessions::id.eq(session.id.stored()),
+            sessions::account_id.eq(account.stored()),
             sessions::created_at.eq(session.created_at.as_millis()),
             sessions::expires_at.eq(session.expires_at.as_millis()),
             sessions::network.eq(session.network.as_str()),
@@ -74,7 +74,7 @@ pub(crate) async fn insert(
 
 /// Ends every session of the principal's account but its own.
 pub(crate) async fn end_others(connection: &mut Connection, principal: &SessionPrincipal) -> Result<(), Failure> {
-    let others = sessions_of!(principal).filter(sessions::id.ne(principal.session.text()));
+    let others = sessions_of!(principal).filter(sessions::id.ne(principal.session.stored()));
     diesel::delete(others).execute(connection).await?;
     Ok(())
 }
@@ -95,8 +95,8 @@ impl Decision for EndSession {
         };
         diesel::delete(
             sessions::table
-                .filter(sessions::organization_id.eq(organization.text()))
-                .filter(sessions::id.eq(command.act.session.text())),
+                .filter(sessions::organization_id.eq(organization.stored()))
+                .filter(sessions::id.eq(command.act.session.stored())),
         )
         .execute(connection)
         .await?;
@@ -156,8 +156,8 @@ async fn note_uses(connection: &mut Connection, uses: &[SessionUse]) -> Decided<
         let earlier = sessions::last_used_at.is_null().or(sessions::last_used_at.lt(at));
         update(
             sessions::table
-                .filter(sessions::organization_id.eq(used.organization.text()))
-                .filter(sessions::id.eq(used.session.text()))
+                .filter(sessions::organization_id.eq(used.organization.stored()))
+                .filter(sessions::id.eq(used.session.stored()))
                 .filter(earlier),
         )
         .set(sessions::last_used_at.eq(at))

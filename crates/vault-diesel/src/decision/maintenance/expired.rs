@@ -8,6 +8,7 @@ use crate::schema::{
     account_notices, activations, credential_uses, credential_versions, enrolment_codes, enrolment_drafts,
     hourly_counts, invitations, invited_addresses, pending_seeds,
 };
+use crate::stored::AnyId;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
 use vault_core::hourly::HOUR_SECONDS;
@@ -15,18 +16,18 @@ use vault_core::notice::NOTICE_SECONDS;
 use vault_core::port::USE_SECONDS;
 use vault_core::time::Timestamp;
 
-type ByOrganization = BTreeMap<String, Vec<String>>;
+type ByOrganization = BTreeMap<AnyId, Vec<AnyId>>;
 
 /// An invitation that is over, as its columns say: damage must not keep it.
 pub(crate) struct Over {
-    organization: String,
-    account: String,
+    organization: AnyId,
+    account: AnyId,
     code: Vec<u8>,
 }
 
 /// The invitations that are over, in the order in which they are then taken.
 pub(crate) async fn invitations_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<Over>, Failure> {
-    let rows: Vec<(String, String, Vec<u8>)> = invitations::table
+    let rows: Vec<(AnyId, AnyId, Vec<u8>)> = invitations::table
         .filter(invitations::expires_at.le(now.as_millis()))
         .order((invitations::organization_id, invitations::account_id))
         .limit(super::SLICE)
@@ -73,8 +74,8 @@ const fn old_before(now: Timestamp) -> i64 {
 pub(crate) async fn old_notices(
     connection: &mut Connection,
     now: Timestamp,
-) -> Result<BTreeMap<(String, String), Vec<i64>>, Failure> {
-    let rows: Vec<(String, String, i64)> = account_notices::table
+) -> Result<BTreeMap<(AnyId, AnyId), Vec<i64>>, Failure> {
+    let rows: Vec<(AnyId, AnyId, i64)> = account_notices::table
         .filter(account_notices::at.le(old_before(now)))
         .limit(super::SLICE)
         .select((account_notices::organization_id, account_notices::account_id, account_notices::at))
@@ -89,7 +90,7 @@ pub(crate) async fn old_notices(
 
 pub(crate) async fn delete_notices(
     connection: &mut Connection,
-    (now, found): &(Timestamp, BTreeMap<(String, String), Vec<i64>>),
+    (now, found): &(Timestamp, BTreeMap<(AnyId, AnyId), Vec<i64>>),
 ) -> Decided<usize> {
     let mut deleted = 0;
     for ((organization, account), moments) in found {
@@ -107,7 +108,7 @@ pub(crate) async fn delete_notices(
 }
 
 pub(crate) async fn seeds_over(connection: &mut Connection, now: Timestamp) -> Result<ByOrganization, Failure> {
-    let rows: Vec<(String, String)> = pending_seeds::table
+    let rows: Vec<(AnyId, AnyId)> = pending_seeds::table
         .filter(pending_seeds::expires_at.le(now.as_millis()))
         .limit(super::SLICE)
         .select((pending_seeds::organization_id, pending_seeds::account_id))
@@ -139,7 +140,7 @@ pub(crate) async fn delete_seeds(
 }
 
 pub(crate) async fn activations_over(connection: &mut Connection, now: Timestamp) -> Result<ByOrganization, Failure> {
-    let rows: Vec<(String, String)> = activations::table
+    let rows: Vec<(AnyId, AnyId)> = activations::table
         .filter(activations::expires_at.le(now.as_millis()))
         .limit(super::SLICE)
         .select((activations::organization_id, activations::id))
@@ -171,7 +172,7 @@ pub(crate) async fn delete_activations(
 }
 
 /// A previous version: organization, credential, number.
-type Version = (String, String, i64);
+type Version = (AnyId, AnyId, i64);
 
 pub(crate) async fn versions_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<Version>, Failure> {
     Ok(credential_versions::table
@@ -202,7 +203,7 @@ pub(crate) async fn delete_versions(
 }
 
 /// A use of a credential: organization, credential, time, activation.
-type Use = (String, String, i64, String);
+type Use = (AnyId, AnyId, i64, AnyId);
 
 pub(crate) async fn old_uses(connection: &mut Connection, now: Timestamp) -> Result<Vec<Use>, Failure> {
     Ok(credential_uses::table
@@ -239,7 +240,7 @@ const fn counted_before(now: Timestamp) -> i64 {
 }
 
 /// Counts whose hour is over: organization and subject.
-pub(crate) async fn counts_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<(String, String)>, Failure> {
+pub(crate) async fn counts_over(connection: &mut Connection, now: Timestamp) -> Result<Vec<(AnyId, String)>, Failure> {
     Ok(hourly_counts::table
         .filter(hourly_counts::since.le(counted_before(now)))
         .limit(super::SLICE)
@@ -250,7 +251,7 @@ pub(crate) async fn counts_over(connection: &mut Connection, now: Timestamp) -> 
 
 pub(crate) async fn delete_counts(
     connection: &mut Connection,
-    (now, found): &(Timestamp, Vec<(String, String)>),
+    (now, found): &(Timestamp, Vec<(AnyId, String)>),
 ) -> Decided<usize> {
     let mut deleted = 0;
     for (organization, subject) in found {

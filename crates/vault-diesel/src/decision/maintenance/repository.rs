@@ -7,11 +7,10 @@ use super::super::{Decided, Verdict};
 use super::{credential_counts, expired};
 use crate::failure::Failure;
 use crate::schema::{attempt_classes, idempotency_keys, known_networks, sessions};
-use crate::stored::TextForm as _;
+use crate::stored::AnyId;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, QueryDsl as _};
 use std::collections::BTreeMap;
-use vault_core::id::OrganizationId;
 use vault_core::lockout::{NETWORK_KNOWN_SECONDS, network_is_known};
 use vault_core::port::{
     CountCredentials, CountedSlice, EXPIRED_SLICE, Expired, IDEMPOTENCY_SECONDS, Maintenance, StoreError,
@@ -103,7 +102,7 @@ impl Maintenance for Store {
             }
             Expired::Erasures => {
                 let pending = self.read((), |connection, ()| Box::pin(erasure::pending(connection))).await?;
-                let Some(organization) = pending.iter().find_map(|id| OrganizationId::from_text(id)) else {
+                let Some(organization) = pending.iter().find_map(|id| id.decode("erasures").ok()) else {
                     return Ok(0);
                 };
                 // How many rows went is not counted: a slice may be left, of this organization or the next.
@@ -142,11 +141,11 @@ async fn prove_space(connection: &mut Connection) -> Decided<()> {
     Ok(Verdict::Recorded(()))
 }
 
-type BySession = BTreeMap<String, Vec<String>>;
-type ByAccount<K> = BTreeMap<(String, String), Vec<K>>;
+type BySession = BTreeMap<AnyId, Vec<AnyId>>;
+type ByAccount<K> = BTreeMap<(AnyId, AnyId), Vec<K>>;
 
 async fn expired_sessions(connection: &mut Connection, now: Timestamp) -> Result<BySession, Failure> {
-    let rows: Vec<(String, String)> = sessions::table
+    let rows: Vec<(AnyId, AnyId)> = sessions::table
         .filter(sessions::expires_at.le(now.as_millis()))
         .limit(super::SLICE)
         .select((sessions::organization_id, sessions::id))
@@ -179,7 +178,7 @@ const fn stale_before(now: Timestamp) -> i64 {
 }
 
 async fn stale_idempotency_keys(connection: &mut Connection, now: Timestamp) -> Result<ByAccount<String>, Failure> {
-    let rows: Vec<(String, String, String)> = idempotency_keys::table
+    let rows: Vec<(AnyId, AnyId, String)> = idempotency_keys::table
         .filter(idempotency_keys::created_at.le(stale_before(now)))
         .limit(super::SLICE)
         .select((idempotency_keys::organization_id, idempotency_keys::account_id, idempotency_keys::key))
@@ -216,7 +215,7 @@ const fn known_since(now: Timestamp) -> i64 {
 }
 
 async fn forgotten_networks(connection: &mut Connection, now: Timestamp) -> Result<ByAccount<Vec<u8>>, Failure> {
-    type Row = (String, String, Vec<u8>, Option<i64>);
+    type Row = (AnyId, AnyId, Vec<u8>, Option<i64>);
     let rows: Vec<Row> = attempt_classes::table
         .filter(attempt_classes::last_login_at.lt(known_since(now)))
         .limit(super::SLICE)

@@ -8,14 +8,14 @@ use crate::schema::{
     activations, credential_labels, credential_secrets, credential_uses, credential_versions, credentials, erasures,
     idempotency_keys,
 };
-use crate::stored::ToIdText as _;
+use crate::stored::{AnyId, IdBytes, StoredId as _};
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
 
 /// Notes that the organization's rows are to go; part of the decision that deletes it.
 pub(crate) async fn begin(connection: &mut Connection, organization: OrganizationId) -> Result<(), Failure> {
     diesel::insert_into(erasures::table)
-        .values(erasures::organization_id.eq(organization.text()))
+        .values(erasures::organization_id.eq(organization.stored()))
         .on_conflict_do_nothing()
         .execute(connection)
         .await?;
@@ -23,16 +23,16 @@ pub(crate) async fn begin(connection: &mut Connection, organization: Organizatio
 }
 
 /// The organizations whose rows are still to go.
-pub(crate) async fn pending(connection: &mut Connection) -> Result<Vec<String>, Failure> {
+pub(crate) async fn pending(connection: &mut Connection) -> Result<Vec<AnyId>, Failure> {
     Ok(erasures::table.select(erasures::organization_id).load(connection).await?)
 }
 
 /// Removes a slice. `false`: nothing is left of it.
 pub(crate) async fn erase(connection: &mut Connection, organization: OrganizationId) -> Decided<bool> {
-    let organization = organization.text();
-    if erase_credentials(connection, organization.as_str()).await?
-        || erase_idempotency_keys(connection, organization.as_str()).await?
-        || erase_activations(connection, organization.as_str()).await?
+    let organization = organization.stored();
+    if erase_credentials(connection, organization).await?
+        || erase_idempotency_keys(connection, organization).await?
+        || erase_activations(connection, organization).await?
     {
         return Ok(Verdict::Recorded(true));
     }
@@ -40,8 +40,8 @@ pub(crate) async fn erase(connection: &mut Connection, organization: Organizatio
     Ok(Verdict::Recorded(false))
 }
 
-async fn erase_credentials(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
-    let slice: Vec<String> = credentials::table
+async fn erase_credentials(connection: &mut Connection, organization: IdBytes) -> Result<bool, Failure> {
+    let slice: Vec<AnyId> = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .order(credentials::id)
         .limit(super::super::maintenance::SLICE)
@@ -85,8 +85,8 @@ async fn erase_credentials(connection: &mut Connection, organization: &str) -> R
     Ok(true)
 }
 
-async fn erase_idempotency_keys(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
-    let account: Option<String> = idempotency_keys::table
+async fn erase_idempotency_keys(connection: &mut Connection, organization: IdBytes) -> Result<bool, Failure> {
+    let account: Option<AnyId> = idempotency_keys::table
         .filter(idempotency_keys::organization_id.eq(organization))
         .order(idempotency_keys::account_id)
         .limit(1)
@@ -115,8 +115,8 @@ async fn erase_idempotency_keys(connection: &mut Connection, organization: &str)
     Ok(true)
 }
 
-async fn erase_activations(connection: &mut Connection, organization: &str) -> Result<bool, Failure> {
-    let slice: Vec<String> = activations::table
+async fn erase_activations(connection: &mut Connection, organization: IdBytes) -> Result<bool, Failure> {
+    let slice: Vec<AnyId> = activations::table
         .filter(activations::organization_id.eq(organization))
         .order(activations::id)
         .limit(super::super::maintenance::SLICE)

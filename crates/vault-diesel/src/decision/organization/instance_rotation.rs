@@ -12,7 +12,7 @@ use crate::schema::{
     idempotency_keys, instance, instance_keys, integrations, invitations, organization_keys, organizations,
     pending_seeds, receivers, retiring_instance_keys, sessions,
 };
-use crate::stored::{CodeColumns, Column, ToIdText as _};
+use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, columns_of, place_of};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -94,7 +94,7 @@ macro_rules! organization_keys_under {
 macro_rules! accounts_under {
     ($key:expr) => {
         accounts::table.filter(
-            accounts::grant_key_id.eq($key.text()).or(under!(accounts::password, $key).nullable()).or(under!(
+            accounts::grant_key_id.eq($key.stored()).or(under!(accounts::password, $key).nullable()).or(under!(
                 accounts::seed,
                 $key
             )
@@ -111,7 +111,7 @@ macro_rules! pending_seeds_under {
 
 macro_rules! invitations_under {
     ($key:expr) => {
-        invitations::table.filter(invitations::digest_key_id.eq($key.text()))
+        invitations::table.filter(invitations::digest_key_id.eq($key.stored()))
     };
 }
 
@@ -124,7 +124,7 @@ macro_rules! drafts_under {
 
 macro_rules! integrations_under {
     ($key:expr) => {
-        integrations::table.filter(integrations::digest_key_id.eq($key.text()))
+        integrations::table.filter(integrations::digest_key_id.eq($key.stored()))
     };
 }
 
@@ -146,19 +146,19 @@ macro_rules! instance_keys_under {
 
 macro_rules! audit_rows_under {
     ($key:expr) => {
-        audit_rows::table.filter(audit_rows::key_id.eq($key.text()))
+        audit_rows::table.filter(audit_rows::key_id.eq($key.stored()))
     };
 }
 
 macro_rules! checkpoints_under {
     ($key:expr) => {
-        audit_checkpoints::table.filter(audit_checkpoints::key_id.eq($key.text()))
+        audit_checkpoints::table.filter(audit_checkpoints::key_id.eq($key.stored()))
     };
 }
 
 macro_rules! delivery_under {
     ($key:expr) => {
-        audit_delivery::table.filter(audit_delivery::key_id.eq($key.text()))
+        audit_delivery::table.filter(audit_delivery::key_id.eq($key.stored()))
     };
 }
 
@@ -188,7 +188,7 @@ macro_rules! requests_until {
 /// The next rows of a query, in the order of their places; with [`Rows::all`] those under other keys, too.
 macro_rules! page {
     ($rows:expr, $query:expr, $organization:expr, $id:expr) => {{
-        let (organization, id) = $query.after.clone().unwrap_or_default();
+        let (organization, id) = columns_of(&$query.after.clone().unwrap_or_default());
         $rows
             .or_filter($query.all.into_sql::<Bool>())
             .filter($organization.gt(organization.clone()).or($organization.eq(organization).and($id.gt(id))))
@@ -216,8 +216,8 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
     }
     diesel::insert_into(retiring_instance_keys::table)
         .values((
-            retiring_instance_keys::id.eq(current.instance_key.text()),
-            retiring_instance_keys::root_key_id.eq(current.root_key.text()),
+            retiring_instance_keys::id.eq(current.instance_key.stored()),
+            retiring_instance_keys::root_key_id.eq(current.root_key.stored()),
             retiring_instance_keys::wrapped.eq(current.wrapped.as_bytes()),
             retiring_instance_keys::retired_at.eq(now.as_millis()),
         ))
@@ -225,14 +225,14 @@ async fn replace(connection: &mut Connection, command: &ReplaceInstanceKey) -> D
         .await?;
     update(instance::table)
         .set((
-            instance::instance_key_id.eq(next.instance_key.text()),
+            instance::instance_key_id.eq(next.instance_key.stored()),
             instance::wrapped.eq(next.wrapped.as_bytes()),
             instance::keyring.eq(next.keyring.as_bytes()),
         ))
         .execute(connection)
         .await?;
     for key in keys {
-        let replaced = update(instance_keys::table.filter(instance_keys::id.eq(key.id.text())))
+        let replaced = update(instance_keys::table.filter(instance_keys::id.eq(key.id.stored())))
             .set(instance_keys::wrapped.eq(key.wrapped.as_bytes()))
             .execute(connection)
             .await?;
@@ -294,7 +294,10 @@ pub(in super::super) async fn places(
     let query = every(part, after, limit);
     macro_rules! places {
         ($rows:expr, $organization:expr, $id:expr) => {
-            page!($rows, query, $organization, $id).select(($organization, $id)).load(connection).await?
+            page!($rows, query, $organization, $id)
+                .select(($organization, $id))
+                .load::<(AnyId, AnyId)>(connection)
+                .await?
         };
     }
     let key = query.key;
@@ -318,7 +321,7 @@ pub(in super::super) async fn places(
         }
         InstancePart::Receivers => places!(receivers_under!(key), receivers::organization_id, receivers::id),
     };
-    Ok(places)
+    Ok(places.into_iter().map(place_of).collect())
 }
 
 async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceRow>, Failure> {
@@ -549,8 +552,8 @@ async fn move_organizations(connection: &mut Connection, command: &MoveToInstanc
         ) => Some(
             update(
                 organizations::table
-                    .filter(organizations::id.eq(organization.text()))
-                    .filter(organizations::fingerprint_key_id.eq(key.text()))
+                    .filter(organizations::id.eq(organization.stored()))
+                    .filter(organizations::fingerprint_key_id.eq(key.stored()))
                     .filter(organizations::fingerprint_wrapped.eq(before.as_bytes())),
             )
             .set(organizations::fingerprint_wrapped.eq(wrapped.as_bytes())),
@@ -571,8 +574,8 @@ async fn move_organization_keys(
         ) => Some(
             update(
                 organization_keys::table
-                    .filter(organization_keys::organization_id.eq(organization.text()))
-                    .filter(organization_keys::id.eq(key.text()))
+                    .filter(organization_keys::organization_id.eq(organization.stored()))
+                    .filter(organization_keys::id.eq(key.stored()))
                     .filter(organization_keys::wrapped.eq(before.as_bytes())),
             )
             .set(organization_keys::wrapped.eq(wrapped.as_bytes())),
@@ -590,15 +593,15 @@ async fn move_accounts(connection: &mut Connection, command: &MoveToInstanceKey)
         ) => Some(
             update(
                 accounts::table
-                    .filter(accounts::organization_id.eq(signed.grant.organization.text()))
-                    .filter(accounts::id.eq(signed.grant.account.text()))
+                    .filter(accounts::organization_id.eq(signed.grant.organization.stored()))
+                    .filter(accounts::id.eq(signed.grant.account.stored()))
                     .filter(accounts::grant_digest.eq(before.code.as_bytes().as_slice()))
                     .filter(accounts::password.eq(password_before.0.as_bytes()))
                     .filter(accounts::seed.eq(seed_before.blob.as_bytes())),
             )
             .set((
                 accounts::grant_digest.eq(code.code.as_bytes().as_slice()),
-                accounts::grant_key_id.eq(code.key.text()),
+                accounts::grant_key_id.eq(code.key.stored()),
                 accounts::password.eq(password.0.as_bytes()),
                 accounts::seed.eq(seed.blob.as_bytes()),
             )),
@@ -614,8 +617,8 @@ async fn move_pending_seeds(connection: &mut Connection, command: &MoveToInstanc
             Some(
                 update(
                     pending_seeds::table
-                        .filter(pending_seeds::organization_id.eq(organization.text()))
-                        .filter(pending_seeds::account_id.eq(account.text()))
+                        .filter(pending_seeds::organization_id.eq(organization.stored()))
+                        .filter(pending_seeds::account_id.eq(account.stored()))
                         .filter(pending_seeds::seed.eq(before.blob.as_bytes())),
                 )
                 .set(pending_seeds::seed.eq(seed.blob.as_bytes())),
@@ -633,13 +636,13 @@ async fn move_invitations(connection: &mut Connection, command: &MoveToInstanceK
             Some(
                 update(
                     invitations::table
-                        .filter(invitations::organization_id.eq(grant.organization.text()))
-                        .filter(invitations::account_id.eq(grant.account.text()))
+                        .filter(invitations::organization_id.eq(grant.organization.stored()))
+                        .filter(invitations::account_id.eq(grant.account.stored()))
                         .filter(invitations::digest.eq(before.digest.code.as_bytes().as_slice())),
                 )
                 .set((
                     invitations::digest.eq(after.digest.code.as_bytes().as_slice()),
-                    invitations::digest_key_id.eq(after.digest.key.text()),
+                    invitations::digest_key_id.eq(after.digest.key.stored()),
                 )),
             )
         }
@@ -656,8 +659,8 @@ async fn move_drafts(connection: &mut Connection, command: &MoveToInstanceKey) -
         ) => Some(
             update(
                 enrolment_drafts::table
-                    .filter(enrolment_drafts::organization_id.eq(organization.text()))
-                    .filter(enrolment_drafts::account_id.eq(account.text()))
+                    .filter(enrolment_drafts::organization_id.eq(organization.stored()))
+                    .filter(enrolment_drafts::account_id.eq(account.stored()))
                     .filter(enrolment_drafts::password.eq(password_before.0.as_bytes()))
                     .filter(enrolment_drafts::seed.eq(seed_before.blob.as_bytes())),
             )
@@ -678,13 +681,13 @@ async fn move_integrations(connection: &mut Connection, command: &MoveToInstance
             Some(
                 update(
                     integrations::table
-                        .filter(integrations::organization_id.eq(integration.organization.text()))
-                        .filter(integrations::id.eq(integration.id.text()))
+                        .filter(integrations::organization_id.eq(integration.organization.stored()))
+                        .filter(integrations::id.eq(integration.id.stored()))
                         .filter(integrations::digest.eq(before.digest.code.as_bytes().as_slice())),
                 )
                 .set((
                     integrations::digest.eq(after.digest.code.as_bytes().as_slice()),
-                    integrations::digest_key_id.eq(after.digest.key.text()),
+                    integrations::digest_key_id.eq(after.digest.key.stored()),
                 )),
             )
         }
@@ -700,8 +703,8 @@ async fn move_receivers(connection: &mut Connection, command: &MoveToInstanceKey
             Some(
                 update(
                     receivers::table
-                        .filter(receivers::organization_id.eq(organization.text()))
-                        .filter(receivers::id.eq(id.text()))
+                        .filter(receivers::organization_id.eq(organization.stored()))
+                        .filter(receivers::id.eq(id.stored()))
                         .filter(receivers::code.eq(before.code.as_bytes().as_slice()))
                         .filter(receivers::address.eq(before.target.address.as_bytes())),
                 )
@@ -725,8 +728,8 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
             LookUpMove::Address { part: InstancePart::Accounts, place: (organization, id), address } => {
                 let account = AccountId::from_uuid(*id);
                 let held = accounts::table
-                    .filter(accounts::organization_id.eq(organization.text()))
-                    .filter(accounts::id.eq(account.text()))
+                    .filter(accounts::organization_id.eq(organization.stored()))
+                    .filter(accounts::id.eq(account.stored()))
                     .select(accounts::version);
                 let held: Option<i64> = for_update!(held).get_result(connection).await.optional()?;
                 held.is_some() && directory::move_account(connection, address, *organization, account).await?
@@ -738,8 +741,8 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
             }
             LookUpMove::Credential { organization, id, code: (before, after), labels } => {
                 let credential = credentials::table
-                    .filter(credentials::organization_id.eq(organization.text()))
-                    .filter(credentials::id.eq(id.text()))
+                    .filter(credentials::organization_id.eq(organization.stored()))
+                    .filter(credentials::id.eq(id.stored()))
                     .filter(credentials::code.eq(before.as_bytes().as_slice()));
                 let updated = update(credential)
                     .set(credentials::code.eq(after.as_bytes().as_slice()))
@@ -758,10 +761,10 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
 
 async fn destroy(connection: &mut Connection, command: &DestroyKey) -> Decided<KeyDestruction> {
     let KeyTerm { purpose, id, .. } = command.term;
-    let retiring = || retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(id.text()));
-    let wide = || instance_keys::table.filter(instance_keys::id.eq(id.text()));
+    let retiring = || retiring_instance_keys::table.filter(retiring_instance_keys::id.eq(id.stored()));
+    let wide = || instance_keys::table.filter(instance_keys::id.eq(id.stored()));
     let of_purpose = InstanceKeyPurpose::ALL.into_iter().find(|of| TermPurpose::from(*of) == purpose);
-    let held: Option<String> = match of_purpose {
+    let held: Option<AnyId> = match of_purpose {
         None => for_update!(retiring().select(retiring_instance_keys::id)).get_result(connection).await.optional()?,
         Some(purpose) => {
             let row = wide().filter(instance_keys::purpose.eq(purpose.as_str()));

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, Store, for_key_share};
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -87,9 +87,9 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
     let made = diesel::insert_into(instance::table)
         .values((
             instance::singleton.eq(1),
-            instance::id.eq(record.id.text()),
-            instance::root_key_id.eq(record.root_key.text()),
-            instance::instance_key_id.eq(record.instance_key.text()),
+            instance::id.eq(record.id.stored()),
+            instance::root_key_id.eq(record.root_key.stored()),
+            instance::instance_key_id.eq(record.instance_key.stored()),
             instance::wrapped.eq(record.wrapped.as_bytes()),
             instance::keyring.eq(record.keyring.as_bytes()),
             instance::created_at.eq(record.created_at.as_millis()),
@@ -112,7 +112,7 @@ async fn create_instance(connection: &mut Connection, command: &CreateInstance) 
 pub(super) async fn insert_wide_key(connection: &mut Connection, key: &InstanceKeyRecord) -> Result<(), Failure> {
     diesel::insert_into(instance_keys::table)
         .values((
-            instance_keys::id.eq(key.id.text()),
+            instance_keys::id.eq(key.id.stored()),
             instance_keys::purpose.eq(key.purpose.as_str()),
             instance_keys::wrapped.eq(key.wrapped.as_bytes()),
             instance_keys::created_at.eq(key.created_at.as_millis()),
@@ -133,12 +133,12 @@ async fn replace_root(connection: &mut Connection, command: &ReplaceRootKey) -> 
     }
     let replaced = update(
         instance::table
-            .filter(instance::id.eq(current.id.text()))
-            .filter(instance::root_key_id.eq(current.root_key.text()))
-            .filter(instance::instance_key_id.eq(current.instance_key.text()))
+            .filter(instance::id.eq(current.id.stored()))
+            .filter(instance::root_key_id.eq(current.root_key.stored()))
+            .filter(instance::instance_key_id.eq(current.instance_key.stored()))
             .filter(instance::wrapped.eq(current.wrapped.as_bytes())),
     )
-    .set((instance::root_key_id.eq(command.root_key.text()), instance::wrapped.eq(command.wrapped.as_bytes())))
+    .set((instance::root_key_id.eq(command.root_key.stored()), instance::wrapped.eq(command.wrapped.as_bytes())))
     .execute(connection)
     .await?;
     if replaced == 0 {
@@ -175,14 +175,14 @@ async fn read_organization_keys(
     type Row = (Column<KeyId>, Column<KeyState>, Column<Blob>, i64, i64);
     const TABLE: &str = "organization_keys";
     let fingerprint: Option<(Column<KeyId>, Column<Blob>)> = organizations::table
-        .filter(organizations::id.eq(organization.text()))
+        .filter(organizations::id.eq(organization.stored()))
         .select((organizations::fingerprint_key_id, organizations::fingerprint_wrapped))
         .get_result(connection)
         .await
         .optional()?;
     let Some((fingerprint_key, fingerprint_wrapped)) = fingerprint else { return Ok(None) };
     let rows: Vec<Row> = organization_keys::table
-        .filter(organization_keys::organization_id.eq(organization.text()))
+        .filter(organization_keys::organization_id.eq(organization.stored()))
         .order((organization_keys::created_at, organization_keys::id))
         .select((
             organization_keys::id,
@@ -261,8 +261,8 @@ pub(crate) async fn require_active(
 pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRecord) -> Result<(), Failure> {
     diesel::insert_into(organization_keys::table)
         .values((
-            organization_keys::organization_id.eq(key.organization.text()),
-            organization_keys::id.eq(key.id.text()),
+            organization_keys::organization_id.eq(key.organization.stored()),
+            organization_keys::id.eq(key.id.stored()),
             organization_keys::state.eq(key.state.as_str()),
             organization_keys::wrapped.eq(key.wrapped.as_bytes()),
             organization_keys::uses.eq(key.uses),
@@ -276,8 +276,8 @@ pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRec
 async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decided<bool> {
     let taken = update(
         organization_keys::table
-            .filter(organization_keys::organization_id.eq(command.organization.text()))
-            .filter(organization_keys::id.eq(command.key.text()))
+            .filter(organization_keys::organization_id.eq(command.organization.stored()))
+            .filter(organization_keys::id.eq(command.key.stored()))
             .filter(organization_keys::state.eq(KeyState::Active.as_str()))
             .filter(organization_keys::uses.eq(command.from)),
     )
@@ -291,8 +291,8 @@ async fn replace(connection: &mut Connection, command: &ReplaceOrganizationKey) 
     require_active(connection, command.next.wrapped.key()).await?;
     let retired = update(
         organization_keys::table
-            .filter(organization_keys::organization_id.eq(command.next.organization.text()))
-            .filter(organization_keys::id.eq(command.current.text()))
+            .filter(organization_keys::organization_id.eq(command.next.organization.stored()))
+            .filter(organization_keys::id.eq(command.current.stored()))
             .filter(organization_keys::state.eq(KeyState::Active.as_str())),
     )
     .set(organization_keys::state.eq(KeyState::Retiring.as_str()))

@@ -12,7 +12,7 @@ use crate::schema::{
     integrations, invitations, invited_addresses, organization_keys, organization_names, organizations, pending_seeds,
     receivers, recovery_codes, sessions,
 };
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -77,7 +77,7 @@ async fn create(connection: &mut Connection, command: &CreateOrganization) -> De
     let named = diesel::insert_into(organization_names::table)
         .values((
             organization_names::name_key.eq(organization.name.uniqueness_key()),
-            organization_names::organization_id.eq(organization.id.text()),
+            organization_names::organization_id.eq(organization.id.stored()),
         ))
         .on_conflict_do_nothing()
         .execute(connection)
@@ -87,11 +87,11 @@ async fn create(connection: &mut Connection, command: &CreateOrganization) -> De
     }
     let made = diesel::insert_into(organizations::table)
         .values((
-            organizations::id.eq(organization.id.text()),
+            organizations::id.eq(organization.id.stored()),
             organizations::name.eq(organization.name.as_str()),
             organizations::name_key.eq(organization.name.uniqueness_key()),
             organizations::state.eq(organization.state.as_str()),
-            organizations::fingerprint_key_id.eq(command.keys.fingerprint_key.text()),
+            organizations::fingerprint_key_id.eq(command.keys.fingerprint_key.stored()),
             organizations::fingerprint_wrapped.eq(command.keys.fingerprint_wrapped.as_bytes()),
             organizations::created_at.eq(organization.created_at.as_millis()),
         ))
@@ -102,7 +102,7 @@ async fn create(connection: &mut Connection, command: &CreateOrganization) -> De
         return Ok(Verdict::Undo(false));
     }
     diesel::insert_into(credential_counts::table)
-        .values((credential_counts::organization_id.eq(organization.id.text()), credential_counts::credentials.eq(0)))
+        .values((credential_counts::organization_id.eq(organization.id.stored()), credential_counts::credentials.eq(0)))
         .execute(connection)
         .await?;
     for key in &command.keys.keys {
@@ -131,7 +131,7 @@ async fn find(connection: &mut Connection, name_key: &str) -> Result<Option<Orga
 
 async fn get(connection: &mut Connection, id: OrganizationId) -> Result<Option<Organization>, Failure> {
     let row: Option<OrganizationRow> = organizations::table
-        .filter(organizations::id.eq(id.text()))
+        .filter(organizations::id.eq(id.stored()))
         .select(COLUMNS)
         .get_result(connection)
         .await
@@ -146,7 +146,7 @@ async fn list(connection: &mut Connection) -> Result<Vec<Organization>, Failure>
 }
 
 async fn set_state(connection: &mut Connection, command: &SetOrganizationState) -> Decided<bool> {
-    let organization = command.organization.text();
+    let organization = command.organization.stored();
     let changed = update(organizations::table.filter(organizations::id.eq(organization)))
         .set(organizations::state.eq(command.state.as_str()))
         .execute(connection)
@@ -163,7 +163,7 @@ async fn set_state(connection: &mut Connection, command: &SetOrganizationState) 
 }
 
 async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> Decided<bool> {
-    let organization = command.organization.text();
+    let organization = command.organization.stored();
     // Locked before what hangs on it, so that no login or save slips in between.
     let _count: Option<i64> = for_update!(
         credential_counts::table
@@ -177,7 +177,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     let name_key: Option<String> = for_update!(row).get_result(connection).await.optional()?;
     let Some(name_key) = name_key else { return Ok(Verdict::Undo(false)) };
     let owned = accounts::table.filter(accounts::organization_id.eq(organization)).select(accounts::id);
-    let _owned: Vec<String> = for_update!(owned).load(connection).await?;
+    let _owned: Vec<AnyId> = for_update!(owned).load(connection).await?;
     let invited = invitations::table.filter(invitations::organization_id.eq(organization));
     let invited: Vec<Vec<u8>> = for_update!(invited.select(invitations::code)).load(connection).await?;
     integration_row::take_all(connection, command.organization).await?;

@@ -8,7 +8,7 @@ use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_s
 use super::super::{Decided, Verdict, audit};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials, organization_keys};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -48,8 +48,8 @@ impl KeyRotation for Store {
 macro_rules! current_under {
     ($organization:expr, $key:expr) => {
         credentials::table
-            .filter(credentials::organization_id.eq($organization.text()))
-            .filter(credentials::key_id.eq($key.text()))
+            .filter(credentials::organization_id.eq($organization.stored()))
+            .filter(credentials::key_id.eq($key.stored()))
     };
 }
 
@@ -57,8 +57,8 @@ macro_rules! current_under {
 macro_rules! others_under {
     ($organization:expr, $key:expr) => {
         credential_versions::table
-            .filter(credential_versions::organization_id.eq($organization.text()))
-            .filter(credential_versions::key_id.eq($key.text()))
+            .filter(credential_versions::organization_id.eq($organization.stored()))
+            .filter(credential_versions::key_id.eq($key.stored()))
     };
 }
 
@@ -66,8 +66,8 @@ macro_rules! others_under {
 macro_rules! described_under {
     ($organization:expr, $key:expr) => {
         credentials::table
-            .filter(credentials::organization_id.eq($organization.text()))
-            .filter(credentials::metadata_key_id.eq($key.text()))
+            .filter(credentials::organization_id.eq($organization.stored()))
+            .filter(credentials::metadata_key_id.eq($key.stored()))
     };
 }
 
@@ -96,7 +96,7 @@ async fn find_current(connection: &mut Connection, query: &FindSealed) -> Result
                 .eq(credentials::organization_id)
                 .and(credential_secrets::id.eq(credentials::id))),
         )
-        .filter(credentials::id.gt(after(query).text()))
+        .filter(credentials::id.gt(after(query).stored()))
         .order(credentials::id)
         .offset(bound(query.skip))
         .limit(bound(query.limit))
@@ -118,7 +118,7 @@ async fn find_current(connection: &mut Connection, query: &FindSealed) -> Result
 
 async fn find_others(connection: &mut Connection, query: &FindSealed) -> Result<Vec<SealedRow>, Failure> {
     type Row = (Column<CredentialId>, i64, Vec<u8>, Vec<u8>, Vec<u8>);
-    let (last, number) = (after(query).text(), query.after.map_or(i64::MIN, |(_, number)| number));
+    let (last, number) = (after(query).stored(), query.after.map_or(i64::MIN, |(_, number)| number));
     let rows: Vec<Row> = others_under!(query.organization, query.key)
         .filter(credential_versions::id.ge(last))
         .filter(credential_versions::id.gt(last).or(credential_versions::version.gt(number)))
@@ -159,7 +159,7 @@ fn version_row(
 async fn find_metadata(connection: &mut Connection, query: &FindSealed) -> Result<Vec<SealedRow>, Failure> {
     type Row = (Column<CredentialId>, Option<Vec<u8>>, Option<i64>);
     let rows: Vec<Row> = described_under!(query.organization, query.key)
-        .filter(credentials::id.gt(after(query).text()))
+        .filter(credentials::id.gt(after(query).stored()))
         .order(credentials::id)
         .offset(bound(query.skip))
         .limit(bound(query.limit))
@@ -190,8 +190,8 @@ async fn move_sealed(connection: &mut Connection, command: &MoveSealed) -> Decid
     // other closely, and a save that waited for a moment without one could wait for long.
     let state: Option<Column<KeyState>> = for_key_share!(
         organization_keys::table
-            .filter(organization_keys::organization_id.eq(organization.text()))
-            .filter(organization_keys::id.eq(to.text()))
+            .filter(organization_keys::organization_id.eq(organization.stored()))
+            .filter(organization_keys::id.eq(to.stored()))
             .select(organization_keys::state)
     )
     .get_result(connection)
@@ -202,10 +202,10 @@ async fn move_sealed(connection: &mut Connection, command: &MoveSealed) -> Decid
         return Ok(Verdict::Refused(None));
     }
     // By id, as all take them who take several.
-    let ids: Vec<_> = rows.iter().map(|row| row.credential.text()).collect();
+    let ids: Vec<_> = rows.iter().map(|row| row.credential.stored()).collect();
     hold_rows!(
         credentials::table
-            .filter(credentials::organization_id.eq(organization.text()))
+            .filter(credentials::organization_id.eq(organization.stored()))
             .filter(credentials::id.eq_any(ids))
             .order(credentials::id)
             .select(credentials::id),
@@ -228,13 +228,13 @@ fn versions(command: &MoveSealed) -> impl Iterator<Item = (&SealedRow, &SealedCr
 }
 
 async fn move_current(connection: &mut Connection, command: &MoveSealed) -> Result<usize, Failure> {
-    let organization = command.organization.text();
-    let (from, to) = (command.from.text(), command.to.text());
+    let organization = command.organization.stored();
+    let (from, to) = (command.from.stored(), command.to.stored());
     let rows = versions(command).map(|(row, sealed)| {
         update(
             credentials::table
                 .filter(credentials::organization_id.eq(organization))
-                .filter(credentials::id.eq(row.credential.text()))
+                .filter(credentials::id.eq(row.credential.stored()))
                 .filter(credentials::version.eq(row.version))
                 .filter(credentials::key_id.eq(from)),
         )
@@ -245,7 +245,7 @@ async fn move_current(connection: &mut Connection, command: &MoveSealed) -> Resu
         update(
             credential_secrets::table
                 .filter(credential_secrets::organization_id.eq(organization))
-                .filter(credential_secrets::id.eq(row.credential.text())),
+                .filter(credential_secrets::id.eq(row.credential.stored())),
         )
         .set(credential_secrets::data_key.eq(sealed.data_key.as_bytes()))
     });
@@ -254,13 +254,13 @@ async fn move_current(connection: &mut Connection, command: &MoveSealed) -> Resu
 }
 
 async fn move_others(connection: &mut Connection, command: &MoveSealed) -> Result<usize, Failure> {
-    let organization = command.organization.text();
-    let (from, to) = (command.from.text(), command.to.text());
+    let organization = command.organization.stored();
+    let (from, to) = (command.from.stored(), command.to.stored());
     let rows = versions(command).map(|(row, sealed)| {
         update(
             credential_versions::table
                 .filter(credential_versions::organization_id.eq(organization))
-                .filter(credential_versions::id.eq(row.credential.text()))
+                .filter(credential_versions::id.eq(row.credential.stored()))
                 .filter(credential_versions::version.eq(row.version))
                 .filter(credential_versions::key_id.eq(from)),
         )
@@ -275,8 +275,8 @@ async fn move_others(connection: &mut Connection, command: &MoveSealed) -> Resul
 }
 
 async fn move_metadata(connection: &mut Connection, command: &MoveSealed) -> Result<usize, Failure> {
-    let organization = command.organization.text();
-    let (from, to) = (command.from.text(), command.to.text());
+    let organization = command.organization.stored();
+    let (from, to) = (command.from.stored(), command.to.stored());
     let metadata = command.rows.iter().filter_map(|row| match &row.content {
         SealedContent::Metadata(sealed) => Some((row, sealed)),
         SealedContent::Version(_) => None,
@@ -285,7 +285,7 @@ async fn move_metadata(connection: &mut Connection, command: &MoveSealed) -> Res
         update(
             credentials::table
                 .filter(credentials::organization_id.eq(organization))
-                .filter(credentials::id.eq(row.credential.text()))
+                .filter(credentials::id.eq(row.credential.stored()))
                 .filter(credentials::metadata_revision.eq(row.version))
                 .filter(credentials::metadata_key_id.eq(from)),
         )
@@ -299,8 +299,8 @@ async fn destroy(connection: &mut Connection, command: &DestroyOrganizationKey) 
     let (organization, key) = (command.organization, command.key);
     let row = || {
         organization_keys::table
-            .filter(organization_keys::organization_id.eq(organization.text()))
-            .filter(organization_keys::id.eq(key.text()))
+            .filter(organization_keys::organization_id.eq(organization.stored()))
+            .filter(organization_keys::id.eq(key.stored()))
     };
     let state: Option<Column<KeyState>> =
         for_update!(row().select(organization_keys::state)).get_result(connection).await.optional()?;

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, load_page};
 use super::{organization_of, owner_of};
 use crate::failure::Failure;
 use crate::schema::event_deliveries;
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
@@ -62,8 +62,8 @@ macro_rules! of_receiver {
     ($owner:expr, $receiver:expr) => {{
         use crate::schema::event_deliveries as d;
         d::table
-            .filter(d::organization_id.eq(organization_of($owner).text()))
-            .filter(d::receiver_id.eq($receiver.text()))
+            .filter(d::organization_id.eq(organization_of($owner).stored()))
+            .filter(d::receiver_id.eq($receiver.stored()))
     }};
 }
 
@@ -96,9 +96,9 @@ impl DeliveryRow {
 pub(super) async fn insert(connection: &mut Connection, delivery: &EventDelivery) -> Result<bool, Failure> {
     let inserted = diesel::insert_into(event_deliveries::table)
         .values((
-            event_deliveries::organization_id.eq(organization_of(delivery.organization).text()),
-            event_deliveries::receiver_id.eq(delivery.receiver.text()),
-            event_deliveries::id.eq(delivery.id.text()),
+            event_deliveries::organization_id.eq(organization_of(delivery.organization).stored()),
+            event_deliveries::receiver_id.eq(delivery.receiver.stored()),
+            event_deliveries::id.eq(delivery.id.stored()),
             event_deliveries::position.eq(delivery.position),
             event_deliveries::kind.eq(delivery.kind.as_str()),
             event_deliveries::subject.eq(&delivery.subject),
@@ -121,7 +121,7 @@ pub(super) async fn insert(connection: &mut Connection, delivery: &EventDelivery
 /// Notes how far a delivery is, if it is there.
 pub(super) async fn set_progress(connection: &mut Connection, delivery: &EventDelivery) -> Result<(), Failure> {
     let row =
-        of_receiver!(delivery.organization, delivery.receiver).filter(event_deliveries::id.eq(delivery.id.text()));
+        of_receiver!(delivery.organization, delivery.receiver).filter(event_deliveries::id.eq(delivery.id.stored()));
     update(row)
         .set((
             event_deliveries::state.eq(delivery.state.as_str()),
@@ -143,7 +143,7 @@ pub(super) async fn find(
     receiver: ReceiverId,
     id: EventId,
 ) -> Result<Option<EventDelivery>, Failure> {
-    let row = of_receiver!(owner, receiver).filter(event_deliveries::id.eq(id.text())).select(columns!());
+    let row = of_receiver!(owner, receiver).filter(event_deliveries::id.eq(id.stored())).select(columns!());
     let row: Option<DeliveryRow> = row.get_result(connection).await.optional()?;
     row.map(DeliveryRow::decode).transpose()
 }

@@ -7,7 +7,7 @@ use super::row::{self, ReceiverRow};
 use super::{delivery_row, owner_of};
 use crate::failure::Failure;
 use crate::schema::{account_notices, credentials, event_deliveries, event_position, integrations, receivers};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -166,14 +166,14 @@ async fn add(connection: &mut Connection, deliveries: &[EventDelivery]) -> Decid
 }
 
 async fn all(connection: &mut Connection) -> Result<Vec<(String, Option<StoredReceiver>)>, Failure> {
-    let rows: Vec<(String, ReceiverRow)> =
+    let rows: Vec<(AnyId, ReceiverRow)> =
         receivers::table.select((receivers::id, row::columns!())).load(connection).await?;
-    Ok(rows.into_iter().map(|(id, row)| (id, row.decode().ok())).collect())
+    Ok(rows.into_iter().map(|(id, row)| (id.to_string(), row.decode().ok())).collect())
 }
 
 async fn expiring(connection: &mut Connection, query: &FindExpiring) -> Result<Vec<Expiring>, Failure> {
     let FindExpiring { organization, after, until, limit } = *query;
-    let own = organization.text();
+    let own = organization.stored();
     let of_credentials = credentials::table
         .filter(credentials::organization_id.eq(own))
         .filter(credentials::expires_at.gt(after.as_millis()))

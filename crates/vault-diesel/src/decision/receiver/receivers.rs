@@ -8,7 +8,7 @@ use super::row::{self, ReceiverRow};
 use super::{delivery_row, organization_of, reaches};
 use crate::failure::Failure;
 use crate::schema::{accounts, instance, organizations, receivers};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{AnyId, Column, StoredId as _};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
@@ -88,9 +88,10 @@ impl Decision for AddReceiver {
 
 /// Takes the row of an owner, so that no two add receivers to it at once.
 async fn take_owner(connection: &mut Connection, owner: ReceiverOwner) -> Result<(), Failure> {
-    let _taken: Option<String> = match owner {
+    let _taken: Option<AnyId> = match owner {
         Some(organization) => {
-            let row = organizations::table.filter(organizations::id.eq(organization.text())).select(organizations::id);
+            let row =
+                organizations::table.filter(organizations::id.eq(organization.stored())).select(organizations::id);
             for_update!(row).get_result(connection).await.optional()?
         }
         None => for_update!(instance::table.select(instance::id)).get_result(connection).await.optional()?,
@@ -107,8 +108,8 @@ pub(super) async fn is_member(
     let found = directory::account_of(connection, address).await?;
     let Some((_, account)) = found.filter(|(of, _)| *of == organization) else { return Ok(false) };
     let state: Option<Column<AccountState>> = accounts::table
-        .filter(accounts::organization_id.eq(organization.text()))
-        .filter(accounts::id.eq(account.text()))
+        .filter(accounts::organization_id.eq(organization.stored()))
+        .filter(accounts::id.eq(account.stored()))
         .select(accounts::state)
         .get_result(connection)
         .await
@@ -125,9 +126,9 @@ async fn list(
     if !reaches(&query.principal, query.of) {
         return Ok(Vec::new());
     }
-    let of = receivers::table.filter(receivers::organization_id.eq(organization_of(query.of).text()));
+    let of = receivers::table.filter(receivers::organization_id.eq(organization_of(query.of).stored()));
     let rows: Vec<ReceiverRow> = match query.key {
-        Some(id) => of.filter(receivers::id.eq(id.text())).select(row::columns!()).load(connection).await?,
+        Some(id) => of.filter(receivers::id.eq(id.stored())).select(row::columns!()).load(connection).await?,
         None => of.order(receivers::id).select(row::columns!()).load(connection).await?,
     };
     rows.into_iter().map(ReceiverRow::decode).collect()

@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, for_update};
 use super::{organization_of, owner_of};
 use crate::failure::Failure;
 use crate::schema::{event_deliveries, receivers};
-use crate::stored::{Column, ToIdText as _};
+use crate::stored::{Column, StoredId as _};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable};
 use vault_core::digest::Digest;
@@ -105,7 +105,7 @@ impl ReceiverRow {
 
 /// How many receivers an owner has.
 pub(super) async fn count(connection: &mut Connection, owner: ReceiverOwner) -> Result<i64, Failure> {
-    let of = receivers::table.filter(receivers::organization_id.eq(organization_of(owner).text()));
+    let of = receivers::table.filter(receivers::organization_id.eq(organization_of(owner).stored()));
     Ok(of.count().get_result(connection).await?)
 }
 
@@ -113,8 +113,8 @@ pub(super) async fn insert(connection: &mut Connection, stored: &StoredReceiver)
     let StoredReceiver { receiver, target, code, .. } = stored;
     diesel::insert_into(receivers::table)
         .values((
-            receivers::organization_id.eq(organization_of(receiver.organization).text()),
-            receivers::id.eq(receiver.id.text()),
+            receivers::organization_id.eq(organization_of(receiver.organization).stored()),
+            receivers::id.eq(receiver.id.stored()),
             receivers::channel.eq(receiver.channel.as_str()),
             receivers::shown.eq(&receiver.shown),
             receivers::events.eq(receiver.events.to_stored()),
@@ -141,8 +141,8 @@ pub(super) async fn take(
     id: ReceiverId,
 ) -> Result<Option<i64>, Failure> {
     let row = receivers::table
-        .filter(receivers::organization_id.eq(organization_of(owner).text()))
-        .filter(receivers::id.eq(id.text()))
+        .filter(receivers::organization_id.eq(organization_of(owner).stored()))
+        .filter(receivers::id.eq(id.stored()))
         .select(receivers::version);
     Ok(for_update!(row).get_result(connection).await.optional()?)
 }
@@ -151,8 +151,8 @@ pub(super) async fn take(
 pub(super) async fn replace(connection: &mut Connection, stored: &StoredReceiver) -> Result<(), Failure> {
     let StoredReceiver { receiver, target, code, .. } = stored;
     let row = receivers::table
-        .filter(receivers::organization_id.eq(organization_of(receiver.organization).text()))
-        .filter(receivers::id.eq(receiver.id.text()));
+        .filter(receivers::organization_id.eq(organization_of(receiver.organization).stored()))
+        .filter(receivers::id.eq(receiver.id.stored()));
     update(row)
         .set((
             receivers::events.eq(receiver.events.to_stored()),
@@ -177,8 +177,8 @@ pub(super) async fn set_status(
     status: &ReceiverStatus,
 ) -> Result<(), Failure> {
     let row = receivers::table
-        .filter(receivers::organization_id.eq(organization_of(owner).text()))
-        .filter(receivers::id.eq(id.text()));
+        .filter(receivers::organization_id.eq(organization_of(owner).stored()))
+        .filter(receivers::id.eq(id.stored()));
     update(row)
         .set((
             receivers::last_delivered_at.eq(status.last_delivered_at.map(Timestamp::as_millis)),
@@ -193,12 +193,13 @@ pub(super) async fn set_status(
 
 /// Removes a receiver, with all that was and is to be delivered to it.
 pub(super) async fn remove(connection: &mut Connection, owner: ReceiverOwner, id: ReceiverId) -> Result<(), Failure> {
-    let organization = organization_of(owner).text();
+    let organization = organization_of(owner).stored();
     let deliveries = event_deliveries::table
         .filter(event_deliveries::organization_id.eq(organization))
-        .filter(event_deliveries::receiver_id.eq(id.text()));
+        .filter(event_deliveries::receiver_id.eq(id.stored()));
     diesel::delete(deliveries).execute(connection).await?;
-    let row = receivers::table.filter(receivers::organization_id.eq(organization)).filter(receivers::id.eq(id.text()));
+    let row =
+        receivers::table.filter(receivers::organization_id.eq(organization)).filter(receivers::id.eq(id.stored()));
     diesel::delete(row).execute(connection).await?;
     Ok(())
 }

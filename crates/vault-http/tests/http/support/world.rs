@@ -100,7 +100,7 @@ impl WorldBuilder {
             ids: ids.clone(),
             events: Arc::new(RecordingEvents::default()),
             audit: Arc::new(FakeAuditSealer),
-            origins: Arc::new(vault_http::RequestOrigins),
+            request_context: Arc::new(vault_http::CurrentRequest),
         };
         let tally = Arc::new(AuditTally::new(environment.clone(), store.clone()));
         let fakes = Fakes {
