@@ -38,6 +38,7 @@ mod console;
 mod disk_full;
 mod docs;
 mod doctor;
+mod doctor_spread;
 mod dry_run;
 mod faults;
 mod first_run;

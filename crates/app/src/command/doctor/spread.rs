@@ -48,9 +48,11 @@ fn unfinished(found: &Spreading) -> Option<Check> {
     match found.unfinished {
         Some(0) => Some(Check::passed("transactions", "none waits for its second phase")),
         Some(count) => {
+            let (has, its, holds) = if count == 1 { ("has", "its", "holds") } else { ("have", "their", "hold") };
             let count = counted(u64::try_from(count).unwrap_or(u64::MAX), "transaction");
-            let text =
-                format!("{count} have waited for more than two minutes for their second phase, and hold their rows");
+            let text = format!(
+                "{count} {has} waited for more than two minutes for {its} second phase, and {holds} {its} rows"
+            );
             let remedy = "The coordinator finishes them once a minute. See that it runs and reaches every node, or run \
                           `SELECT recover_prepared_transactions()` there.";
             Some(Check::other("transactions", Outcome::Failed, text, remedy))
