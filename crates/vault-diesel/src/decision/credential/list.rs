@@ -1,7 +1,7 @@
 //! Lists of credentials. A page costs alike wherever it begins: an index leads to its first row, and a page of a list with
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
-use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
+use super::super::authorize::{self, judge, load_facts, load_judged, unheld};
 use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, pipeline, row_by_row, without_index};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
 //! A credential's row, without its data.
 
-use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::authorize::{self, load_facts, load_judged, unheld};
 use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use crate::failure::Failure;
 use crate::stored::{Column, ToIdText as _};

@@ -3,7 +3,7 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The
 //! others are in `credential_versions`.
 
-use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::authorize::{self, load_facts, load_judged, unheld};
 use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use super::super::{audit, execute_together};
 use super::labels;
