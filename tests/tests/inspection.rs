@@ -161,8 +161,9 @@ fn rows_that_were_put_back_are_found() {
     assert_eq!(findings(&vault), [""; 0]);
 
     // An entry that is made to say what was put back.
-    let newest =
-        format!("(SELECT max(id) FROM audit WHERE subject = 'account:{account}' AND changed_rows IS NOT NULL)");
+    let newest = format!(
+        "(SELECT id FROM audit WHERE subject = 'account:{account}' AND changed_rows IS NOT NULL ORDER BY id DESC LIMIT 1)"
+    );
     sql.run(&format!("UPDATE audit SET changed_rows = 'account gone' WHERE id = {newest}"));
     let found = findings(&vault);
     assert!(
@@ -309,7 +310,7 @@ fn rows_of_no_organization_hide_no_others() {
     ));
     let found = findings(&vault);
     let has = |id: &str, flawed: &str| found.iter().any(|it| it.contains(id) && it.contains(flawed));
-    assert!(has(&credential, "cannot be read: its ids are none"), "{found:?}");
+    assert!(has(&credential, "cannot be read"), "{found:?}");
     assert!(has(&credential, "does not fit its code"), "{found:?}");
     assert!(has(&colleague.id, "does not fit its code"), "{found:?}");
 }

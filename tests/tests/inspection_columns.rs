@@ -95,6 +95,10 @@ fn every_column_is_checked_or_is_said_not_to_be() {
             "bigint" => {
                 format!("CASE WHEN {name} > (1::bigint << 62) THEN {name} - 1 ELSE coalesce({name}, 5) + 1 END")
             }
+            "uuid" => format!(
+                "CASE WHEN {name} IS NULL THEN gen_random_uuid() ELSE \
+                 (left({name}::text, -1) || CASE right({name}::text, 1) WHEN '1' THEN '2' ELSE '1' END)::uuid END"
+            ),
             _ => format!(
                 "CASE WHEN {name} IS NULL OR {name} = '' THEN 'x' \
                  ELSE left({name}, -1) || CASE right({name}, 1) WHEN '1' THEN '2' ELSE '1' END END"

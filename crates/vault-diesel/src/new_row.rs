@@ -34,17 +34,6 @@ macro_rules! new_rows {
             $($column: Vec<$rust>,)*
         }
 
-        impl $many<'_> {
-            pub(crate) fn is_empty(&self) -> bool {
-                self.len() == 0
-            }
-
-            /// How many there are.
-            pub(crate) fn len(&self) -> usize {
-                self.organization_id.len()
-            }
-        }
-
         impl<$a> FromIterator<$row<$a>> for $many<$a> {
             fn from_iter<Rows: IntoIterator<Item = $row<$a>>>(rows: Rows) -> Self {
                 let mut many = Self { $($column: Vec::new(),)* };

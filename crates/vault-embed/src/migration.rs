@@ -10,7 +10,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::port::StoreError;
-use vault_diesel::{CopiedTable, PostgresSettings, Progress, Store, Transfer, TransferError};
+use vault_diesel::{CopiedTable, MigrateError, PostgresSettings, Progress, Store, Transfer, TransferError};
 
 /// The longest name of a database that is read from a mark, in bytes.
 const LONGEST_NAME: u64 = 1_024;
@@ -85,6 +85,10 @@ pub async fn migrate_to(
 /// Proves that the vault opens in the target, and marks the file as moved.
 async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), OpeningError> {
     let moved = open(root_key, target.clone()).without_maintenance().await?;
+    // As those of a new vault are.
+    if moved.spreading().await.map_err(MigrateError::from)?.is_some_and(|found| found.is_absent()) {
+        moved.spread().await.map_err(MigrateError::from)?;
+    }
     let is_same = moved.instance() == vault.instance();
     moved.close().await?;
     if !is_same {

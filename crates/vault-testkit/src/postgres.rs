@@ -238,6 +238,14 @@ impl Cluster {
         self.control(&self.directory, &["--mode=fast", "stop"]);
     }
 
+    /// As [`Cluster::crash`], a worker, counted from 1.
+    ///
+    /// # Panics
+    /// It was started elsewhere, or does not stop.
+    pub fn crash_worker(&self, number: usize) {
+        self.control(&self.worker(number), &["--mode=immediate", "stop"]);
+    }
+
     /// Starts a worker again, and waits until it answers.
     ///
     /// # Panics
@@ -262,12 +270,38 @@ impl Cluster {
         self.try_control(&self.directory, &["start"]).inspect_err(|_| self.try_crash())
     }
 
+    /// The first process of each server, of which all others are children: the one that clients know, then the workers.
+    ///
+    /// # Panics
+    /// One does not run.
+    pub fn postmasters(&self) -> Vec<u32> {
+        let places = [self.directory.clone()].into_iter().chain(self.workers());
+        let id = |place: PathBuf| {
+            let text =
+                fs::read_to_string(place.join("data/postmaster.pid")).expect("the process of a throwaway server");
+            text.lines().next().and_then(|line| line.parse().ok()).expect("the number of a process")
+        };
+        places.map(id).collect()
+    }
+
     /// What the server has logged so far.
     ///
     /// # Panics
     /// Its log cannot be read.
     pub fn log(&self) -> String {
-        let text = fs::read(self.directory.join("log")).expect("the log of a throwaway server");
+        Self::log_at(&self.directory)
+    }
+
+    /// What a worker, counted from 1, has logged so far.
+    ///
+    /// # Panics
+    /// Its log cannot be read.
+    pub fn log_of_worker(&self, number: usize) -> String {
+        Self::log_at(&self.worker(number))
+    }
+
+    fn log_at(place: &Path) -> String {
+        let text = fs::read(place.join("log")).expect("the log of a throwaway server");
         String::from_utf8_lossy(&text).into_owned()
     }
 

@@ -61,7 +61,7 @@ pub(crate) async fn authorize_each<A: Sync>(
     let mut authorized = Vec::with_capacity(distinct.len());
     for (principal, key) in &distinct {
         let outcome = match key {
-            Some(key) => authorize::judge_and_hold_with_key(connection, principal, organization, *key, now).await,
+            Some(key) => authorize::authorize_and_lock_with_key(connection, principal, organization, *key, now).await,
             None => match authorize::authorize_and_lock(connection, principal, now).await {
                 Ok(judgement) => judgement.map(|()| true).map_err(Failure::from),
                 Err(failure) => Err(failure),

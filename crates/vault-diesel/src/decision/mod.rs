@@ -32,13 +32,13 @@ use vault_core::principal::Principal;
 use vault_core::{Command, Refusal};
 
 /// Carries statements out in one exchange with the server. How many rows each changed.
-macro_rules! execute_together {
+macro_rules! execute_pipelined {
     ($connection:expr, $($statement:expr),+) => {
         pipeline!($connection, $(|own| $statement.execute(own).await),+)
     };
 }
 
-pub(crate) use execute_together;
+pub(crate) use execute_pipelined;
 
 /// What a decision came to, and whether what it wrote stands.
 #[derive(Debug)]

@@ -72,19 +72,22 @@ macro_rules! load_each {
     }};
 }
 
-/// Inserts rows with one statement.
+/// Inserts rows with one statement. That of a single row has its values, so that a PostgreSQL that is spread over machines keeps
+/// its plan.
 macro_rules! insert_rows {
     ($connection:expr, $table:ident, $many:ident, $rows:expr) => {{
-        let rows: crate::new_row::$many<'_> = $rows.collect();
+        let mut rows: Vec<_> = $rows.collect();
         let count = rows.len();
-        if rows.is_empty() {
-            Ok(0)
-        } else {
-            // None is inserted if the organization is gone, which whoever decides has held.
-            let inserted: diesel::QueryResult<usize> = rows.execute($connection).await;
-            inserted
-                .and_then(|inserted| if inserted == count { Ok(count) } else { Err(diesel::result::Error::NotFound) })
-        }
+        let inserted: diesel::QueryResult<usize> = match (count, rows.pop()) {
+            (1, Some(row)) => diesel::insert_into(crate::schema::$table::table).values(row).execute($connection).await,
+            (_, Some(last)) => {
+                let rows: crate::new_row::$many<'_> = rows.into_iter().chain([last]).collect();
+                rows.execute($connection).await
+            }
+            (_, None) => Ok(0),
+        };
+        // None of several is inserted if the organization is gone, which whoever decides has held.
+        inserted.and_then(|inserted| if inserted == count { Ok(count) } else { Err(diesel::result::Error::NotFound) })
     }};
 }
 

@@ -1,7 +1,7 @@
 //! Making a connection: to a server that takes writes, with its waits bounded.
 
 use super::settings::{ConnectError, PostgresSettings};
-use super::tls::{connector, is_local, split_address};
+use super::tls::{TlsWish, connector, is_local, split_address};
 use diesel_async::AsyncPgConnection;
 use secrecy::ExposeSecret as _;
 use std::time::Duration;
@@ -50,8 +50,10 @@ fn set_up_within(longest_wait: Duration) -> String {
 const IN_ENGLISH: &str = "SET lc_messages TO 'C'";
 
 /// Knows how to connect.
+#[derive(Clone)]
 pub(super) struct Connector {
     config: Config,
+    wish: TlsWish,
     tls: Option<MakeRustlsConnect>,
     set_up: String,
 }
@@ -60,7 +62,33 @@ impl Connector {
     /// The connector for an address.
     pub(super) fn new(settings: &PostgresSettings) -> Result<Self, ConnectError> {
         let (address, wish) = split_address(settings.url.expose_secret()); // into the driver's own settings
-        let mut config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
+        let config: Config = address.parse().map_err(|error| ConnectError::Address(Box::new(error)))?;
+        Self::with(config, wish, set_up_within(settings.longest_wait))
+    }
+
+    /// The connector for another server of the same database, by the same role.
+    pub(super) fn to(&self, host: &str, port: u16) -> Result<Self, ConnectError> {
+        let mut config = Config::new();
+        config.host(host).port(port);
+        if let Some(user) = self.config.get_user() {
+            config.user(user);
+        }
+        if let Some(password) = self.config.get_password() {
+            config.password(password);
+        }
+        if let Some(name) = self.config.get_dbname() {
+            config.dbname(name);
+        }
+        if let Some(options) = self.config.get_options() {
+            config.options(options);
+        }
+        if let Some(name) = self.config.get_application_name() {
+            config.application_name(name);
+        }
+        Self::with(config, self.wish.clone(), self.set_up.clone())
+    }
+
+    fn with(mut config: Config, wish: TlsWish, set_up: String) -> Result<Self, ConnectError> {
         let use_tls = wish.wanted.unwrap_or_else(|| !is_local(config.get_hosts(), config.get_hostaddrs()));
         config
             .ssl_mode(if use_tls { SslMode::Require } else { SslMode::Disable })
@@ -74,7 +102,7 @@ impl Connector {
             config.application_name("orgvault");
         }
         let tls = use_tls.then(|| connector(wish.roots.as_deref())).transpose()?;
-        Ok(Self { config, tls, set_up: set_up_within(settings.longest_wait) })
+        Ok(Self { config, wish, tls, set_up })
     }
 
     /// Makes a connection.

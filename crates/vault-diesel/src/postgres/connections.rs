@@ -2,7 +2,8 @@
 
 use super::connect::Connector;
 use super::decision::{Decided, Verdict};
-use super::pool::{Pooled, pool};
+use super::nodes::Nodes;
+use super::pool::{CONNECTION_WAIT, Pooled, pool};
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
 use super::spread::is_spread;
@@ -39,6 +40,8 @@ const LONG_TIMEOUT: &str = "SET LOCAL statement_timeout = 0; SET LOCAL lock_time
 /// The connections, and what is done on them.
 pub(super) struct Connections {
     pool: Pool<Connector>,
+    /// Connections to the nodes that hold the rows of organizations, where tables are spread.
+    nodes: Nodes,
     /// One per connection. The pool serves whoever asks at the right moment; these serve the organizations in turn.
     turns: Turns,
     size: usize,
@@ -49,12 +52,12 @@ pub(super) struct Connections {
 }
 
 /// A connection in use. Lost unless it is taken back, so that a caller who goes away leaves none half-used.
-pub(super) struct Taken<'store> {
-    pooled: PooledConnection<'store, Connector>,
+pub(super) struct Taken {
+    pooled: PooledConnection<'static, Connector>,
     _turn: Turn,
 }
 
-impl Taken<'_> {
+impl Taken {
     /// Gives it back unused.
     pub(super) fn give_back(mut self) {
         self.pooled.lost = false;
@@ -103,10 +106,11 @@ impl Connections {
         let spread = AtomicBool::new(is_spread(&mut first.connection).await?);
         let size = usize::try_from(settings.connections.max(1)).unwrap_or(1);
         let turns = Turns::new(size);
-        let pool = pool(connector, settings.connections);
+        let nodes = Nodes::new(connector.clone(), settings.connections);
+        let pool = pool(connector, settings.connections, CONNECTION_WAIT);
         // Full already only if the pool has no room for one; then the connection is closed again.
         let _ = pool.add(first);
-        Ok(Self { pool, turns, size, longest_wait: settings.longest_wait, reports, spread })
+        Ok(Self { pool, nodes, turns, size, longest_wait: settings.longest_wait, reports, spread })
     }
 
     /// Whether the tables are spread over machines by organization, so that several organizations in one transaction may have it
@@ -130,7 +134,7 @@ impl Connections {
         StoreLoad {
             waiting,
             in_use: self.size.saturating_sub(self.turns.available()),
-            idle: usize::try_from(self.pool.state().idle_connections).unwrap_or_default(),
+            idle: usize::try_from(self.pool.state().idle_connections).unwrap_or_default() + self.nodes.idle(),
             limit: self.size,
         }
     }
@@ -150,10 +154,12 @@ impl Connections {
             .unwrap_or_else(|_| Err(unavailable("the database did not answer in time").into()))
     }
 
-    /// Makes a decision, on the connection that was taken for it or on another.
+    /// Makes a decision, on the connection that was taken for it or on another. `rows` is the organization whose rows it is about,
+    /// if it is about one.
     pub(super) async fn write<C, T>(
         &self,
-        mut taken: Option<Taken<'_>>,
+        mut taken: Option<Taken>,
+        rows: Option<OrganizationId>,
         command: &C,
         decide: Decide<C, T>,
         timeout: Timeout,
@@ -162,7 +168,7 @@ impl Connections {
         loop {
             let mut taken = match taken.take() {
                 Some(taken) => taken,
-                None => self.take().await?,
+                None => self.take_at(rows).await?,
             };
             let pooled = &mut *taken.pooled;
             match write_on(&mut pooled.connection, command, decide, (timeout, &self.reports)).await {
@@ -249,21 +255,32 @@ impl Connections {
         &self.reports
     }
 
-    /// A connection for what belongs to no organization or to several, when its turn has come.
-    pub(super) async fn take(&self) -> Result<Taken<'_>, StoreError> {
-        self.take_for(None).await
+    /// A connection for a decision, when its turn has come: where the rows of this organization lie, if it is about one.
+    pub(super) async fn take_at(&self, rows: Option<OrganizationId>) -> Result<Taken, StoreError> {
+        self.take(None, rows).await
     }
 
-    /// A connection, when it is the turn of this organization.
-    async fn take_for(&self, organization: Option<OrganizationId>) -> Result<Taken<'_>, StoreError> {
-        let turn = tokio::time::timeout(LONGEST_QUEUE, turn(&self.turns, organization, &self.reports))
+    /// A connection, when it is the turn of this organization, which reads its rows.
+    async fn take_for(&self, organization: Option<OrganizationId>) -> Result<Taken, StoreError> {
+        self.take(organization, organization).await
+    }
+
+    async fn take(&self, who: Option<OrganizationId>, rows: Option<OrganizationId>) -> Result<Taken, StoreError> {
+        let turn = tokio::time::timeout(LONGEST_QUEUE, turn(&self.turns, who, &self.reports))
             .await
             .map_err(|_| unavailable("all database connections are in use"))?
             .map_err(|_| unavailable("the database pool is closed"))?;
-        let mut pooled = self.pool.get().await.map_err(|error| match error {
-            bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
-            bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
-        })?;
+        let there = match rows {
+            Some(organization) if self.are_spread() => self.nodes.connection(organization, &self.pool).await,
+            _ => None,
+        };
+        let mut pooled = match there {
+            Some(pooled) => pooled,
+            None => self.pool.get_owned().await.map_err(|error| match error {
+                bb8::RunError::User(error) => StoreError::Unavailable(Box::new(error)),
+                bb8::RunError::TimedOut => unavailable("connecting to the database timed out"),
+            })?,
+        };
         pooled.lost = true;
         if self.are_spread() && !pooled.plans_with_values {
             let changed = pooled.connection.batch_execute(PLAN_WITH_VALUES).await;

@@ -3,6 +3,7 @@
 mod backend;
 mod connect;
 mod connections;
+mod nodes;
 mod pool;
 mod replacements;
 mod settings;

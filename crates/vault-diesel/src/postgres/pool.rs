@@ -8,7 +8,7 @@ use diesel_async::pooled_connection::PoolableConnection as _;
 use std::time::Duration;
 
 /// How long a decision waits for a connection.
-const CONNECTION_WAIT: Duration = Duration::from_secs(2);
+pub(super) const CONNECTION_WAIT: Duration = Duration::from_secs(2);
 /// How long an idle connection is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(300);
 
@@ -49,15 +49,15 @@ impl ManageConnection for Connector {
     }
 }
 
-/// The pool; opens connections as they are needed.
-pub(super) fn pool(connector: Connector, size: u32) -> Pool<Connector> {
+/// The pool; opens connections as they are needed, and has a decision wait for one up to `longest`.
+pub(super) fn pool(connector: Connector, size: u32, longest: Duration) -> Pool<Connector> {
     Pool::builder()
         .max_size(size.max(1))
         .min_idle(None)
         .test_on_check_out(true)
         .max_lifetime(None)
         .idle_timeout(Some(IDLE_CONNECTION))
-        .connection_timeout(CONNECTION_WAIT)
+        .connection_timeout(longest)
         .retry_connection(false)
         .build_unchecked(connector)
 }

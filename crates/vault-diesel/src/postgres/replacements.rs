@@ -2,7 +2,7 @@
 
 use super::backend::pipeline;
 use super::decision::credential::versions::{Change, no_data};
-use super::decision::execute_together;
+use super::decision::execute_pipelined;
 use crate::failure::Failure;
 use crate::new_row::{NewEntries, NewEntry, expiry_column};
 use crate::stored::{Id, IdBytes, StoredId as _};
@@ -77,7 +77,7 @@ impl<'a> Replacements<'a> {
         let entries: NewEntries<'_> = self.entries.drain(..).collect();
         // What was current may be among those destroyed, so it is kept first.
         let (kept, ..) =
-            execute_together!(connection, Keep(&self), Destroy(&self), WriteData(&self), MakeCurrent(&self), entries)?;
+            execute_pipelined!(connection, Keep(&self), Destroy(&self), WriteData(&self), MakeCurrent(&self), entries)?;
         // One of them has no data. Which one is told when each is decided alone.
         if kept == self.ids.len() { Ok(()) } else { Err(no_data(first)) }
     }

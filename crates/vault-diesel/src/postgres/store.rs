@@ -113,15 +113,29 @@ impl PostgresStore {
         &self.reports
     }
 
-    /// Makes a decision.
+    /// Makes a decision that is about no organization, or about several.
     pub(super) async fn write<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
+    where
+        C: Send + Sync,
+        T: Send,
+    {
+        self.write_for(None, command, decide).await
+    }
+
+    /// Makes a decision about the rows of an organization.
+    pub(super) async fn write_for<C, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        command: C,
+        decide: Decide<C, T>,
+    ) -> Result<T, StoreError>
     where
         C: Send + Sync,
         T: Send,
     {
         let connections = &self.connections;
         let outcome = connections
-            .in_time(connections.write(None, &command, decide, Timeout::Usual))
+            .in_time(connections.write(None, organization, &command, decide, Timeout::Usual))
             .instrument(writing::<C>())
             .await;
         self.reports.seen(outcome.map_err(|failed: Failed| failed.error))
@@ -138,7 +152,8 @@ impl PostgresStore {
         C: Send + Sync,
         T: Send,
     {
-        let outcome = self.connections.write(None, &command, decide, Timeout::Long).instrument(writing::<C>()).await;
+        let outcome =
+            self.connections.write(None, None, &command, decide, Timeout::Long).instrument(writing::<C>()).await;
         self.reports.seen(outcome.map_err(|failed| failed.error))
     }
 
@@ -191,13 +206,18 @@ impl PostgresStore {
         self.reports.seen(answer.instrument(reading::<Q>()).await)
     }
 
-    /// As [`PostgresStore::read_at_once`]: a cache is shared by all connections here.
-    pub(super) async fn read_for_writing<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    /// As [`PostgresStore::read_at_once_for`]: a cache is shared by all connections here.
+    pub(super) async fn read_for_writing<Q, T>(
+        &self,
+        organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
     where
         Q: Send + Sync,
         T: Send,
     {
-        self.read_at_once(question, look).await
+        self.read_at_once_for(organization, question, look).await
     }
 
     /// How far the server's clock lies ahead of `now`, in milliseconds.

@@ -12,7 +12,7 @@ use tokio_postgres::config::Host;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// What an address says of TLS, beyond what the driver understands.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TlsWish {
     /// Asked for or declined; nothing where it is left to us.
     pub(super) wanted: Option<bool>,

@@ -180,6 +180,11 @@ impl<A: Queued> WriteQueue<A> {
         }
     }
 
+    /// The organization whose decisions are taken next, if those of one are taken at a time.
+    fn next(&self) -> Option<OrganizationId> {
+        if self.connections.are_spread() { self.waiting().turns.front().copied() } else { None }
+    }
+
     fn take(&self) -> Groups<A> {
         // Where tables are spread, the rows of two organizations may lie on two machines, which commit in two phases.
         self.waiting().take(self.connections.longest_wait() * 5 / 7, self.connections.are_spread())
@@ -226,7 +231,7 @@ impl<A: Queued> Drop for Turn<A> {
 async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
     let mut turn = Turn { queue: Arc::clone(&queue), waits: true, organizations: Vec::new() };
     let connections = &queue.connections;
-    match connections.in_time(connections.take()).await {
+    match connections.in_time(connections.take_at(queue.next())).await {
         Ok(taken) => {
             let groups = turn.begin();
             if groups.is_empty() {
@@ -240,7 +245,7 @@ async fn work<A: Queued>(queue: Arc<WriteQueue<A>>) {
 }
 
 /// Decides all in one transaction; if it fails, each organization alone.
-async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken<'_>, groups: Groups<A>) {
+async fn decide_shared<A: Queued>(connections: &Connections, taken: Taken, groups: Groups<A>) {
     // Whoever waits long for the rows of one organization keeps no other waiting.
     let timeout = if groups.len() > 1 { Timeout::Shared } else { Timeout::Usual };
     let Err((groups, failed)) = decide_groups(connections, Some(taken), groups, timeout).await else { return };
@@ -276,7 +281,7 @@ async fn decide_alone<A: Queued>(connections: &Connections, groups: Groups<A>, f
 /// Decides in one transaction and tells the callers. They are given back if it fails.
 async fn decide_groups<A: Queued>(
     connections: &Connections,
-    taken: Option<Taken<'_>>,
+    taken: Option<Taken>,
     groups: Groups<A>,
     timeout: Timeout,
 ) -> Result<(), (Groups<A>, Failed)> {
@@ -288,8 +293,14 @@ async fn decide_groups<A: Queued>(
         commands.push((organization, of_group));
         callers.push(who);
     }
-    let decision =
-        connections.write(taken, &commands, |connection, commands| Box::pin(decide_all(connection, commands)), timeout);
+    let rows = commands.first().map(|(organization, _)| *organization);
+    let decision = connections.write(
+        taken,
+        rows,
+        &commands,
+        |connection, commands| Box::pin(decide_all(connection, commands)),
+        timeout,
+    );
     let outcome = connections.in_time(decision).await;
     match outcome {
         Ok(answers) => {

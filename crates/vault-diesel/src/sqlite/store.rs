@@ -151,6 +151,20 @@ impl SqliteStore {
         self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
+    /// As [`SqliteStore::write`]: the rows of every organization lie in one file.
+    pub(super) async fn write_for<C, T>(
+        &self,
+        _organization: Option<OrganizationId>,
+        command: C,
+        decide: Decide<C, T>,
+    ) -> Result<T, StoreError>
+    where
+        C: Send + 'static,
+        T: Send + 'static,
+    {
+        self.write(command, decide).await
+    }
+
     /// Has the writer make a decision that may take long.
     pub(super) async fn write_patiently<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
@@ -258,7 +272,12 @@ impl SqliteStore {
     }
 
     /// Answers a question on the writer, whose cache has what it last wrote: a reader would have to decrypt it again.
-    pub(super) async fn read_for_writing<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
+    pub(super) async fn read_for_writing<Q, T>(
+        &self,
+        _organization: Option<OrganizationId>,
+        question: Q,
+        look: Look<Q, T>,
+    ) -> Result<T, StoreError>
     where
         Q: Send + Sync + 'static,
         T: Send + 'static,

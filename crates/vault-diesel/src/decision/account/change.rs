@@ -1,6 +1,6 @@
 //! Changing an account, and what then no longer holds.
 
-use super::super::authorize::{hold_organization, judge_and_hold_holder};
+use super::super::authorize::{authorize_and_lock_holder, hold_organization};
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use super::super::login::attempts;
 use super::super::organization::keys::require_active;
@@ -56,7 +56,7 @@ impl Decision for ChangeAccount {
         hold_organization(connection, organization).await??;
         let others = admins::take(connection, organization, admin, target).await?;
         if let Principal::Session(admin) = &command.principal {
-            judge_and_hold_holder(connection, admin, command.now).await??;
+            authorize_and_lock_holder(connection, admin, command.now).await??;
         }
         Ok(Some(others))
     }

@@ -1,6 +1,6 @@
 //! One's own account.
 
-use super::super::authorize::{judge_and_hold_holder, judge_and_take_account, judge_holder};
+use super::super::authorize::{authorize_and_lock_account, authorize_and_lock_holder, authorize_holder};
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::login::sessions;
 use super::super::organization::keys::require_active;
@@ -49,7 +49,7 @@ async fn show(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<OwnAccount, Failure> {
-    judge_holder(connection, principal, now).await??;
+    authorize_holder(connection, principal, now).await??;
     let SessionPrincipal { organization, account, .. } = principal;
     type Row = (SignedRow, Column<OrganizationName>, i64);
     let (signed, name, passcode_enrolled_at): Row = row_of!(principal)
@@ -77,7 +77,7 @@ async fn reserve(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Decided<Option<WaitingSeed>> {
-    judge_and_hold_holder(connection, principal, now).await??;
+    authorize_and_lock_holder(connection, principal, now).await??;
     let SessionPrincipal { organization, account, .. } = *principal;
     let pending = pending_seed::hold(connection, organization, account).await?;
     let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
@@ -105,7 +105,7 @@ impl Decision for ConfirmPasscode {
         if session.organization != grant.organization || session.account != grant.account {
             return Err(Denial::AccountChanged.into());
         }
-        Ok(judge_and_take_account(connection, session, command.now).await??)
+        Ok(authorize_and_lock_account(connection, session, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<bool> {

@@ -32,11 +32,18 @@ impl ActivationRepository for Store {
         &self,
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        Ok(self
+            .write_for(Some(command.principal.organization), command, |connection, command| {
+                Box::pin(decide(connection, command))
+            })
+            .await??)
     }
 
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+        self.write_for(Some(command.principal.organization), command, |connection, command| {
+            Box::pin(decide(connection, command))
+        })
+        .await
     }
 
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
@@ -50,11 +57,15 @@ impl ActivationRepository for Store {
     }
 
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide(connection, command))).await
+        self.write_for(Some(command.principal.organization), command, |connection, command| {
+            Box::pin(decide(connection, command))
+        })
+        .await
     }
 
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError> {
-        self.write(command, |connection, command| Box::pin(abort(connection, command))).await
+        self.write_for(Some(command.organization), command, |connection, command| Box::pin(abort(connection, command)))
+            .await
     }
 
     async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
@@ -62,11 +73,12 @@ impl ActivationRepository for Store {
     }
 
     async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
-        self.write(act, |connection, act| Box::pin(checks::record(connection, act))).await
+        self.write_for(Some(act.organization), act, |connection, act| Box::pin(checks::record(connection, act))).await
     }
 
     async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
-        self.write(act, |connection, act| Box::pin(checks::note_activated(connection, act))).await
+        self.write_for(Some(act.organization), act, |connection, act| Box::pin(checks::note_activated(connection, act)))
+            .await
     }
 }
 

@@ -56,7 +56,10 @@ impl CredentialRepository for Store {
     }
 
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.read_for_writing(query, |connection, query| Box::pin(versions::versions(connection, query))).await
+        self.read_for_writing(query.principal.organization(), query, |connection, query| {
+            Box::pin(versions::versions(connection, query))
+        })
+        .await
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {

@@ -1,7 +1,7 @@
 //! Lists of credentials. A page costs alike wherever it begins: an index leads to its first row, and a page of a list with
 //! several filters looks at [`LIST_WINDOW`] rows at most.
 
-use super::super::authorize::{self, facts_of, judge, judged_facts, load_judged};
+use super::super::authorize::{self, judge, load_authorized, load_facts, unheld};
 use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, pipeline, row_by_row, without_index};
 use super::row::{self, CredentialRow, columns, decode};
 use crate::failure::Failure;
@@ -58,15 +58,15 @@ pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCreden
                 .filter(credential_labels::id.lt(before))
                 .order(credential_labels::id.desc())
                 .select(columns!());
-            load_judged!(labelled, connection, query.limit, &query.principal, query.now)
+            load_authorized!(labelled, connection, query.limit, &query.principal, query.now)
         } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
             let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+            load_authorized!(narrowed, connection, query.limit, &query.principal, query.now)
         } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
             let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-            load_judged!(narrowed, connection, query.limit, &query.principal, query.now)
+            load_authorized!(narrowed, connection, query.limit, &query.principal, query.now)
         } else {
-            load_judged!(newest_first, connection, query.limit, &query.principal, query.now)
+            load_authorized!(newest_first, connection, query.limit, &query.principal, query.now)
         };
     let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })

@@ -1,6 +1,6 @@
 //! A credential's row, without its data.
 
-use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::authorize::{self, load_authorized, load_facts, unheld};
 use super::super::backend::{Connection, RunQuery, load_page, pipeline};
 use crate::failure::Failure;
 use crate::stored::{Column, StoredId as _};
@@ -156,7 +156,7 @@ pub(super) async fn show(
     query: &Find<CredentialId>,
 ) -> Result<Option<StoredCredential>, Failure> {
     let row = of_credential!(credentials, query.of, query.key).select(columns!());
-    let rows: Vec<CredentialRow> = load_judged!(row, connection, 1_usize, &query.principal, query.now);
+    let rows: Vec<CredentialRow> = load_authorized!(row, connection, 1_usize, &query.principal, query.now);
     rows.into_iter().next().map(decode).transpose()
 }
 

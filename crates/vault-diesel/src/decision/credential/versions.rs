@@ -3,9 +3,9 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The
 //! others are in `credential_versions`.
 
-use super::super::authorize::{self, facts_of, judged_facts, load_judged};
+use super::super::authorize::{self, load_authorized, load_facts, unheld};
 use super::super::backend::{Connection, RunQuery, load_page, pipeline};
-use super::super::{audit, execute_together};
+use super::super::{audit, execute_pipelined};
 use super::labels;
 use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
 use crate::failure::Failure;
@@ -58,7 +58,7 @@ pub(in super::super) async fn versions(
             )
                 .nullable(),
         ));
-    let rows: Vec<Row> = load_judged!(joined, connection, usize::MAX, &query.principal, query.now);
+    let rows: Vec<Row> = load_authorized!(joined, connection, usize::MAX, &query.principal, query.now);
     let mut current = None;
     let mut others = Vec::new();
     for (row, highest, created_at, version) in rows {
@@ -251,7 +251,7 @@ impl Change<'_> {
                 let first = destroyed.iter().copied().find(|number| *number != row.version).unwrap_or(NO_VERSION);
                 let gone = diesel::delete(other!(place, first));
                 let kept = kept!(place, superseded);
-                let (_, kept, ..) = execute_together!(connection, gone, kept, secrets, credential, record)?;
+                let (_, kept, ..) = execute_pipelined!(connection, gone, kept, secrets, credential, record)?;
                 if kept == 0 {
                     return Err(no_data(place.id));
                 }

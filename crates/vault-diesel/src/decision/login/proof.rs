@@ -5,7 +5,7 @@ use super::super::account::accounts::replace_recovery_codes;
 use super::super::account::lookup::wrong_passcodes;
 use super::super::account::row::{SignedRow, row_of, sign, signed_columns};
 use super::super::account::{notices, pending_seed};
-use super::super::authorize::{hold_organization, judge_and_take_account};
+use super::super::authorize::{authorize_and_lock_account, hold_organization};
 use super::super::backend::{Connection, RunQuery, for_share, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Decided, Verdict, audit};
@@ -88,7 +88,7 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
 async fn judge_owner(connection: &mut Connection, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
     let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
-    judge_and_take_account(connection, principal, command.now).await
+    authorize_and_lock_account(connection, principal, command.now).await
 }
 
 /// Holds organization and account. `None`: one of them is gone, or the organization is disabled.

@@ -1,6 +1,6 @@
 //! Sessions.
 
-use super::super::authorize::{judge_and_take_session, judge_holder};
+use super::super::authorize::{authorize_and_lock_session, authorize_holder};
 use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
 use crate::failure::Failure;
@@ -86,7 +86,7 @@ impl Decision for EndSession {
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
         let Principal::Session(principal) = &command.principal else { return Err(Denial::InsufficientRole.into()) };
-        Ok(judge_and_take_session(connection, principal, command.act.session, command.now).await??)
+        Ok(authorize_and_lock_session(connection, principal, command.act.session, command.now).await??)
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, is_live: bool) -> Decided<bool> {
@@ -119,7 +119,7 @@ async fn list(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<Vec<StoredSession>, Failure> {
-    judge_holder(connection, principal, now).await??;
+    authorize_holder(connection, principal, now).await??;
     let rows: Vec<SessionRow> = sessions_of!(principal)
         .filter(sessions::expires_at.gt(now.as_millis()))
         .order((sessions::created_at.desc(), sessions::id))

@@ -1,0 +1,202 @@
+//! A crowd of clients beside nodes that come, get their share and end, on a PostgreSQL that the extension Citus spreads.
+//! `tests/citus` builds the extension and runs these tests.
+
+#![allow(clippy::print_stdout, reason = "figures for the pages")]
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use vault_testkit::postgres::{Cluster, Options};
+use vault_tests::process::free_address;
+use vault_tests::samples::small;
+use vault_tests::{Door, Integration, Session, Vault};
+
+const WORKERS: usize = 2;
+/// Half of them save, a quarter lists, a quarter activates.
+const CLIENTS: usize = 64;
+/// A request ends after 2.8 s, refused or not. Ten times that, so that the speed of the machine decides nothing.
+const SLOWEST: Duration = Duration::from_secs(30);
+
+/// What one client saw.
+#[derive(Default)]
+struct Seen {
+    saved: Vec<String>,
+    /// When requests were answered as wished.
+    successes: Vec<Instant>,
+    refused: usize,
+    slowest: Duration,
+}
+
+/// A vault whose clients come all at once.
+struct Crowd {
+    vault: Vault,
+    session: Session,
+    integration: Integration,
+    door: Door,
+}
+
+impl Crowd {
+    fn on(cluster: &Cluster, before: impl FnOnce(&Vault)) -> Self {
+        let mut vault = Vault::absent_on(cluster);
+        before(&vault);
+        vault = vault.set_up();
+        let door = Door { address: free_address() };
+        // One address, which servers share that follow each other.
+        let address = free_address();
+        let listen = [format!("--listen={address}"), format!("--activation-listen={}", door.address)];
+        vault.serve_with(&["--activation-rate", "0", &listen[0], &listen[1]]);
+        let session = vault.admin_session();
+        let integration = Integration::make(&vault, "crew", &["crew/*"]);
+        (0..20).for_each(|number| drop(session.save(&small("crew/one", number))));
+        Self { vault, session, integration, door }
+    }
+
+    /// Has all of them ask, over and over, while something happens. What they saw.
+    fn beside(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
+        let ends = AtomicBool::new(false);
+        let Self { vault, session, integration, door } = self;
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS)
+                .map(|number| {
+                    let (ends, session) = (&ends, session.on(&vault.client()));
+                    let (integration, door) = (&*integration, *door);
+                    scope.spawn(move || ask(&session, integration, door, number, ends))
+                })
+                .collect();
+            // However this ends, the clients end.
+            let happened = catch_unwind(AssertUnwindSafe(|| happens(vault)));
+            ends.store(true, Ordering::Relaxed);
+            let seen = clients.into_iter().map(|client| client.join().unwrap()).collect();
+            happened.unwrap_or_else(|panic| resume_unwind(panic));
+            seen
+        })
+    }
+
+    /// Compares what is stored with what was acknowledged. How many saves that were.
+    fn check(&self, cluster: &Cluster, seen: &[Seen]) -> usize {
+        let slowest = seen.iter().map(|one| one.slowest).max().unwrap_or_default();
+        assert!(slowest < SLOWEST, "the slowest request took {slowest:?}");
+        let stored = cluster.execute(self.vault.url(), "SELECT id FROM credentials");
+        let stored: BTreeSet<&str> = stored.lines().collect();
+        let mut saved = seen.iter().flat_map(|one| &one.saved);
+        assert!(saved.all(|id| stored.contains(id.as_str())), "an acknowledged save is lost");
+        let said = self.vault.run(&["doctor", "--deep"]);
+        assert_eq!(said.status, Some(0), "{}", said.stdout);
+        seen.iter().map(|one| one.saved.len()).sum()
+    }
+}
+
+/// Saves, lists or activates until it is told to end.
+fn ask(session: &Session, integration: &Integration, door: Door, number: usize, ends: &AtomicBool) -> Seen {
+    let (mut seen, client) = (Seen::default(), door.client());
+    while !ends.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        let vault = "/v1/organization-vault";
+        let answer = match number % 4 {
+            0 | 1 => session.call("PATCH", vault).json(&small("crew/two", seen.saved.len())).try_send(),
+            2 => session.call("GET", &format!("{vault}?limit=100")).try_send(),
+            _ => {
+                let wanted = serde_json::json!({"namespace": "crew/one"});
+                client.request("POST", "/v1/activations").bearer(&integration.token).json(&wanted).try_send()
+            }
+        };
+        seen.slowest = seen.slowest.max(begun.elapsed());
+        match answer {
+            Ok(answer) => {
+                assert!([200, 201, 429, 503].contains(&answer.status), "{}", answer.text());
+                if answer.status < 300 {
+                    seen.successes.push(Instant::now());
+                } else {
+                    seen.refused += 1;
+                    // As it was asked to.
+                    thread::sleep(Duration::from_millis(100));
+                }
+                if number % 4 < 2 && answer.status < 300 {
+                    seen.saved.push(answer.json()["id"].as_str().unwrap().to_owned());
+                }
+            }
+            // The server is away.
+            Err(_) => {
+                seen.refused += 1;
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    seen
+}
+
+fn cluster(workers: usize) -> Cluster {
+    Cluster::start(Options { fsync: false, workers, max_connections: 300, ..Options::default() })
+}
+
+/// A new worker gets its share of the rows beside saves, lists and activations: nothing is lost, and nobody waits longer than
+/// the deadline of a request.
+#[test]
+#[ignore = "needs the extension Citus: tests/citus"]
+fn a_new_worker_gets_its_share_beside_requests() {
+    let cluster = cluster(WORKERS + 1);
+    let mut last = String::new();
+    let mut crowd = Crowd::on(&cluster, |vault| {
+        last = cluster.execute(vault.url(), "SELECT nodename FROM pg_dist_node ORDER BY nodeid DESC LIMIT 1");
+        cluster.execute(vault.url(), &format!("SELECT citus_remove_node('{last}', 5432)"));
+    });
+    let url = crowd.vault.url().to_owned();
+    let begun = Instant::now();
+    let seen = crowd.beside(|_| {
+        cluster.execute(&url, &format!("SELECT citus_add_node('{last}', 5432)"));
+        let start = "SELECT citus_rebalance_start('by_shard_count', shard_transfer_mode := 'force_logical')";
+        cluster.execute(&url, start);
+        cluster.execute(&url, "SELECT citus_rebalance_wait()");
+    });
+    let took = begun.elapsed();
+    let shards = format!("SELECT count(*) FROM citus_shards WHERE nodename = '{last}'");
+    let shards: usize = cluster.execute(&url, &shards).parse().unwrap();
+    assert!(shards > 0, "the new worker got no shard");
+    let saved = crowd.check(&cluster, &seen);
+    let slowest = seen.iter().map(|one| one.slowest).max().unwrap_or_default();
+    let refused: usize = seen.iter().map(|one| one.refused).sum();
+    println!(
+        "{CLIENTS} clients while {shards} shards moved in {took:.1?}: {saved} saves, {refused} requests refused, \
+         slowest request {slowest:?}"
+    );
+}
+
+/// A worker, the coordinator and the service are killed in turn, stay away for a second, and are started again: nothing is lost,
+/// and every client is served again.
+#[test]
+#[ignore = "needs the extension Citus: tests/citus"]
+fn whatever_is_killed_serves_everyone_again() {
+    let cluster = cluster(WORKERS);
+    let mut crowd = Crowd::on(&cluster, |_| ());
+    for victim in ["a worker", "the coordinator", "the service"] {
+        let mut back = Instant::now();
+        let seen = crowd.beside(|vault| {
+            thread::sleep(Duration::from_secs(3));
+            match victim {
+                "a worker" => cluster.crash_worker(1),
+                "the coordinator" => cluster.crash(),
+                _ => vault.take_server().kill(),
+            }
+            thread::sleep(Duration::from_secs(1));
+            match victim {
+                "a worker" => cluster.resume_worker(1),
+                "the coordinator" => cluster.resume(),
+                _ => vault.serve(),
+            }
+            back = Instant::now();
+            thread::sleep(Duration::from_secs(8));
+        });
+        let saved = crowd.check(&cluster, &seen);
+        let first = |one: &Seen| one.successes.iter().find(|&&at| at > back).map(|at| *at - back);
+        let served: Vec<Duration> = seen.iter().filter_map(first).collect();
+        assert_eq!(served.len(), CLIENTS, "after {victim} was killed, some are not served again");
+        let refused: usize = seen.iter().map(|one| one.refused).sum();
+        println!(
+            "{victim} killed beside {CLIENTS} clients: {saved} saves, {refused} requests refused, and everyone served \
+             again {:?} after it was back",
+            served.iter().max().unwrap()
+        );
+    }
+}
