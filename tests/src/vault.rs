@@ -194,6 +194,14 @@ impl Vault {
         self.server = Some(self.replica());
     }
 
+    /// Starts its server with its public listener at `address`.
+    pub fn serve_at(&mut self, address: SocketAddr) {
+        assert!(self.server.is_none(), "it has a server");
+        let mut server = Server::spawn_at(address, self.serve_command(), &self.scratch("output"), &self.scratch("log"));
+        server.wait_until_ready();
+        self.server = Some(server);
+    }
+
     /// Starts its server with these flags, which later ones get too.
     pub fn serve_with(&mut self, flags: &[&str]) {
         self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));

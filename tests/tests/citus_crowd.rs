@@ -43,10 +43,8 @@ impl Crowd {
         before(&vault);
         vault = vault.set_up();
         let door = Door { address: free_address() };
-        // One address, which servers share that follow each other.
-        let address = free_address();
-        let listen = [format!("--listen={address}"), format!("--activation-listen={}", door.address)];
-        vault.serve_with(&["--activation-rate", "0", &listen[0], &listen[1]]);
+        let listen = format!("--activation-listen={}", door.address);
+        vault.serve_with(&["--activation-rate", "0", &listen]);
         let session = vault.admin_session();
         let integration = Integration::make(&vault, "crew", &["crew/*"]);
         (0..20).for_each(|number| drop(session.save(&small("crew/one", number))));
@@ -170,6 +168,8 @@ fn a_new_worker_gets_its_share_beside_requests() {
 fn whatever_is_killed_serves_everyone_again() {
     let cluster = cluster(WORKERS);
     let mut crowd = Crowd::on(&cluster, |_| ());
+    // Clients know one address, which servers share that follow each other.
+    let address = crowd.vault.address();
     for victim in ["a worker", "the coordinator", "the service"] {
         let mut back = Instant::now();
         let seen = crowd.beside(|vault| {
@@ -183,7 +183,7 @@ fn whatever_is_killed_serves_everyone_again() {
             match victim {
                 "a worker" => cluster.resume_worker(1),
                 "the coordinator" => cluster.resume(),
-                _ => vault.serve(),
+                _ => vault.serve_at(address),
             }
             back = Instant::now();
             thread::sleep(Duration::from_secs(8));

@@ -30,7 +30,7 @@ const STEPS: [Step; 9] = [
     },
     Step {
         // A server that has loaded it knows its settings.
-        sql: "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.shard_count = 4', current_database()); END $$",
+        sql: "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.explain_analyze_sort_method = ''taskId''', current_database()); END $$",
         result: "failed",
         found: "the database has version 12.1-1 of the extension Citus, and 13.0 or later is required. Upgrade it on \
                 every node, then run `ALTER EXTENSION citus UPDATE`",

@@ -40,6 +40,12 @@ pub enum ConnectError {
     /// The server does not let us in.
     #[error("cannot connect to the database")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The tables are spread, and the server did not load the extension that finds their rows.
+    #[error(
+        "the extension Citus has spread the tables of the database, but its server has not loaded it. Add citus to \
+         shared_preload_libraries on every node, and restart them"
+    )]
+    NotLoaded,
     /// The server is too old.
     #[error("PostgreSQL 13 or later is required; the server's version number is {found}")]
     TooOld {

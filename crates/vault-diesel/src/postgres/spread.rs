@@ -216,7 +216,8 @@ struct ForeignKey {
     definition: String,
 }
 
-const EXTENSION: &str = "SELECT extversion AS version, current_setting('citus.shard_count', true) IS NOT NULL AS is_loaded \
+// A setting that no configuration file names, where it would be known without the extension.
+const EXTENSION: &str = "SELECT extversion AS version, current_setting('citus.explain_analyze_sort_method', true) IS NOT NULL AS is_loaded \
     FROM pg_extension WHERE extname = 'citus'";
 const NODES: &str = "SELECT nodename || ':' || nodeport AS address, groupid = 0 AS is_coordinator, \
     shouldhaveshards AND isactive AS holds_rows, hasmetadata AND metadatasynced AS has_metadata \
@@ -225,6 +226,7 @@ const IS_COORDINATOR: &str = "SELECT groupid = 0 AS value FROM pg_dist_local_gro
 const KNOWS_SPREAD_TABLES: &str = "SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS value";
 const IS_SPREAD: &str =
     "SELECT EXISTS (SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass('organizations')) AS value";
+const IS_LOADED: &str = "SELECT current_setting('citus.explain_analyze_sort_method', true) IS NOT NULL AS value";
 const IS_EMPTY: &str = "SELECT NOT EXISTS (SELECT 1 FROM instance) AS value";
 const TABLES: &str = "SELECT relname::text AS name, CASE WHEN partmethod = 'h' THEN 'column' WHEN repmodel = 't' THEN 'every node' \
     WHEN partmethod = 'n' AND colocationid = 0 THEN 'coordinator' END AS place, \
@@ -301,7 +303,9 @@ pub(super) async fn is_spread(connection: &mut AsyncPgConnection) -> Result<bool
         return Ok(false);
     }
     let spread: Flag = sql_query(IS_SPREAD).get_result(connection).await.map_err(unreachable)?;
-    Ok(spread.value)
+    let loaded: Flag = sql_query(IS_LOADED).get_result(connection).await.map_err(unreachable)?;
+    // Without it the server shows tables that are spread as if they were empty.
+    if spread.value && !loaded.value { Err(ConnectError::NotLoaded) } else { Ok(spread.value) }
 }
 
 async fn flag(connection: &mut AsyncPgConnection, sql: &str) -> Result<bool, Failure> {

@@ -3,11 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "openapi/document.rs"]
 mod document;
-#[path = "openapi/operations.rs"]
 mod operations;
-#[path = "openapi/schemas.rs"]
 mod schemas;
 
 use operations::{OPERATIONS, Operation};
