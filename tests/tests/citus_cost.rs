@@ -65,7 +65,7 @@ impl Bench {
 
     /// Processor time of so many of an operation, and of the server's own work meanwhile, which is reckoned from `idle`.
     fn measure(&mut self, operation: &str, count: usize, idle: f64) -> Duration {
-        let prepared: Vec<String> = match operation {
+        let mut deleted: Vec<String> = match operation {
             "delete" => (0..count).map(|number| self.session.save(&small("crew/two", number))).collect(),
             _ => Vec::new(),
         };
@@ -79,7 +79,10 @@ impl Bench {
                     let id = &self.replaced[number % self.replaced.len()];
                     drop(self.session.replace(id, &small("listed/one", number), false).expect(201));
                 }
-                "delete" => drop(self.session.delete(&prepared[number]).expect(204)),
+                "delete" => {
+                    let id = deleted.pop().expect("a credential that is not deleted yet");
+                    drop(self.session.delete(&id).expect(204));
+                }
                 "activate and end" => {
                     let made = self.integration.activate(&self.door, "crew/one").expect(201).json();
                     let id = made["id"].as_str().expect("an id");

@@ -86,7 +86,7 @@ async fn save(service: Data<Service>, request: HttpRequest, body: Bytes) -> Http
         return answer(HttpResponse::BadRequest()).finish();
     };
     let row = service.rows.lock().unwrap_or_else(PoisonError::into_inner).next_with(sealed);
-    let id = row.id.clone();
+    let id = row.id;
     let (done, waiting) = oneshot::channel();
     let sent = service.saves.send(Save { session, row, done });
     if sent.is_err() || waiting.await != Ok(true) {
