@@ -210,7 +210,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
+    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.signed.fits(digester, &self.digest)
     }

@@ -91,7 +91,7 @@ impl StoredInvitation {
         Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
     }
 
-    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
+    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
         self.invitation.with_parts(self.version, is_signed)

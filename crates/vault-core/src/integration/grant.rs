@@ -332,7 +332,7 @@ pub struct StoredIntegration {
 }
 
 impl StoredIntegration {
-    /// Whether the row fits its code, whose key is [known](KeyedDigester::know).
+    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
         self.integration.with_parts(is_signed)

@@ -145,7 +145,7 @@ pub trait KeyedDigester: Send + Sync {
     fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowMac;
 
     /// Whether `code` is the one over `parts` under the key that it names; of a key that is not known it is not. So
-    /// [`KeyedDigester::know`] comes first.
+    /// [`KeyedDigester::load_keys`] comes first.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowMac) -> bool;
 
