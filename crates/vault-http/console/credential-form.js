@@ -72,10 +72,10 @@ const SHAPES = {
     { name: 'external_id', label: 'External ID', secret: true },
   ],
   azure_identity: [
-    { name: 'tenant_id', label: 'Tenant ID', required: true, mono: true },
-    { name: 'client_id', label: 'Client ID', required: true, mono: true },
-    { name: 'client_secret', label: 'Client secret', required: true, secret: true },
     { name: 'connection_string', label: 'Connection string', required: true, secret: true },
+    { name: 'tenant_id', label: 'Tenant ID', mono: true, hint: 'Of the application. Required unless the connection string contains AccountKey or SharedAccessSignature.' },
+    { name: 'client_id', label: 'Client ID', mono: true },
+    { name: 'client_secret', label: 'Client secret', secret: true },
     { name: 'container', label: 'Container' },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
