@@ -48,7 +48,7 @@ proptest! {
     fn at_most_four_characters_and_a_quarter_of_an_id(sample in samples(UPPER_SECRET)) {
         let shown: Value = serde_json::from_str(&information(&sample)).unwrap();
         for field in sample.kind.fields().iter().filter(|field| field.class == FieldClass::Id) {
-            let id = sample.get(field.name).unwrap().as_str().unwrap();
+            let Some(id) = sample.get(field.name).and_then(Value::as_str) else { continue };
             let masked = shown[field.name].as_str().unwrap();
             let tail = masked.strip_prefix('\u{2026}').unwrap();
             prop_assert!(id.ends_with(tail));
