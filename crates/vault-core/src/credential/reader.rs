@@ -16,13 +16,11 @@ pub(super) struct Entry<'a> {
 pub(super) struct FieldReader {
     object: ObjectReader,
     checks: Checks,
-    /// Fields with an error of their own.
-    refused: Vec<&'static str>,
 }
 
 impl FieldReader {
     pub(super) fn new(object: ObjectReader, checks: Checks) -> Self {
-        Self { object, checks, refused: Vec::new() }
+        Self { object, checks }
     }
 
     pub(super) fn read<T: FieldValue>(&mut self, spec: &'static FieldSpec) -> Option<T> {
@@ -31,7 +29,6 @@ impl FieldReader {
             Ok(value) => Some(value),
             Err(errors) => {
                 self.object.report_all(errors);
-                self.refused.push(spec.name);
                 None
             }
         }
@@ -63,10 +60,11 @@ impl FieldReader {
     /// Reports an error that depends on several fields. Ignored for stored data, and for a field that has an error
     /// of its own.
     pub(super) fn refuse(&mut self, name: &'static str, code: FieldCode, detail: impl Into<Cow<'static, str>>) {
+        let pointer = child(self.object.pointer(), name);
         if let Checks::New(_) = self.checks
-            && !self.refused.contains(&name)
+            && !self.object.has_error_at(&pointer)
         {
-            self.object.report(FieldError::new(child(self.object.pointer(), name), code, detail));
+            self.object.report(FieldError::new(pointer, code, detail));
         }
     }
 
