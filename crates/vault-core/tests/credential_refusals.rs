@@ -200,6 +200,7 @@ proptest! {
             format!("https://{bucket}.{store}{port}{base}{slash}"),
             format!("HTTPS://{}.{store}{port}{base}{slash}", bucket.to_uppercase()),
             format!("https://{store}{port}{base}/{bucket}{slash}"),
+            format!("https://{store}{port}{base}/{bucket}/in{slash}"),
         ] {
             let errors = read(wrong.clone()).unwrap_err();
             prop_assert_eq!(codes(&errors), [("/data/endpoint".to_owned(), FieldCode::NotAllowed)], "{}", wrong);

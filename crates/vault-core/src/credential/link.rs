@@ -132,6 +132,7 @@ mod tests {
             "temp_url_sig=0011&temp_url_expires=1830297600",
             "temp_url_sig=0011&temp_url_expires=2028-01-01T00:00:00Z",
             "x-oss-signature-version=OSS4-HMAC-SHA256&x-oss-date=20271231T000000Z&x-oss-expires=86400&x-oss-signature=a",
+            "x-oss-signature-version=OSS2&x-oss-expires=1830297600&x-oss-access-key-id=a&x-oss-signature=b",
             "OSSAccessKeyId=a&Expires=1830297600&Signature=b",
             "X-Obs-Date=20271231T000000Z&X-Obs-Expires=86400&X-Obs-Signature=a",
             "x-amz-date=20271231T000000Z&x-amz-expires=86400&x-amz-signature=a",

@@ -89,8 +89,8 @@ impl S3 {
         self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
     }
 
-    /// The endpoint without the bucket, if it contains the bucket: in its host, as `https://bucket.store`, or as the
-    /// last segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder of the
+    /// The endpoint without the bucket, if it contains the bucket: in its host, as `https://bucket.store`, or as a
+    /// segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder of the
     /// bucket's name.
     pub fn endpoint_without_bucket(&self) -> Option<String> {
         let mut url = Url::parse(self.endpoint.as_deref()?).ok()?;
@@ -101,7 +101,9 @@ impl S3 {
         if let Some(store) = store_of_host(&url, &bucket) {
             url.set_host(Some(&store)).ok()?;
         } else {
-            let rest = url.path().trim_end_matches('/').strip_suffix(&*self.bucket)?.strip_suffix('/')?.to_owned();
+            let segments: Vec<&str> = url.path().split('/').collect();
+            let at = segments.iter().position(|segment| *segment == self.bucket)?;
+            let rest = segments.get(..at)?.join("/");
             url.set_path(&rest);
         }
         Some(url.as_str().trim_end_matches('/').to_owned())

@@ -17,9 +17,10 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Providers whose links state a date and a number of seconds: `X-Amz-Date` and `X-Amz-Expires`.
 const DATED: [&str; 5] = ["x-amz", "x-goog", "x-oss", "x-obs", "x-tos"];
 /// Parameters with the last moment of a link.
-const ENDS: [&str; 6] = ["temp_url_expires", "expires", "expire", "expiry", "exp", "e"];
+const ENDS: [&str; 7] = ["temp_url_expires", "x-oss-expires", "expires", "expire", "expiry", "exp", "e"];
 /// Parameters with a signature. Without one, a parameter such as `expires` may have any meaning.
-const SIGNATURES: [&str; 8] = ["temp_url_sig", "signature", "sig", "sign", "token", "hmac", "md5", "hash"];
+const SIGNATURES: [&str; 9] =
+    ["temp_url_sig", "x-oss-signature", "signature", "sig", "sign", "token", "hmac", "md5", "hash"];
 
 /// When the signature in the query of `url` expires.
 pub(super) fn expiry(url: &Url) -> Option<Timestamp> {
