@@ -1,10 +1,10 @@
 //! Connection strings of Azure storage: `key=value` segments between semicolons.
 
 use super::flaw::Flaw;
-use super::shape::{is_token, web_address};
+use super::shape::{is_domain, is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
-use super::{SecretText, hygiene, instant};
+use super::{AzureCloud, SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
 use crate::time::Timestamp;
@@ -17,7 +17,13 @@ use zeroize::Zeroizing;
 
 const ACCOUNT_KEY: &str = "AccountKey";
 const ACCOUNT_NAME: &str = "AccountName";
+const ENDPOINT_SUFFIX: &str = "EndpointSuffix";
 const SIGNATURE: &str = "SharedAccessSignature";
+/// The services of an account, as they appear in the names of hosts.
+const SERVICES: [&str; 6] = ["blob", "dfs", "file", "queue", "table", "web"];
+/// What follows the account in the names of its other hosts: the second region, routing, address families.
+const VARIANTS: [&str; 6] =
+    ["-secondary-dualstack", "-secondary", "-microsoftrouting", "-internetrouting", "-ipv6", "-dualstack"];
 
 /// As forgiving as the programs that will read the key.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -42,11 +48,28 @@ impl ConnectionString {
     pub fn account_name(&self) -> Option<&str> {
         // Its public part is all that leaves here.
         let text = self.expose();
-        let stated =
-            part(text, ACCOUNT_NAME).or_else(|| segments(text).find_map(|(key, value)| account_of(key?, value)));
-        stated.filter(|name| {
-            name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
-        })
+        part(text, ACCOUNT_NAME)
+            .or_else(|| endpoints(text).find_map(|address| AccountHost::of(address).map(|host| host.account)))
+            .filter(|name| {
+                name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
+            })
+    }
+
+    /// The endpoint suffix of the account's cloud, in lower case, such as `core.windows.net`. Returns `None` if the
+    /// endpoints are custom domains and no `EndpointSuffix` is stated, or if they belong to different clouds.
+    pub fn endpoint_suffix(&self) -> Option<String> {
+        let text = self.expose(); // A suffix is no secret.
+        let suffixes = suffixes(text);
+        let Some((first, rest)) = suffixes.split_first() else {
+            let is_custom = endpoints(text).next().is_some();
+            return (!is_custom).then(|| AzureCloud::Public.endpoint_suffix().to_owned());
+        };
+        rest.iter().all(|other| same_cloud(first, other)).then(|| first.clone())
+    }
+
+    /// The cloud that the account belongs to. Returns `None` if its directory is not known.
+    pub fn cloud(&self) -> Option<AzureCloud> {
+        AzureCloud::of_suffix(&self.endpoint_suffix()?)
     }
 
     /// The address of the account's blobs, if it is stated.
@@ -65,14 +88,18 @@ impl ConnectionString {
         part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
     }
 
-    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name.
+    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name in the
+    /// cloud of its other endpoints.
     pub fn blob_endpoint(&self) -> Option<String> {
-        let text = self.expose(); // Only parts that hold no secret leave here.
+        let text = self.expose(); // Only parts that are not secret leave here.
         if let Some(stated) = self.stated_blob_endpoint() {
             return Some(stated.trim_end_matches('/').to_owned());
         }
+        if let Some(host) = endpoints(text).find_map(AccountHost::of) {
+            return Some(format!("{}blob.{}", host.before, host.after));
+        }
         let name = self.account_name()?;
-        let suffix = part(text, "EndpointSuffix").unwrap_or("core.windows.net");
+        let suffix = self.endpoint_suffix()?;
         let scheme = part(text, "DefaultEndpointsProtocol").unwrap_or("https");
         let address = format!("{scheme}://{name}.blob.{suffix}");
         web_address(&address).map(|_| address)
@@ -87,9 +114,14 @@ impl ConnectionString {
         instant::parse(&end)
     }
 
-    /// Whether the string carries an account key, which opens the whole account.
+    /// Whether the string contains an account key, which opens the whole account.
     pub fn has_account_key(&self) -> bool {
         part(self.expose(), ACCOUNT_KEY).is_some() // Only whether it is there.
+    }
+
+    /// Whether the string contains a shared access signature.
+    pub fn has_signature(&self) -> bool {
+        part(self.expose(), SIGNATURE).is_some() // Only whether it is there.
     }
 }
 
@@ -109,11 +141,67 @@ fn is_endpoint(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with("endpoint")
 }
 
-/// The account in an endpoint such as `https://account.blob.core.windows.net`.
-fn account_of<'a>(key: &str, value: &'a str) -> Option<&'a str> {
-    let host = value.strip_prefix("https://").filter(|_| is_endpoint(key))?;
-    let (account, rest) = host.split_once('.')?;
-    ["blob.", "dfs.", "file.", "queue.", "table."].iter().any(|service| rest.starts_with(service)).then_some(account)
+/// The addresses of the account's services, those of blobs first.
+fn endpoints(text: &str) -> impl Iterator<Item = &str> {
+    let first = ["BlobEndpoint", "DfsEndpoint"];
+    let rest = segments(text).filter_map(move |(key, value)| {
+        let key = key.filter(|key| is_endpoint(key))?;
+        (!first.iter().any(|name| name.eq_ignore_ascii_case(key))).then_some(value)
+    });
+    first.into_iter().filter_map(move |name| part(text, name)).chain(rest)
+}
+
+/// The endpoint suffixes that the string states, in lower case.
+fn suffixes(text: &str) -> Vec<String> {
+    let of_endpoints = endpoints(text).filter_map(AccountHost::of).map(|host| host.suffix);
+    part(text, ENDPOINT_SUFFIX).into_iter().chain(of_endpoints).map(str::to_ascii_lowercase).collect()
+}
+
+/// The parts of an address that Azure gives an account, such as `https://account.blob.core.windows.net`,
+/// `https://account.z07.blob.storage.azure.net` or `https://account-secondary.privatelink.blob.core.windows.net`.
+struct AccountHost<'a> {
+    account: &'a str,
+    /// What precedes the service, with the scheme.
+    before: &'a str,
+    /// What follows the service, with a port.
+    after: &'a str,
+    /// What follows the service, without a port.
+    suffix: &'a str,
+}
+
+impl<'a> AccountHost<'a> {
+    fn of(address: &'a str) -> Option<Self> {
+        web_address(address)?;
+        let scheme = address.find("://")? + "://".len();
+        let end = address.get(scheme..)?.find(['/', '?', '#']).map_or(address.len(), |length| scheme + length);
+        let (label, mut rest) = address.get(scheme..end)?.split_once('.')?;
+        loop {
+            let before = address.get(..end - rest.len())?;
+            let (service, after) = rest.split_once('.')?;
+            if SERVICES.iter().any(|name| name.eq_ignore_ascii_case(service)) {
+                let account = VARIANTS.iter().find_map(|variant| label.strip_suffix(variant)).unwrap_or(label);
+                let suffix = after.split(':').next()?.trim_end_matches('.');
+                return Some(Self { account, before, after, suffix });
+            }
+            if !is_between(service) {
+                return None;
+            }
+            rest = after;
+        }
+    }
+}
+
+/// Whether Azure puts this label between an account and its service: a DNS zone, or the mark of a private endpoint.
+fn is_between(label: &str) -> bool {
+    let zone = label.strip_prefix(['z', 'Z']);
+    let is_zone =
+        zone.is_some_and(|digits| (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()));
+    is_zone || label.eq_ignore_ascii_case("privatelink")
+}
+
+/// Whether two endpoint suffixes belong to one cloud.
+fn same_cloud(one: &str, other: &str) -> bool {
+    one == other || AzureCloud::of_suffix(one).is_some_and(|cloud| AzureCloud::of_suffix(other) == Some(cloud))
 }
 
 /// Whether a new connection string may be `text`, which has passed the checks common to all fields.
@@ -145,6 +233,15 @@ fn check(text: &str) -> Result<(), Flaw> {
             located = true;
         }
         located |= key.eq_ignore_ascii_case(ACCOUNT_NAME);
+    }
+    if part(text, ENDPOINT_SUFFIX).is_some_and(|suffix| !is_domain(&suffix.to_ascii_lowercase())) {
+        return malformed("has an EndpointSuffix that is not a domain such as core.windows.net");
+    }
+    let mut clouds = suffixes(text).into_iter().filter_map(|suffix| AzureCloud::of_suffix(&suffix));
+    if let Some(first) = clouds.next()
+        && clouds.any(|cloud| cloud != first)
+    {
+        return malformed("must not name endpoints of different clouds");
     }
     if !located {
         return malformed(
@@ -203,20 +300,96 @@ mod tests {
             ("AccountName=acct;AccountKey=<your-key>", FieldCode::Placeholder),
             ("AccountName= acct", FieldCode::Surrounded),
             ("BlobEndpoint=acct.blob.core.windows.net", FieldCode::Malformed),
+            ("AccountName=acct;EndpointSuffix=.core.windows.net", FieldCode::Malformed),
+            ("AccountName=acct;EndpointSuffix=https://core.windows.net", FieldCode::Malformed),
+            (
+                "BlobEndpoint=https://acct.blob.core.windows.net;EndpointSuffix=core.usgovcloudapi.net",
+                FieldCode::Malformed,
+            ),
         ] {
             assert_eq!(check(text).err().map(|flaw| flaw.code), Some(code), "{text}");
         }
     }
 
     #[test]
-    fn tells_the_account_only_in_its_exact_shape() {
+    fn account_is_read_in_its_exact_shape_only() {
         let name = |text: &str| ConnectionString(text.into()).account_name().map(str::to_owned);
-        assert_eq!(name("AccountName=acct1"), Some("acct1".into()));
-        assert_eq!(name("BlobEndpoint=https://acct2.blob.core.windows.net"), Some("acct2".into()));
-        for text in
-            ["AccountName=Not-An-Account", "AccountName=c2VjcmV0Pw==", "BlobEndpoint=https://token.example.com", ""]
-        {
+        for text in [
+            "AccountName=acct1",
+            "BlobEndpoint=https://acct1.blob.core.windows.net",
+            "blobendpoint=HTTPS://acct1.blob.core.chinacloudapi.cn:443/",
+            "DfsEndpoint=https://acct1.dfs.core.usgovcloudapi.net/",
+            "BlobEndpoint=https://acct1.z07.blob.storage.azure.net/",
+            "BlobEndpoint=https://acct1-secondary.z7.blob.storage.azure.net/",
+            "BlobEndpoint=https://acct1-secondary.blob.core.windows.net/",
+            "BlobEndpoint=https://acct1.privatelink.blob.core.windows.net/",
+            "BlobEndpoint=https://acct1.blob.local.azurestack.external/",
+            "BlobEndpoint=https://data.example.com;QueueEndpoint=https://acct1.queue.core.windows.net",
+        ] {
+            assert_eq!(name(text).as_deref(), Some("acct1"), "{text}");
+        }
+        for text in [
+            "AccountName=Not-An-Account",
+            "AccountName=c2VjcmV0Pw==",
+            "BlobEndpoint=https://token.example.com",
+            "BlobEndpoint=https://data.web1.blob.example.com",
+            "BlobEndpoint=https://blob.example.com",
+            "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1",
+            "",
+        ] {
             assert_eq!(name(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn cloud_is_that_of_the_suffix_or_the_endpoints() {
+        let read = |text: &str| {
+            let connection = ConnectionString(text.into());
+            (connection.endpoint_suffix(), connection.cloud())
+        };
+        for (text, suffix, cloud) in [
+            ("AccountName=acct", "core.windows.net", Some(AzureCloud::Public)),
+            ("BlobEndpoint=https://a.z07.blob.storage.azure.net/", "storage.azure.net", Some(AzureCloud::Public)),
+            (
+                "BlobEndpoint=https://acct.blob.core.usgovcloudapi.net",
+                "core.usgovcloudapi.net",
+                Some(AzureCloud::UsGovernment),
+            ),
+            ("AccountName=acct;ENDPOINTSUFFIX=Core.ChinaCloudApi.cn", "core.chinacloudapi.cn", Some(AzureCloud::China)),
+            ("DfsEndpoint=https://acct.dfs.core.cloudapi.de", "core.cloudapi.de", Some(AzureCloud::Germany)),
+            (
+                "BlobEndpoint=https://data.example.com;EndpointSuffix=core.windows.net",
+                "core.windows.net",
+                Some(AzureCloud::Public),
+            ),
+            ("AccountName=acct;EndpointSuffix=local.azurestack.external", "local.azurestack.external", None),
+        ] {
+            assert_eq!(read(text), (Some(suffix.to_owned()), cloud), "{text}");
+        }
+        for text in [
+            "BlobEndpoint=https://data.example.com",
+            "AccountName=acct;BlobEndpoint=http://127.0.0.1:10000/acct",
+            "BlobEndpoint=https://acct.blob.core.windows.net;DfsEndpoint=https://acct.dfs.core.usgovcloudapi.net",
+        ] {
+            assert_eq!(read(text), (None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn blobs_are_in_the_cloud_of_the_account() {
+        let endpoint = |text: &str| ConnectionString(text.into()).blob_endpoint();
+        for (text, address) in [
+            ("AccountName=acct", "https://acct.blob.core.windows.net"),
+            ("AccountName=acct;EndpointSuffix=core.chinacloudapi.cn", "https://acct.blob.core.chinacloudapi.cn"),
+            ("DfsEndpoint=https://acct.dfs.core.usgovcloudapi.net/", "https://acct.blob.core.usgovcloudapi.net"),
+            (
+                "QueueEndpoint=http://acct.z1.queue.storage.azure.net:8080/",
+                "http://acct.z1.blob.storage.azure.net:8080",
+            ),
+            ("AccountName=acct;BlobEndpoint=https://data.example.com/", "https://data.example.com"),
+        ] {
+            assert_eq!(endpoint(text).as_deref(), Some(address), "{text}");
+        }
+        assert_eq!(endpoint("AccountName=acct;TableEndpoint=https://tables.example.com"), None);
     }
 }

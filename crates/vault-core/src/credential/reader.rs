@@ -4,6 +4,7 @@ use super::spec::{FieldClass, FieldSpec};
 use super::value::{Checks, FieldAt, FieldValue};
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::ObjectReader;
+use std::borrow::Cow;
 
 /// A field that is set.
 pub(super) struct Entry<'a> {
@@ -53,6 +54,17 @@ impl FieldReader {
                 let pointer = child(self.object.pointer(), entry.spec.name);
                 self.object.report(FieldError::new(pointer, FieldCode::NotAllowed, detail));
             }
+        }
+    }
+
+    /// Reports an error that depends on several fields. Ignored for stored data, and for a field that has an error
+    /// of its own.
+    pub(super) fn refuse(&mut self, name: &'static str, code: FieldCode, detail: impl Into<Cow<'static, str>>) {
+        let pointer = child(self.object.pointer(), name);
+        if let Checks::New(_) = self.checks
+            && !self.object.has_error_at(&pointer)
+        {
+            self.object.report(FieldError::new(pointer, code, detail));
         }
     }
 

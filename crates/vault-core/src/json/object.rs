@@ -102,6 +102,11 @@ impl ObjectReader {
         self.errors.extend(errors);
     }
 
+    /// Whether an error was reported for `pointer`.
+    pub(crate) fn has_error_at(&self, pointer: &str) -> bool {
+        self.errors.iter().any(|error| error.pointer == pointer)
+    }
+
     /// All flaws, among them the members that the caller did not ask for. Empty if there are none.
     #[must_use]
     pub fn finish(mut self) -> Vec<FieldError> {
