@@ -147,7 +147,7 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
         name: issuer.name.to_string(),
         issuer: issuer.url.clone(),
         keys_from: issuer.source.to_stored(),
-        keys: JwtVerifier.usable_keys(&stored.keys).unwrap_or_default(),
+        keys: JwtVerifier.count_keys(&stored.keys, issuer.key_use()).unwrap_or_default().usable,
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
         organizations: issuer.organizations.iter().map(|id| organizations.name_of(*id)).collect(),
         fetched_at: rfc3339(stored.fetched_at),
