@@ -978,7 +978,7 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Trust it");
     browser.see("Trusted. Its jobs need no stored token from now on.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
-    let id = integrations[0]["integration_id"].as_str().unwrap().to_owned();
+    let id = integrations[0]["id"].as_str().unwrap().to_owned();
     browser.see(&audience(&id));
     let trusts = || session.call("GET", &format!("/v1/integrations/{id}/trusts")).send().expect(200).json();
     let claims =

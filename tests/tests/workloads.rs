@@ -42,7 +42,7 @@ impl Stage {
             ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
         let made = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
         assert_eq!(made.get("token"), None);
-        let integration = made["integration_id"].as_str().unwrap().to_owned();
+        let integration = made["id"].as_str().unwrap().to_owned();
         assert_eq!(made["audience"], audience(&integration));
         Self { vault, door, issuer, integration }
     }
@@ -345,7 +345,7 @@ fn workloads_of_every_kind_are_known(database: Database) {
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts: Vec<_> = trusts.iter().flat_map(|trust| ["--trust", *trust]).collect();
     let made = vault.json(&[&create[..], &trusts].concat());
-    let integration = made["integration_id"].as_str().unwrap();
+    let integration = made["id"].as_str().unwrap();
     let (aud, now) = (audience(integration), now());
     let body = json!({"namespace": "imports/nightly"});
     let activate = |claims: Value| {
@@ -386,7 +386,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     let create = ["integration", "create", "--org", "Acme", "--namespace", "imports/*", "--no-token"];
     let integration = |name: &str, trust: &str| {
         let made = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
-        made["integration_id"].as_str().unwrap().to_owned()
+        made["id"].as_str().unwrap().to_owned()
     };
     let activate = |integration: &str, changes: Value| {
         let mut claims = issuer.claims(integration, "repo:example-org@1000001/etl@2000002:ref:refs/heads/main");
@@ -437,7 +437,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts = ["--trust", "kubernetes:a:etl/one", "--trust", "kubernetes:b:etl/two"];
     let made = vault.json(&[&create[..], &trusts].concat());
-    let (aud, now) = (audience(made["integration_id"].as_str().unwrap()), now());
+    let (aud, now) = (audience(made["id"].as_str().unwrap()), now());
     let body = json!({"namespace": "imports/nightly"});
     for (cluster_of, account, status) in
         [(0, "one", 201), (1, "two", 201), (0, "two", 401), (1, "one", 401), (2, "one", 401), (2, "two", 401)]
@@ -463,7 +463,7 @@ fn foreign_issuers_are_understood(database: Database) {
         json!({"issuer": "provider", "claims": {"/sub": "etl-client", "/client_id": "etl-client"}}).to_string(),
     ];
     let made = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
-    let aud = audience(made["integration_id"].as_str().unwrap());
+    let aud = audience(made["id"].as_str().unwrap());
     let activate = |asked: Value| {
         let token = issuers.token(&asked);
         let body = json!({"namespace": "imports/nightly"});
@@ -490,7 +490,7 @@ fn trusts_are_made_shown_and_ended_over_http(database: Database) {
         "trusts": [{"issuer": "github", "claims": {"/sub": "repo:acme/hourly:*"}, "max_lifetime": 900}]});
     let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
     assert_eq!(made.get("token"), None);
-    let id = made["integration_id"].as_str().unwrap();
+    let id = made["id"].as_str().unwrap();
     let path = format!("/v1/integrations/{id}/trusts");
     let trust = json!({"issuer": "github", "claims": {"/sub": "repo:acme/daily:environment:prod", "/run_attempt": 1}});
     let second = admin.call("POST", &path).json(&trust).send().expect(201).json();

@@ -27,9 +27,9 @@ class Audit extends Page {
     const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
     /** @param {[string, string][]} options @param {string} value */
     const including = (options, value) => !value || options.some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
-    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, name))], get('actor'));
+    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { id, name }) => choice(id, name))], get('actor'));
     const subjects = including([choice('', 'Anything'), ...credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`)),
-      ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
+      ...integrations.map((/** @type {any} */ { id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
     const actions = including([choice('', 'Anything'), ...Object.entries(ACTIONS).filter(([action]) => !ELSEWHERE.test(action)).map(([action, text]) => choice(action, inWords(action, text)))], get('action'));
     const all = {
       actor: field({ label: 'Who', pointer: '/actor', options: actors, value: get('actor') }),

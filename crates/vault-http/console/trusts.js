@@ -114,7 +114,7 @@ const claimList = (claims) => h('ul', { class: 'plain' }, Object.entries(claims)
  * Shows which workloads may act for an integration, and lets an admin change that.
  * @param {Integration} integration
  */
-export function showTrusts({ integration_id: id, name }) {
+export function showTrusts({ id, name }) {
   const body = h('div', { class: 'page-body' });
   const path = `/integrations/${id}/trusts`;
   const dialog = openDialog(`Workloads of ${name}`, (close) => [body,
