@@ -18,9 +18,16 @@ pub struct Receivers {
     /// Where webhooks are posted to.
     pub web: String,
     smtp: String,
+    /// A mail server that offers a login only after STARTTLS: user `vault`, password [`Receivers::PASSWORD`].
+    pub smtp_login: String,
+    /// A mail server that requires a login and offers none.
+    pub smtp_no_login: String,
 }
 
 impl Receivers {
+    /// The password of the mail server's user.
+    pub const PASSWORD: &str = "a password of mail";
+
     /// Starts them.
     pub fn start() -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/receiver.py");
@@ -38,8 +45,8 @@ impl Receivers {
         });
         let places: Value = incoming.recv_timeout(SOON).expect("run tests/run, which installs what receiver.py needs");
         let place = |name: &str| places[name].as_str().unwrap().to_owned();
-        let (web, smtp) = (place("web"), place("smtp"));
-        Self { child, incoming, web, smtp }
+        let [web, smtp, smtp_login, smtp_no_login] = ["web", "smtp", "smtp_login", "smtp_no_login"].map(place);
+        Self { child, incoming, web, smtp, smtp_login, smtp_no_login }
     }
 
     /// A URL of the server of webhooks.

@@ -198,6 +198,17 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
         (json!({"id": id, "changes": changes, "used_by": []}), &json!(4))
     );
     machine.json(&["credential", "delete", &id, "--dry-run"]);
+    // It refuses what the replacement refuses, and says why a region cannot be corrected without the secret.
+    let region = machine.file("region.json", &json!({"region": "eu-central-1"}).to_string());
+    for flags in [&["--dry-run"][..], &["--yes"]] {
+        let said = machine.run(&[&replace[..], &[&region], flags].concat()).refused().stderr;
+        assert!(said.contains("data field secret_access_key is required"), "{said}");
+        assert!(said.contains("cannot decrypt the stored secret") && !said.contains("errors"), "{said}");
+    }
+    let wrong = ["credential", "save", "--namespace", "not allowed", "--type", "s4", "--data-file", &second];
+    let said = machine.run(&wrong).refused().stderr;
+    assert!(said.starts_with("orgvault: cannot save the credential: "), "{said}");
+    assert!(said.contains("--namespace m") && said.contains("--type must be one of"), "{said}");
     let said = machine.run(&["credential", "check", &id]).refused().stderr;
     assert!(said.contains("--recheck-every"), "{said}");
 

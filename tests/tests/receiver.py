@@ -4,16 +4,24 @@ Prints where they listen, then a line of JSON for each message. Reads commands: 
 `secret PATH SECRET`.
 """
 
+import datetime
 import email
 import email.policy
 import json
 import socket
+import ssl
 import sys
+import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 answers, secrets, hangs = {}, {}, {}
@@ -76,12 +84,47 @@ class Mailbox:
 
 web = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
 threading.Thread(target=web.serve_forever, daemon=True).start()
-# The library asks its own port whether it answers, so the port is chosen before.
-with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    smtp = free.getsockname()[1]
-Controller(Mailbox(), hostname="127.0.0.1", port=smtp).start()
-tell({"web": f"http://127.0.0.1:{web.server_port}", "smtp": f"smtp://127.0.0.1:{smtp}"})
+
+
+def mail_server(**options):
+    # The library asks its own port whether it answers, so the port is chosen before.
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    Controller(Mailbox(), hostname="127.0.0.1", port=port, **options).start()
+    return f"127.0.0.1:{port}"
+
+
+def own_certificate():
+    """A certificate that nobody trusts and that names another host, as mail servers have one on loopback."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mail.invalid")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+    pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem += key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(pem)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+def log_in(server, session, envelope, mechanism, data):
+    return AuthResult(success=(data.login, data.password) == (b"vault", b"a password of mail"))
+
+
+# A login is offered only after STARTTLS, and by the last server not at all.
+login = {"authenticator": log_in, "auth_required": True, "auth_require_tls": True}
+tell({
+    "web": f"http://127.0.0.1:{web.server_port}",
+    "smtp": f"smtp://{mail_server()}",
+    "smtp_login": f"smtp://vault@{mail_server(tls_context=own_certificate(), **login)}",
+    "smtp_no_login": f"smtp://vault@{mail_server(**login)}",
+})
 for line in sys.stdin:
     command, path, value = line.split()
     if command == "answer":

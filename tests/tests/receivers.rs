@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ on_both_databases! {
     webhooks_are_told_and_verified,
     a_receiver_that_fails_is_told_later,
     mail_goes_to_colleagues_as_a_digest,
+    mail_logs_in_after_starttls_or_says_why_not,
+    expiries_within_a_threshold_are_announced_once,
     a_killed_server_tells_everything,
     the_instance_has_receivers_of_its_own,
 }
@@ -220,6 +223,54 @@ fn mail_goes_to_colleagues_as_a_digest(database: Database) {
     });
 }
 
+fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
+    let receivers = Receivers::start();
+    let directory = tempfile::tempdir().unwrap();
+    let password = directory.path().join("smtp.password");
+    fs::write(&password, Receivers::PASSWORD).unwrap();
+    fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
+    let test = |smtp: &str| {
+        let from = ["--smtp-from", "OrgVault <vault@example.com>", "--smtp-password-file", password.to_str().unwrap()];
+        let (vault, door) = Door::open_with(database, &[&from[..], &["--smtp-url", smtp]].concat());
+        let admin = vault.admin_session();
+        let id = add(&admin, &json!({"kind": "email", "to": vault.account("Acme", "viewer").email}));
+        let id = id["id"].as_str().unwrap().to_owned();
+        admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
+        (vault, door, admin, id)
+    };
+    let sent = test(&receivers.smtp_login);
+    let mail = receivers.wait(|message| message["mail"].is_array());
+    assert_eq!(mail["subject"], "[OrgVault] This is a test.");
+    drop(sent);
+    let (_vault, _door, admin, id) = test(&receivers.smtp_no_login);
+    eventually("the reason", || (deliveries(&admin, &id)[0]["last_error"] == "login-not-offered").then_some(()));
+}
+
+/// An expiry is set when one or more thresholds have passed: the nearest is announced at once, and never again.
+fn expiries_within_a_threshold_are_announced_once(database: Database) {
+    let (receivers, _vault, admin) = open(database);
+    let added =
+        add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks"), "events": ["credential.expiring"]}));
+    let within = |hours: i64| {
+        let at = time::OffsetDateTime::now_utc() + time::Duration::hours(hours);
+        format!("{}T{:02}:{:02}:{:02}Z", at.date(), at.hour(), at.minute(), at.second())
+    };
+    let next = || receivers.next("/hooks", "credential.expiring")["body"]["data"].clone();
+    let mut request = small("imports/nightly", 1);
+    request["expires_at"] = within(20).into();
+    let id = admin.save(&request);
+    let told = next();
+    assert_eq!((&told["days"], &told["namespace"]), (&json!(1), &json!("imports/nightly")));
+    let change =
+        |body: Value| admin.call("PATCH", &format!("/v1/organization-vault/{id}")).json(&body).send().expect(200);
+    // A change of something else, and the same expiry again, announce nothing.
+    change(json!({"labels": {"team": "data"}}));
+    change(json!({"expires_at": within(5 * 24)}));
+    assert_eq!(next()["days"], 7);
+    let receiver = added["id"].as_str().unwrap();
+    assert_eq!(deliveries(&admin, receiver).len(), 2);
+}
+
 fn a_killed_server_tells_everything(database: Database) {
     let (receivers, mut vault, admin) = open(database);
     add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
@@ -334,7 +385,7 @@ fn what_expires_is_told() {
         let data = message["body"]["data"].clone();
         told.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
     }
-    let integration = made["integration_id"].as_str().unwrap().to_owned();
+    let integration = made["id"].as_str().unwrap().to_owned();
     let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
     assert_eq!(told, BTreeMap::from(expected));
     let _ = vault;
