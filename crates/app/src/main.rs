@@ -45,7 +45,7 @@ use cli::{Cli, Command};
 use failure::Failure;
 use output::Output;
 use run_as::RunAs;
-use settings::Settings;
+use settings::{LogFormat, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 use traces::Traces;
@@ -77,15 +77,18 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     if cli.command.is_without_vault() {
         settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
     }
-    match &cli.command {
+    let mut cli = cli;
+    match &mut cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
         Command::ManPages { directory } => return manual::write(directory, output).map(|()| ExitCode::SUCCESS),
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
+            args.listener.complete();
             return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
+            args.listener.complete();
             return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,
@@ -116,7 +119,9 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
-    logging::start(settings.log_format, settings.log_level, traces.as_ref());
+    // What `quickstart` prints is for people, also in a pipe.
+    let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
+    logging::start(format, settings.log_level, traces.as_ref());
     if let Some(became) = became {
         tracing::info!("{became}");
     }

@@ -50,10 +50,10 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     let places = places();
     remove_abandoned(&places);
 
-    let (asking, request) = (Arc::clone(&listener), args.wanted.request());
+    let (asking, request, wait) = (Arc::clone(&listener), args.wanted.request(), args.listener.wait());
     let answer = tokio::select! {
         biased;
-        answer = spawn_blocking(move || asking.activate(&request)) => answer??,
+        answer = spawn_blocking(move || asking.activate_within(&request, wait)) => answer??,
         // If the listener begins the activation all the same, it ends by itself.
         signal = signals.stop() => return Err(stopped(args, signal)),
     };
