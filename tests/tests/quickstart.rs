@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vault_tests::binary::{self, Run};
@@ -80,7 +81,14 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
     let desk = Desk::new(database);
     let (server, printed) = desk.quickstart(&[]);
     let directory = desk.vault.data_dir();
-    for part in ["admin@example.com", "password", "otpauth://totp/", "Recovery codes", "copy of the root key", "orgvault import"] {
+    for part in [
+        "admin@example.com",
+        "password",
+        "otpauth://totp/",
+        "Recovery codes",
+        "copy of the root key",
+        "orgvault import",
+    ] {
         assert!(printed.contains(part), "{part:?} is not in {printed}");
     }
     assert!(printed.contains(&server.address.to_string()) && printed.lines().count() <= 40, "{printed}");
@@ -141,6 +149,29 @@ fn quickstart_keeps_an_existing_profile() {
     // Its token is not sent elsewhere, and nothing is read from the current directory.
     let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
     assert!(said.contains("--activation-url is missing"), "{said}");
+}
+
+/// A process of another user that gets past file permissions to the socket still needs a token, and nobody's profile is read if other
+/// users can read or write it.
+#[test]
+fn a28_socket_and_profile_of_another_user_grant_nothing() {
+    let desk = Desk::new(Database::Sqlite);
+    let (_server, _) = desk.quickstart(&[]);
+    let directory = desk.vault.data_dir();
+    assert_eq!((mode(&directory), mode(&directory.join("activation.sock"))), (0o700, 0o600));
+    for token in ["", "Authorization: Bearer ovi_guessed\r\n"] {
+        let mut socket = UnixStream::connect(directory.join("activation.sock")).unwrap();
+        let head = format!("GET /v1/activations HTTP/1.1\r\nHost: localhost\r\n{token}Connection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    }
+    for open in [0o640, 0o604, 0o660] {
+        fs::set_permissions(desk.profile(), fs::Permissions::from_mode(open)).unwrap();
+        let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
+        assert!(said.contains("other users can read or write it"), "{said}");
+    }
 }
 
 #[test]

@@ -84,11 +84,11 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
-            args.listener.complete();
+            args.listener.complete()?;
             return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
-            args.listener.complete();
+            args.listener.complete()?;
             return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,

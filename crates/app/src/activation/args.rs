@@ -4,7 +4,7 @@ use super::choice::ChoiceArgs;
 use super::identity::TokenSource;
 use super::names::named;
 use crate::client::args::ProfileArg;
-use crate::client::login::Login;
+use crate::client::login::{Login, Profile};
 use crate::failure::Failure;
 use crate::settings::seconds;
 use crate::text::Moment;
@@ -65,19 +65,17 @@ pub(crate) struct ListenerArgs {
 impl ListenerArgs {
     /// Fills in the listener and the token file of the user's profile if the command line and the environment name none of them.
     /// The two belong together: a stored token is only sent to the listener that it was stored with.
-    pub(crate) fn complete(&mut self) {
+    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         let is_named = self.activation_url.is_some() || self.token_file.is_some() || self.integration_id.is_some();
-        if is_named || TokenSource::of_surroundings().is_some() {
-            return;
+        // A service without a home directory has no profiles.
+        if is_named || TokenSource::of_surroundings().is_some() || !Profile::can_exist() {
+            return Ok(());
         }
-        // A profile that cannot be read is as good as none: the error then names the flags.
-        let stored = Login::find(&self.profile.profile).ok().flatten().and_then(|login| login.activation);
-        if let Some(stored) = stored
-            && let Ok(address) = stored.url.parse()
-        {
-            self.activation_url = Some(address);
+        if let Some(stored) = Login::find(&self.profile.profile)?.and_then(|login| login.activation) {
+            self.activation_url = Some(stored.url.parse()?);
             self.token_file = Some(stored.token_file);
         }
+        Ok(())
     }
 
     /// The listener's address.

@@ -80,7 +80,11 @@ impl Listener {
 
     /// Activates a namespace, and retries for up to `wait` while nothing accepts connections or the server answers 503: it may be
     /// restarting. Any other response, and any failure of TLS, is final.
-    pub(crate) fn activate_within(&self, request: &ActivateRequest, wait: Duration) -> Result<BegunActivation, Failure> {
+    pub(crate) fn activate_within(
+        &self,
+        request: &ActivateRequest,
+        wait: Duration,
+    ) -> Result<BegunActivation, Failure> {
         let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let error = match self.client()?.activate(request) {

@@ -60,6 +60,11 @@ impl Profile {
         Ok(found)
     }
 
+    /// Whether this user has a directory for profiles.
+    pub(crate) fn can_exist() -> bool {
+        directory().is_ok()
+    }
+
     /// The file of its login.
     fn path(&self) -> Result<PathBuf, Failure> {
         Ok(directory()?.join(format!("{}.json", self.0)))

@@ -249,7 +249,9 @@ fn print_token(
     );
     let Some((file, path)) = file else {
         let lines = job_lines(settings, integration, &namespaces, None);
-        let text = format!("{done} Copy the token now; it is not shown again:\n\n  token           {token}\n{facts}\n\n{lines}");
+        let text = format!(
+            "{done} Copy the token now; it is not shown again:\n\n  token           {token}\n{facts}\n\n{lines}"
+        );
         return output.print(&issued(integration, Some(token)), &text);
     };
     file.write(token)?;

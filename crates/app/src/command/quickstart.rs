@@ -116,7 +116,10 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         data_dir: settings.data_dir.display().to_string(),
         account: set_up.as_ref().map(|set_up| ShownCreated::from(&set_up.account)),
         activation_url: settings.server.activation_url(),
-        token_file: set_up.as_ref().and_then(|set_up| set_up.token_file.as_ref()).map(|path| path.display().to_string()),
+        token_file: set_up
+            .as_ref()
+            .and_then(|set_up| set_up.token_file.as_ref())
+            .map(|path| path.display().to_string()),
         profile: set_up.as_ref().filter(|set_up| set_up.signed_in.is_ok()).map(|_| Profile::DEFAULT),
     };
     output.print(&document, &text)?;
@@ -312,10 +315,11 @@ async fn sign_in(
     };
     let session = vault.accounts().with_max_ttl(settings.server.max_ttl).log_in(request).await;
     let session = session.map_err(|error| Failure::from(error).to_string())?;
-    let activation = settings.server.activation_url().zip(token_file).map(|(url, file)| StoredActivation {
-        url,
-        token_file: file.to_owned(),
-    });
+    let activation = settings
+        .server
+        .activation_url()
+        .zip(token_file)
+        .map(|(url, file)| StoredActivation { url, token_file: file.to_owned() });
     let login = Login {
         url: settings.server.base_url(settings.server.listen),
         ca_file: None,
@@ -364,9 +368,11 @@ fn created_text(
         }
     }
     if is_local {
-        text += "\nStorage on this machine (an emulator) is allowed, because this vault is for users of this machine.\n";
+        text +=
+            "\nStorage on this machine (an emulator) is allowed, because this vault is for users of this machine.\n";
     }
-    let _ = write!(text, "\n{}\nCtrl-C stops the server. The same command starts it again.\n", root_key_warning(settings));
+    let _ =
+        write!(text, "\n{}\nCtrl-C stops the server. The same command starts it again.\n", root_key_warning(settings));
     Ok(text)
 }
 
