@@ -118,7 +118,7 @@ impl Failure {
 /// The database's role lacks a right. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{0}. Grant the role its rights with postgresql-grants.sql (docs/operate/postgresql.md, \"Roles with few rights\"), or run init and \
+    "{0}. Grant the role its rights with postgresql-grants.sql (docs/operate/postgresql.md, \"Least-privilege roles\"), or run init and \
          migrate as the owner of the tables"
 )]
 struct RightMissing(SqlError);

@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
 
 /// What an operator reads about the move.
-const PAGE: &str = "docs/operate/postgresql.md, \"From the embedded file to PostgreSQL\"";
+const PAGE: &str = "docs/operate/migrate-to-postgresql.md";
 
 #[derive(Serialize)]
 struct Moved {
