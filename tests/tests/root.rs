@@ -60,7 +60,8 @@ fn status(task: &Path, name: &str) -> Vec<String> {
 fn the_process_becomes_the_owner_of_the_directory_for_good() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
-    let said = vault.run(&["org", "create", "Acme"]).done().stderr;
+    assert_eq!(vault.run(&["org", "create", "Acme"]).done().stderr, "");
+    let said = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
     assert!(said.contains("run as user 61234"), "{said}");
     let socket = vault.data_dir().join("activation");
     let mut serve = vault.serve_command();

@@ -110,8 +110,9 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
     run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
-        Some(became) => failure.noting(became),
-        None => failure,
+        // Root is seldom refused anything, so the reason needs to be said.
+        Some(became) if failure.is_denied() => failure.noting(became),
+        _ => failure,
     })
 }
 
@@ -122,8 +123,11 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     // What `quickstart` prints is for people, also in a pipe.
     let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
     logging::start(format, settings.log_level, traces.as_ref());
-    if let Some(became) = became {
-        tracing::info!("{became}");
+    match became {
+        Some(became) if cli.command.serves() => tracing::info!("{became}"),
+        // Standard error of other commands is for what the user must know.
+        Some(became) => tracing::debug!("{became}"),
+        None => {}
     }
     if settings.shows_password {
         tracing::warn!(
