@@ -111,8 +111,7 @@ fn every_command_prints_one_json_document(database: Database) {
     }
     let accounts = vault.json(&["account", "list"]);
     assert_eq!(accounts.as_array().unwrap().len(), 1);
-    let listed =
-        "attempts closed created_at email id locked organization passcode_disabled role state wrong_passcodes";
+    let listed = "attempts closed created_at email id locked organization passcode_disabled role state wrong_passcodes";
     assert_eq!(members(&accounts[0]), listed);
     assert_eq!(vault.json(&["account", "list", "--org", "acme"]), accounts, "names differ by more than case");
     match database {

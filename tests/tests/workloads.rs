@@ -402,7 +402,8 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     let by_ids = integration("ids", "github:example-org@1000001/etl@2000002@main");
     activate(&by_ids, json!({})).expect(201);
     // Another owner or repository of the same name has other ids.
-    for (sub, owner, repository) in [("1000009/etl@2000002", "1000009", "2000002"), ("1000001/etl@2000009", "1000001", "2000009")]
+    for (sub, owner, repository) in
+        [("1000009/etl@2000002", "1000009", "2000002"), ("1000001/etl@2000009", "1000001", "2000009")]
     {
         let sub = format!("repo:example-org@{sub}:ref:refs/heads/main");
         let claims = json!({"sub": sub, "repository_owner_id": owner, "repository_id": repository});

@@ -70,14 +70,18 @@ class Audit extends Page {
   }
 }
 
+/** What actions are about, by the first part of their names. @type {Record<string, string>} */
+const SUBJECTS = {
+  credential: 'a credential', credentials: 'a credential', integration: 'an integration', namespace: 'a namespace', activation: 'a namespace', receiver: 'a receiver',
+};
+
 /**
  * An action as a choice.
  * @param {string} action
  * @param {string} text
  */
 function inWords(action, text) {
-  const subject = action.startsWith('credential') ? 'a credential' : action.startsWith('integration') ? 'an integration' : action.startsWith('namespace') || action.startsWith('activation') ? 'a namespace' : 'an account';
-  return text.replace('%', subject);
+  return text.replace('%', SUBJECTS[action.split('.')[0] ?? ''] ?? 'an account');
 }
 
 /**

@@ -400,6 +400,9 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         .map(|row| {
             let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
             let state = match &row.invitation_expires_at {
+                Some(expires) if row.state == AccountState::Disabled.as_str() => {
+                    format!("{}, enrolment code until {expires}", row.state)
+                }
                 Some(expires) => format!("{} until {expires}", row.state),
                 None => row.state.to_owned(),
             };
