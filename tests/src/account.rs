@@ -34,7 +34,7 @@ impl Account {
         let secret = text(&created["totp"]["secret"]);
         let codes = created["recovery_codes"].as_array().expect("recovery codes");
         Self {
-            id: text(&created["account_id"]),
+            id: text(&created["id"]),
             email: text(&created["email"]),
             organization: text(&created["organization"]),
             password: password.map_or_else(|| text(&created["password"]), str::to_owned),
@@ -70,7 +70,7 @@ impl Account {
     #[track_caller]
     pub fn enrolled(organization: &str, invited: &Value, drafted: &Value, password: &str) -> Self {
         let created = json!({
-            "account_id": invited["id"], "email": drafted["email"], "organization": organization,
+            "id": invited["id"], "email": drafted["email"], "organization": organization,
             "totp": drafted["totp"], "recovery_codes": drafted["recovery_codes"],
         });
         Self::new(&created, Some(password))

@@ -70,7 +70,7 @@ impl Integration {
     #[track_caller]
     pub fn of(vault: &Vault, name: &str, printed: &Value) -> Self {
         let text = |member: &str| printed[member].as_str().expect(member).to_owned();
-        let (id, token) = (text("integration_id"), text("token"));
+        let (id, token) = (text("id"), text("token"));
         let file = vault.scratch(&format!("token-{id}-{}", &token[token.len() - 6..]));
         write_private(&file, &token);
         Self { id, name: name.to_owned(), token, file }

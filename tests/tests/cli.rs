@@ -74,7 +74,7 @@ fn every_command_prints_one_json_document(database: Database) {
     }
     let email = "a@example.com";
     let created = vault.json(&["account", "create", "--org", "Acme", "--email", email, "--role", "viewer"]);
-    assert_eq!(members(&created), "account_id email organization password recovery_codes role totp");
+    assert_eq!(members(&created), "email id organization password recovery_codes role totp");
     assert_eq!(members(&created["totp"]), "secret uri");
     assert_eq!(created["recovery_codes"].as_array().unwrap().len(), 10);
     let password = vault.password_file("a password that was given");
@@ -83,23 +83,23 @@ fn every_command_prints_one_json_document(database: Database) {
     let given = vault.json(&[&given[..], &[password.to_str().unwrap()]].concat());
     assert_eq!(
         members(&given),
-        "account_id email organization recovery_codes role totp",
+        "email id organization recovery_codes role totp",
         "a password that was given is not repeated"
     );
 
     let invite = ["account", "invite", "--org", "Acme", "--email", "c@example.com", "--role", "editor"];
-    assert_eq!(members(&vault.json(&invite)), "account_id email enrolment_code expires_at organization role",);
+    assert_eq!(members(&vault.json(&invite)), "email enrolment_code expires_at id organization role",);
 
-    let changed = "account_id email organization role state";
+    let changed = "email id organization role state";
     for (command, expected) in [
         (&["set-role", "--role", "admin"][..], changed),
         (&["disable"], changed),
         (&["enable"], changed),
-        (&["unlock"], "account_id email found organization role state"),
-        (&["set-password"], "account_id email organization password role state"),
-        (&["reset-passcode"], "account_id email organization recovery_codes role state totp"),
+        (&["unlock"], "email found id organization role state"),
+        (&["set-password"], "email id organization password role state"),
+        (&["reset-passcode"], "email id organization recovery_codes role state totp"),
         (&["passcode"], "expires_at passcode"),
-        (&["re-enrol"], "account_id email enrolment_code expires_at organization role state"),
+        (&["re-enrol"], "email enrolment_code expires_at id organization role state"),
         (&["delete", "--yes"], changed),
     ] {
         let printed = vault.json(&[&["account"], command, &["--email", email]].concat());
@@ -111,8 +111,7 @@ fn every_command_prints_one_json_document(database: Database) {
     }
     let accounts = vault.json(&["account", "list"]);
     assert_eq!(accounts.as_array().unwrap().len(), 1);
-    let listed =
-        "account_id attempts closed created_at email locked organization passcode_disabled role state wrong_passcodes";
+    let listed = "attempts closed created_at email id locked organization passcode_disabled role state wrong_passcodes";
     assert_eq!(members(&accounts[0]), listed);
     assert_eq!(vault.json(&["account", "list", "--org", "acme"]), accounts, "names differ by more than case");
     match database {
@@ -343,7 +342,7 @@ fn tokens_end_after_durations() {
     }
     for overlap in ["8d", "soon", "1500ms"] {
         let said = rotate(overlap).misused().stderr;
-        assert!(said.contains("--overlap: must be a duration from 0s to 7days"), "{said}");
+        assert!(said.contains("--overlap must be a duration from 0s to 7days"), "{said}");
     }
 }
 

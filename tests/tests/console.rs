@@ -973,16 +973,16 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.fill("Branch", "main");
     browser.fill("Repository id", "7");
     browser.press("Trust it");
-    assert!(!browser.refusal("Claim /repository_owner_id").is_empty());
-    browser.fill("Claim /repository_owner_id", "9");
+    assert!(!browser.refusal("Owner id").is_empty());
+    browser.fill("Owner id", "9");
     browser.press("Trust it");
     browser.see("Trusted. Its jobs need no stored token from now on.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
-    let id = integrations[0]["integration_id"].as_str().unwrap().to_owned();
+    let id = integrations[0]["id"].as_str().unwrap().to_owned();
     browser.see(&audience(&id));
     let trusts = || session.call("GET", &format!("/v1/integrations/{id}/trusts")).send().expect(200).json();
     let claims =
-        json!({"/sub": "repo:acme/etl:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
+        json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
     browser.press("Close");
     browser.press("Lines for the job etl");
@@ -990,7 +990,7 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
     browser.press("Close");
     browser.press("Workloads etl");
-    browser.press("Stop trusting github repo:acme/etl:ref:refs/heads/main");
+    browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
     browser.see("Removed. Its workloads can do nothing more.");
     assert_eq!(trusts(), json!([]));
     browser.press("Close");

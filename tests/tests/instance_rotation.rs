@@ -247,7 +247,7 @@ fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
                     let admin = admin.on(client);
                     let body = json!({"name": format!("made-{round}"), "namespaces": ["imports/*"]});
                     let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
-                    let path = format!("/v1/integrations/{}", text(&made["integration_id"]));
+                    let path = format!("/v1/integrations/{}", text(&made["id"]));
                     admin.call("POST", &format!("{path}/rotate")).send().expect(200);
                     admin.call("DELETE", &path).send().expect(204);
                     let invited = admin.invite(&format!("round-{round}@example.com"), "viewer").expect(201).json();

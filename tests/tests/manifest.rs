@@ -182,7 +182,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
 
     // A job has what the documents describe, without a stored token.
     let shown = desk.vault.json(&["integration", "show", "--org", "Acme", "--name", "nightly"]);
-    let integration = shown["integration_id"].as_str().unwrap();
+    let integration = shown["id"].as_str().unwrap();
     let claims = json!({"iss": "https://kubernetes.default.svc", "aud": audience(integration), "iat": now(), "exp": now() + 300,
         "sub": "system:serviceaccount:etl:nightly"});
     let body = json!({"namespace": "imports/nightly"});

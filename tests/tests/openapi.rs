@@ -64,7 +64,7 @@ fn requests_made_from_the_description_are_answered_as_described() {
          negative_data_rejection.expected-statuses = [400, 401, 403, 404, 409, 412, 413, 415, 422, 429]\n\
          [[operations]]\ninclude-path-regex = \"/organization-vault/\"\nparameters = {{ \"path.id\" = \"{credential}\" }}\n\
          [[operations]]\ninclude-path-regex = \"/integrations/\"\nparameters = {{ \"path.id\" = {} }}\n",
-        session.token, integration["integration_id"],
+        session.token, integration["id"],
     );
     fs::write(directory.path().join("schemathesis.toml"), settings).unwrap();
     let said = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));

@@ -195,7 +195,7 @@ impl Stage {
             }
             "/v1/integrations/" => {
                 let made = admin.call("POST", "/v1/integrations").json(&self.integration()).send().expect(201).json();
-                made["integration_id"].as_str().unwrap().to_owned()
+                made["id"].as_str().unwrap().to_owned()
             }
             "/v1/receivers/" => {
                 // At most ten: each goes before the next comes.

@@ -45,7 +45,7 @@ fn an_invitation_is_taken_up_with_the_printed_lines() {
     shown.read_to_string(&mut rest).unwrap();
     assert!(child.wait().unwrap().success() && rest.starts_with("Enrolled."), "{rest}");
 
-    let account = json!({"account_id": "", "email": "c@example.com", "organization": "Acme", "role": "viewer",
+    let account = json!({"id": "", "email": "c@example.com", "organization": "Acme", "role": "viewer",
         "totp": answer["totp"], "recovery_codes": answer["recovery_codes"]});
     Account::new(&account, Some(PASSWORD)).log_in(&vault.client());
 }

@@ -119,7 +119,7 @@ fn an_operator_helps_the_last_admin(database: Database) {
     let session = admin.log_in(&client);
     let command = ["account", "re-enrol", "--email", &admin.email];
     let printed = vault.json(&command);
-    assert_eq!((text(&printed["state"]), text(&printed["account_id"])), ("re-enrolling", &*admin.id));
+    assert_eq!((text(&printed["state"]), text(&printed["id"])), ("re-enrolling", &*admin.id));
     assert!(!session.is_live());
     let told = vault.run(&command).done();
     assert!(told.stderr.contains("has no active admin until"), "{}", told.stderr);

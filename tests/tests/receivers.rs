@@ -346,7 +346,7 @@ fn what_expires_is_told() {
         let data = message["body"]["data"].clone();
         told.insert(data["id"].as_str().unwrap().to_owned(), message["body"]["type"].clone());
     }
-    let integration = made["integration_id"].as_str().unwrap().to_owned();
+    let integration = made["id"].as_str().unwrap().to_owned();
     let expected = [(credential, json!("credential.expiring")), (integration, json!("integration.token-expiring"))];
     assert_eq!(told, BTreeMap::from(expected));
     let _ = vault;

@@ -17,6 +17,7 @@ on_both_databases! {
     forged_and_foreign_tokens_open_nothing,
     an_issuer_is_added_only_if_it_can_be_believed,
     workloads_of_every_kind_are_known,
+    github_presets_match_subjects_with_and_without_ids,
     clusters_of_one_name_have_keys_of_their_own,
     foreign_issuers_are_understood,
 }
@@ -41,7 +42,7 @@ impl Stage {
             ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
         let made = vault.json(&[&create[..], &["--trust", "github:acme/etl@main"]].concat());
         assert_eq!(made.get("token"), None);
-        let integration = made["integration_id"].as_str().unwrap().to_owned();
+        let integration = made["id"].as_str().unwrap().to_owned();
         assert_eq!(made["audience"], audience(&integration));
         Self { vault, door, issuer, integration }
     }
@@ -139,6 +140,9 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
         none.clone(),
         none.trim_end_matches('.').to_owned(),
         format!("{}.{payload}.{signature}", encode(br#"{"alg":"None","kid":"first"}"#)),
+        format!("{}.{payload}.{signature}", encode(br#"{ "alg": "ES256", "kid": "first"}"#)),
+        format!("{}.{payload}.{signature}", encode(b"{\n\"alg\": \"ES256\", \"kid\": \"first\"}")),
+        format!("{header}.{}.{signature}", encode(br#"{"sub":"x","sub":"x"}"#)),
         stranger.sign(&claims),
         key.sign_under(&head(json!({"alg": "HS256"})), &claims),
         key.sign_under(&head(json!({"alg": "ES384"})), &claims),
@@ -318,7 +322,20 @@ fn workloads_of_every_kind_are_known(database: Database) {
     let keys = keys.to_str().unwrap();
     vault.run(&["issuer", "add", "gitlab", "--issuer", &issuer.url()]).done();
     vault.run(&["issuer", "add", "prod", "--issuer", "https://kubernetes.default.svc", "--jwks-file", keys]).done();
-    vault.run(&["issuer", "add", "mesh", "--issuer", "spiffe://acme.example", "--jwks-file", keys]).done();
+    // A SPIFFE bundle also contains keys that sign certificates, which verify no token.
+    let bundle = vault.scratch("bundle.json");
+    let key_for = |usage: &str| {
+        let mut key = issuer.key.public();
+        key["use"] = usage.into();
+        key
+    };
+    let mesh = ["issuer", "add", "mesh", "--issuer", "spiffe://acme.example", "--jwks-file", bundle.to_str().unwrap()];
+    fs::write(&bundle, json!({"keys": [key_for("x509-svid"), issuer.key.public()]}).to_string()).unwrap();
+    let said = vault.run(&mesh).refused().stderr;
+    assert!(said.contains("2 keys: 1 sig, 1 x509-svid") && said.contains("jwt-svid"), "{said}");
+    let keys_of_bundle = [SigningKey::new("other").public(), key_for("jwt-svid")];
+    fs::write(&bundle, json!({"keys": keys_of_bundle, "spiffe_sequence": 12}).to_string()).unwrap();
+    vault.run(&mesh).done();
     let trusts = [
         "gitlab:acme/etl@main",
         "kubernetes:prod:etl/nightly",
@@ -328,7 +345,7 @@ fn workloads_of_every_kind_are_known(database: Database) {
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts: Vec<_> = trusts.iter().flat_map(|trust| ["--trust", *trust]).collect();
     let made = vault.json(&[&create[..], &trusts].concat());
-    let integration = made["integration_id"].as_str().unwrap();
+    let integration = made["id"].as_str().unwrap();
     let (aud, now) = (audience(integration), now());
     let body = json!({"namespace": "imports/nightly"});
     let activate = |claims: Value| {
@@ -361,6 +378,51 @@ fn workloads_of_every_kind_are_known(database: Database) {
     );
 }
 
+fn github_presets_match_subjects_with_and_without_ids(database: Database) {
+    let (vault, door) = Door::open(database);
+    vault.admin_session().save(&small("imports/nightly", 1));
+    let issuer = TestIssuer::start();
+    let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
+    let create = ["integration", "create", "--org", "Acme", "--namespace", "imports/*", "--no-token"];
+    let integration = |name: &str, trust: &str| {
+        let made = vault.json(&[&create[..], &["--name", name, "--trust", trust]].concat());
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let activate = |integration: &str, changes: Value| {
+        let mut claims = issuer.claims(integration, "repo:example-org@1000001/etl@2000002:ref:refs/heads/main");
+        let own = json!({"repository": "example-org/etl", "repository_id": "2000002", "repository_owner": "example-org",
+            "repository_owner_id": "1000001", "ref": "refs/heads/main", "ref_type": "branch"});
+        for (name, value) in own.as_object().unwrap().iter().chain(changes.as_object().unwrap()) {
+            claims[name] = value.clone();
+        }
+        let body = json!({"namespace": "imports/nightly"});
+        door.client().request("POST", "/v1/activations").bearer(&issuer.key.sign(&claims)).json(&body).send()
+    };
+    vault.run(&add).done();
+    let by_ids = integration("ids", "github:example-org@1000001/etl@2000002@main");
+    activate(&by_ids, json!({})).expect(201);
+    // Another owner or repository of the same name has other ids.
+    for (sub, owner, repository) in
+        [("1000009/etl@2000002", "1000009", "2000002"), ("1000001/etl@2000009", "1000001", "2000009")]
+    {
+        let sub = format!("repo:example-org@{sub}:ref:refs/heads/main");
+        let claims = json!({"sub": sub, "repository_owner_id": owner, "repository_id": repository});
+        assert!(activate(&by_ids, claims).expect(401).text().contains("claim /repository_"));
+    }
+    let other_branch = json!({"sub": "repo:example-org@1000001/etl@2000002:ref:refs/heads/x", "ref": "refs/heads/x"});
+    assert!(activate(&by_ids, other_branch).expect(401).text().contains("claim /sub is repo:example-org@1000001"));
+    let staged = integration("staged", "github:example-org@1000001/etl@2000002@main,environment=eu: prod");
+    let environment = json!({"sub": "repo:example-org@1000001/etl@2000002:environment:eu%3A prod"});
+    activate(&staged, environment.clone()).expect(201);
+    activate(&by_ids, environment).expect(401);
+    // Older repositories have subjects without ids. Their trusts match no subject with ids.
+    vault.run(&["issuer", "remove", "github", "--force"]).done();
+    vault.run(&add[..5]).done();
+    let by_names = integration("names", "github:example-org/etl@main");
+    activate(&by_names, json!({"sub": "repo:example-org/etl:ref:refs/heads/main"})).expect(201);
+    assert!(activate(&by_names, json!({})).expect(401).text().contains("claim /sub is repo:example-org@1000001"));
+}
+
 /// Clusters share an `iss`: each token is verified by the keys of its own.
 fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     let (vault, door) = Door::open(database);
@@ -376,7 +438,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     let create = ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "imports/*", "--no-token"];
     let trusts = ["--trust", "kubernetes:a:etl/one", "--trust", "kubernetes:b:etl/two"];
     let made = vault.json(&[&create[..], &trusts].concat());
-    let (aud, now) = (audience(made["integration_id"].as_str().unwrap()), now());
+    let (aud, now) = (audience(made["id"].as_str().unwrap()), now());
     let body = json!({"namespace": "imports/nightly"});
     for (cluster_of, account, status) in
         [(0, "one", 201), (1, "two", 201), (0, "two", 401), (1, "one", 401), (2, "one", 401), (2, "two", 401)]
@@ -402,7 +464,7 @@ fn foreign_issuers_are_understood(database: Database) {
         json!({"issuer": "provider", "claims": {"/sub": "etl-client", "/client_id": "etl-client"}}).to_string(),
     ];
     let made = vault.json(&[&create[..], &["--trust", &trusts[0], "--trust", &trusts[1]]].concat());
-    let aud = audience(made["integration_id"].as_str().unwrap());
+    let aud = audience(made["id"].as_str().unwrap());
     let activate = |asked: Value| {
         let token = issuers.token(&asked);
         let body = json!({"namespace": "imports/nightly"});
@@ -429,7 +491,7 @@ fn trusts_are_made_shown_and_ended_over_http(database: Database) {
         "trusts": [{"issuer": "github", "claims": {"/sub": "repo:acme/hourly:*"}, "max_lifetime": 900}]});
     let made = admin.call("POST", "/v1/integrations").json(&body).send().expect(201).json();
     assert_eq!(made.get("token"), None);
-    let id = made["integration_id"].as_str().unwrap();
+    let id = made["id"].as_str().unwrap();
     let path = format!("/v1/integrations/{id}/trusts");
     let trust = json!({"issuer": "github", "claims": {"/sub": "repo:acme/daily:environment:prod", "/run_attempt": 1}});
     let second = admin.call("POST", &path).json(&trust).send().expect(201).json();

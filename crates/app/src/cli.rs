@@ -676,9 +676,10 @@ pub(crate) enum IntegrationCommand {
         /// [default: never]
         #[arg(long, value_name = "TIME")]
         expires: Option<Moment>,
-        /// Workload that may act for it without a token, by its identity token: JSON, or
-        /// github:OWNER/REPO@BRANCH,environment=NAME, gitlab:GROUP/PROJECT@BRANCH (branch and environment can be left out) or
-        /// kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT; repeatable
+        /// Workload that may use the integration by its identity token: JSON,
+        /// github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no ids for repositories from before July 2026),
+        /// gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and environment are optional;
+        /// repeatable
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: Vec<serde_json::Value>,
         /// Give it no token: only workloads that it trusts act for it
@@ -693,8 +694,8 @@ pub(crate) enum IntegrationCommand {
     Trust {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// The workload: JSON, or github:OWNER/REPO@BRANCH,environment=NAME, gitlab:GROUP/PROJECT@BRANCH (branch and environment
-        /// can be left out) or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT
+        /// Workload: JSON, github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no ids for repositories from before July
+        /// 2026), gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and environment are optional
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: serde_json::Value,
     },

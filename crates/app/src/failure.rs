@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
+use vault_core::field::FieldError;
 
 /// A message and its exit status.
 #[derive(Debug)]
@@ -71,8 +72,7 @@ pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
     use vault_core::{Error, Refusal};
     match error {
         Error::Invalid(errors) => {
-            let details: Vec<&str> = errors.iter().map(|error| error.detail.as_ref()).collect();
-            Failure::new(details.join("; "))
+            Failure::new(rejected(errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail))))
         }
         Error::Refused(Refusal::NotFound) => Failure::new(object),
         Error::Refused(Refusal::NoOrganization) => Failure::new(NO_ORGANIZATION),
@@ -87,6 +87,37 @@ pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
         )),
         error => error.into(),
     }
+}
+
+/// The flag, or the field of the data, that a JSON pointer of the HTTP API names.
+pub(crate) fn flag_of(pointer: &str) -> String {
+    let Some(path) = pointer.strip_prefix('/') else { return pointer.to_owned() };
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    match (first, rest) {
+        ("data", "") => "the data".to_owned(),
+        ("data", field) => format!("data field {}", field.replace('/', ".").replace("~1", "/").replace("~0", "~")),
+        ("labels", _) => "--label".to_owned(),
+        ("namespaces", _) => "--namespace".to_owned(),
+        ("events", _) => "--event".to_owned(),
+        ("trusts" | "issuer" | "claims" | "max_lifetime", _) => "--trust".to_owned(),
+        ("to", _) => "--email".to_owned(),
+        ("password" | "new_password", _) => "--password-file".to_owned(),
+        (name, _) => format!("--{}", name.replace('_', "-")),
+    }
+}
+
+/// Rejected values in one line: each flag or field with what is wrong.
+pub(crate) fn rejected<'a>(errors: impl IntoIterator<Item = (String, &'a str)>) -> String {
+    let sentence = |(flag, detail): (String, &str)| {
+        let is_predicate = ["must ", "may ", "is ", "has ", "cannot "].iter().any(|verb| detail.starts_with(verb));
+        format!("{flag}{} {detail}", if is_predicate { "" } else { ":" })
+    };
+    errors.into_iter().map(sentence).collect::<Vec<_>>().join("; ")
+}
+
+/// A value of the command line that is not accepted.
+pub(crate) fn wrong_flag(error: &FieldError) -> Failure {
+    Failure::usage(rejected([(flag_of(&error.pointer), &*error.detail)]))
 }
 
 /// No organization has the name that was given.
@@ -127,5 +158,32 @@ impl<E: std::error::Error> From<E> for Failure {
             cause = error.source();
         }
         Self::new(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejected_values_name_their_flags() {
+        for (pointer, flag) in [
+            ("/namespace", "--namespace"),
+            ("/namespaces/1", "--namespace"),
+            ("/type", "--type"),
+            ("/expires_at", "--expires-at"),
+            ("/labels/team", "--label"),
+            ("/data", "the data"),
+            ("/data/bucket", "data field bucket"),
+            ("/data/headers/a~1b", "data field headers.a/b"),
+            ("/trusts/0/claims/~1sub", "--trust"),
+            ("/to", "--email"),
+            ("--issuer", "--issuer"),
+        ] {
+            assert_eq!(flag_of(pointer), flag, "{pointer}");
+        }
+        let errors = [("/namespace", "may contain only a-z"), ("/data/x", "unknown field")];
+        let text = rejected(errors.map(|(pointer, detail)| (flag_of(pointer), detail)));
+        assert_eq!(text, "--namespace may contain only a-z; data field x: unknown field");
     }
 }

@@ -88,7 +88,6 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
             return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
-            args.listener.complete()?;
             return command::exec::run(args, Some(settings::client_base_path(flags)?.as_str()));
         }
         _ => hardening::apply()?,

@@ -106,7 +106,7 @@ pub struct RotateIntegrationRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedIntegration {
     /// Its id.
-    pub integration_id: String,
+    pub id: String,
     /// Its name.
     pub name: String,
     /// What it may activate.
@@ -127,7 +127,7 @@ pub struct IssuedIntegration {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntegrationItem {
     /// Its id.
-    pub integration_id: String,
+    pub id: String,
     /// Its name.
     pub name: String,
     /// What it may activate.
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_token_crosses_the_wire_and_is_not_printed() {
-        let text = r#"{"integration_id":"i","name":"n","namespaces":["a"],"token":"ovi_secret"}"#;
+        let text = r#"{"id":"i","name":"n","namespaces":["a"],"token":"ovi_secret"}"#;
         let issued: Option<IssuedIntegration> = serde_json::from_str(text).ok();
         assert!(!format!("{issued:?}").contains("secret"));
         assert_eq!(issued.and_then(|issued| serde_json::to_string(&issued).ok()).as_deref(), Some(text));

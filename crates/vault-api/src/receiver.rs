@@ -58,7 +58,8 @@ pub struct ReceiverItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_delivered_at: Option<String>,
     /// Why the last attempt failed: `unknown-host`, `blocked-address`, `unreachable`, `untrusted-certificate`, `redirected`,
-    /// `gone`, `refused`, `no-mail-server`, `no-member` or `damaged`; absent: it did not.
+    /// `gone`, `refused`, `no-mail-server`, `starttls-not-offered`, `login-not-offered`, `no-member` or `damaged`; absent: it did
+    /// not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }

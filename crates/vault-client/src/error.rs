@@ -79,6 +79,8 @@ pub(crate) fn transport(address: &str, error: ureq::Error) -> ClientError {
 
 fn describe(problem: &Problem) -> String {
     let mut text = match problem.detail.starts_with(&*problem.title) {
+        // The detail refers to the errors, which follow.
+        _ if !problem.errors.is_empty() => problem.title.to_string(),
         true => problem.detail.to_string(),
         false => format!("{}: {}", problem.title, problem.detail),
     };

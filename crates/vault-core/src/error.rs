@@ -61,9 +61,9 @@ pub enum Refusal {
     /// Integrations trust the issuer.
     #[error("integrations trust the issuer: {}", .0.join(", "))]
     IssuerTrusted(Vec<String>),
-    /// The issuer's keys were not had, in fixed words.
+    /// The issuer's keys cannot be fetched or used, with the reason.
     #[error("the keys of the issuer cannot be used: {0}")]
-    IssuerKeys(&'static str),
+    IssuerKeys(String),
     /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
     #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
     InvalidLogin,

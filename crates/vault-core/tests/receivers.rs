@@ -149,6 +149,33 @@ proptest! {
         prop_assert_eq!(last, all.last().copied());
     }
 
+    /// An expiry that is set within thresholds is announced once, when it is set, for the nearest of them. The remaining thresholds
+    /// follow at their times.
+    #[test]
+    fn nearest_missed_threshold_is_announced_once(ends_in in -5_i64..40 * DAY, credential: bool) {
+        let digester = FakeDigester::default();
+        let thing = expiring(NOW.plus_seconds(ends_in), NOW, credential);
+        let missed = Occurrence::of_missed_threshold(&thing, NOW, &digester);
+        let nearest = [1, 7, 30].into_iter().find(|days| ends_in > 0 && ends_in < days * DAY);
+        let days = |occurrence: &Occurrence| occurrence.data["days"].as_i64();
+        prop_assert_eq!(missed.as_ref().and_then(days), nearest);
+        prop_assert!(missed.iter().all(|occurrence| occurrence.at == NOW && occurrence.kind != EventKind::CredentialExpired));
+        // Every later look at the clock announces another threshold, with another id.
+        let mut ids: Vec<_> = missed.iter().map(|occurrence| occurrence.id).collect();
+        for hours in 0..41 * 24 {
+            let (after, now) = (NOW.plus_seconds(hours * 3600 - 1), NOW.plus_seconds((hours + 1) * 3600 - 1));
+            ids.extend(Occurrence::of_expiry(&thing, after, now, &digester).map(|occurrence| occurrence.id));
+        }
+        prop_assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
+        // What is announced for one threshold of one expiry has one id, however it is read.
+        if let (Some(missed), Some(days)) = (missed, nearest) {
+            let earlier = expiring(thing.expires_at, NOW.plus_seconds(-100 * DAY), credential);
+            let at = thing.expires_at.plus_seconds(-days * DAY);
+            let read = Occurrence::of_expiry(&earlier, at.plus_seconds(-1), at, &digester);
+            prop_assert_eq!(read.map(|occurrence| occurrence.id), Some(missed.id));
+        }
+    }
+
     /// Events are stored and read as they are; a receiver of an organization is told none of the instance's.
     #[test]
     fn events_are_read_as_they_were_stored(kinds in strategy::event_kinds(), organization: bool) {

@@ -12,7 +12,8 @@ use ring::signature::{
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use vault_core::port::{SignatureFlaw, TokenVerifier, UnverifiedToken};
+use vault_core::json::{self, Limits};
+use vault_core::port::{KeyCount, KeyUse, SignatureFlaw, TokenVerifier, UnverifiedToken};
 
 /// The longest token, in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
@@ -80,8 +81,6 @@ struct PublicKey {
 #[derive(Deserialize)]
 struct JsonWebKey {
     kty: String,
-    #[serde(rename = "use")]
-    usage: Option<String>,
     key_ops: Option<Vec<String>>,
     alg: Option<String>,
     kid: Option<String>,
@@ -113,8 +112,8 @@ impl Parts {
         }
         let (signed, signature) = token.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.').filter(|(_, claims)| !claims.contains('.'))?;
-        let Value::Object(header) = json(header)? else { return None };
-        let claims = json(claims).filter(Value::is_object)?;
+        let Value::Object(header) = json_part(header)? else { return None };
+        let claims = json_part(claims).filter(Value::is_object)?;
         Some(Self { header, claims, signature: decode(signature)?, signed: signed.len() })
     }
 
@@ -132,8 +131,14 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-fn json(text: &str) -> Option<Value> {
-    serde_json::from_slice(&decode(text)?).ok()
+/// The JSON of a part. A member that appears twice makes it ambiguous (RFC 7515, 4; RFC 7519, 4), so it is rejected.
+fn json_part(text: &str) -> Option<Value> {
+    let bytes = decode(text)?;
+    let document = json::parse(&bytes, Limits::REQUEST).ok()?;
+    if !document.duplicates.is_empty() {
+        return None;
+    }
+    serde_json::from_slice(&bytes).ok()
 }
 
 impl TokenVerifier for JwtVerifier {
@@ -151,7 +156,7 @@ impl TokenVerifier for JwtVerifier {
         Some(UnverifiedToken { issuer: text("iss"), subject: text("sub"), audience })
     }
 
-    fn verify(&self, token: &SecretString, keys: &str) -> Result<Value, SignatureFlaw> {
+    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureFlaw> {
         let text = token.expose_secret(); // its signature is checked
         let parts = Parts::read(text).ok_or(SignatureFlaw::Wrong)?;
         let algorithm = parts.algorithm().ok_or(SignatureFlaw::Wrong)?;
@@ -160,7 +165,7 @@ impl TokenVerifier for JwtVerifier {
             Some(Value::String(id)) => Some(id.as_str()),
             Some(_) => return Err(SignatureFlaw::Wrong),
         };
-        let keys = key_set(keys).unwrap_or_default();
+        let keys: Vec<_> = key_set(keys, key_use).into_iter().flatten().flatten().collect();
         let mut fitting = keys.iter().filter(|key| {
             id.is_none_or(|id| key.id.as_deref() == Some(id))
                 && algorithm.fits(&key.kind)
@@ -179,26 +184,52 @@ impl TokenVerifier for JwtVerifier {
         }
     }
 
-    fn usable_keys(&self, keys: &str) -> Option<usize> {
-        key_set(keys).map(|keys| keys.len())
+    fn count_keys(&self, keys: &str, key_use: KeyUse) -> Option<KeyCount> {
+        let mut count = KeyCount::default();
+        for key in key_set(keys, key_use)? {
+            match key {
+                Ok(_) => count.usable += 1,
+                Err(reason) => *count.others.entry(reason).or_default() += 1,
+            }
+        }
+        Some(count)
     }
 }
 
-/// The keys of a set that can verify a token.
-fn key_set(text: &str) -> Option<Vec<PublicKey>> {
+/// The keys of a set; for each that cannot verify a token, the reason in fixed words.
+fn key_set(text: &str, key_use: KeyUse) -> Option<Vec<Result<PublicKey, &'static str>>> {
     if text.len() > MAX_KEY_SET {
         return None;
     }
     let set: JsonWebKeySet = serde_json::from_str(text).ok()?;
-    (set.keys.len() <= MAX_KEYS).then(|| set.keys.into_iter().filter_map(public_key).collect())
+    if set.keys.len() > MAX_KEYS {
+        return None;
+    }
+    let has_use = |key: &Value| key.get("use").is_some_and(|usage| !usage.is_null());
+    let any_use = set.keys.iter().any(has_use);
+    let read = |value: Value| {
+        let usage = value.get("use").filter(|usage| !usage.is_null()).map(|usage| usage.as_str().unwrap_or_default());
+        let is_meant = match key_use {
+            KeyUse::Signature => usage.is_none_or(|usage| usage == "sig"),
+            KeyUse::JwtSvid => usage.map_or(!any_use, |usage| usage == "jwt-svid"),
+        };
+        match usage {
+            _ if is_meant => public_key(value).ok_or("of an unsupported type, size or operation"),
+            None => Err("without use"),
+            Some("sig") => Err("sig"),
+            Some("enc") => Err("enc"),
+            Some("jwt-svid") => Err("jwt-svid"),
+            Some("x509-svid") => Err("x509-svid"),
+            Some(_) => Err("with another use"),
+        }
+    };
+    Some(set.keys.into_iter().map(read).collect())
 }
 
 /// A key, if it is a public one for signatures of a kind that is permitted.
 fn public_key(value: Value) -> Option<PublicKey> {
     let key: JsonWebKey = serde_json::from_value(value).ok()?;
-    let for_signatures = key.usage.is_none_or(|usage| usage == "sig")
-        && key.key_ops.is_none_or(|operations| operations.iter().any(|operation| operation == "verify"));
-    if !for_signatures {
+    if key.key_ops.is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
         return None;
     }
     let algorithm = match key.alg.as_deref() {
@@ -248,5 +279,61 @@ impl KeyKind {
             Self::P384(key) => by(&ECDSA_P384_SHA384_FIXED, key),
             Self::Ed25519(key) => by(&ED25519, key),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn key(usage: Option<&str>) -> Value {
+        let mut key = json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode([7; 32])});
+        if let Some(usage) = usage {
+            key["use"] = usage.into();
+        }
+        key
+    }
+
+    fn count(keys: &[Value], key_use: KeyUse) -> (usize, String) {
+        let set = json!({"keys": keys, "spiffe_sequence": 1}).to_string();
+        let count = JwtVerifier.count_keys(&set, key_use).unwrap_or_default();
+        (count.usable, count.to_string())
+    }
+
+    #[test]
+    fn spiffe_bundles_verify_by_jwt_svid_keys_only() {
+        let bundle = ["x509-svid", "jwt-svid", "sig", "later"].map(|usage| key(Some(usage)));
+        let (usable, shown) = count(&bundle, KeyUse::JwtSvid);
+        assert_eq!((usable, &*shown), (1, "4 keys: 1 usable, 1 sig, 1 with another use, 1 x509-svid"));
+        // A set that never names a use counts as a whole; one that does has no other keys for tokens.
+        assert_eq!(count(&[key(None), key(None)], KeyUse::JwtSvid).0, 2);
+        assert_eq!(count(&[key(None), key(Some("x509-svid"))], KeyUse::JwtSvid).0, 0);
+        let small = json!({"kty": "RSA", "use": "jwt-svid", "n": "AQAB", "e": "AQAB"});
+        assert_eq!(
+            count(&[small], KeyUse::JwtSvid),
+            (0, "1 key: 1 of an unsupported type, size or operation".to_owned())
+        );
+    }
+
+    #[test]
+    fn openid_issuers_verify_by_sig_keys_or_keys_without_use() {
+        let keys = [None, Some("sig"), Some("enc"), Some("jwt-svid")].map(key);
+        assert_eq!(count(&keys, KeyUse::Signature), (2, "4 keys: 2 usable, 1 enc, 1 jwt-svid".to_owned()));
+        assert_eq!(count(&[], KeyUse::Signature), (0, "0 keys".to_owned()));
+    }
+
+    #[test]
+    fn tokens_with_repeated_members_are_rejected() {
+        let read = |header: &str, claims: &str| {
+            let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
+            let token = format!("{}.{}.{}", part(header), part(claims), part("signature"));
+            JwtVerifier.read_unverified(&SecretString::from(token))
+        };
+        let (header, claims) = (r#"{"alg":"ES256"}"#, r#"{"sub":"a","x":{"y":1}}"#);
+        assert_eq!(read(header, claims).and_then(|token| token.subject).as_deref(), Some("a"));
+        assert_eq!(read(r#"{"alg":"ES256","alg":"none"}"#, claims), None);
+        assert_eq!(read(header, r#"{"sub":"a","sub":"b"}"#), None);
+        assert_eq!(read(header, r#"{"sub":"a","x":{"y":1,"y":1}}"#), None);
     }
 }

@@ -27,9 +27,9 @@ class Audit extends Page {
     const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
     /** @param {[string, string][]} options @param {string} value */
     const including = (options, value) => !value || options.some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
-    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, name))], get('actor'));
+    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { id, name }) => choice(id, name))], get('actor'));
     const subjects = including([choice('', 'Anything'), ...credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`)),
-      ...integrations.map((/** @type {any} */ { integration_id: id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
+      ...integrations.map((/** @type {any} */ { id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
     const actions = including([choice('', 'Anything'), ...Object.entries(ACTIONS).filter(([action]) => !ELSEWHERE.test(action)).map(([action, text]) => choice(action, inWords(action, text)))], get('action'));
     const all = {
       actor: field({ label: 'Who', pointer: '/actor', options: actors, value: get('actor') }),
@@ -70,14 +70,18 @@ class Audit extends Page {
   }
 }
 
+/** What actions are about, by the first part of their names. @type {Record<string, string>} */
+const SUBJECTS = {
+  credential: 'a credential', credentials: 'a credential', integration: 'an integration', namespace: 'a namespace', activation: 'a namespace', receiver: 'a receiver',
+};
+
 /**
  * An action as a choice.
  * @param {string} action
  * @param {string} text
  */
 function inWords(action, text) {
-  const subject = action.startsWith('credential') ? 'a credential' : action.startsWith('integration') ? 'an integration' : action.startsWith('namespace') || action.startsWith('activation') ? 'a namespace' : 'an account';
-  return text.replace('%', subject);
+  return text.replace('%', SUBJECTS[action.split('.')[0] ?? ''] ?? 'an account');
 }
 
 /**

@@ -65,7 +65,7 @@ class Integrations extends Page {
     const [named, lines, create] = ['name', 'lines', 'create'].map((name) => this.query.get(name) ?? '');
     this.query = new URLSearchParams(); // what the address asks for is opened once
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
-    const wanted = rows.find(({ integration_id: id }) => id === lines);
+    const wanted = rows.find(({ id }) => id === lines);
     if (wanted) queueMicrotask(() => showLines(wanted));
     return [list({
       caption: 'Integrations', noun: 'integration', partial, file: 'integrations',
@@ -105,7 +105,7 @@ class Integrations extends Page {
 
   /** @param {Integration} integration */
   #buttons(integration) {
-    const { integration_id: id, name, state } = integration;
+    const { id, name, state } = integration;
     const button = (/** @type {string} */ text, /** @type {() => void} */ onclick, danger = false) =>
       h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick }, text);
     const turn = (/** @type {string} */ to) => async () => {
@@ -128,7 +128,7 @@ class Integrations extends Page {
 
   /** @param {Integration} integration */
   #rotate(integration) {
-    const { integration_id: id, name } = integration;
+    const { id, name } = integration;
     const overlap = field({ label: 'The old token stops working', pointer: '/overlap', options: OVERLAPS, value: '86400', parse: Number });
     openDialog(`New token for ${name}`, (close) => [form({
       fields: () => [overlap], content: [overlap.row], submit: 'Issue a new token', busy: 'One moment…',
@@ -149,7 +149,7 @@ class Integrations extends Page {
       fields: () => [namespaces, expires], content: [namespaces.row, expires.row], submit: 'Save', busy: 'Saving…',
       send: async () => {
         const body = { namespaces: namespaces.read(), expires_at: expires.control.value === before ? undefined : expires.read() ?? null };
-        await call('PATCH', `/integrations/${integration.integration_id}`, { body });
+        await call('PATCH', `/integrations/${integration.id}`, { body });
         close();
         await this.done(`Saved ${integration.name}.`);
       },

@@ -6,7 +6,7 @@ import { copyButton } from './parts.js';
 import * as session from './session.js';
 import { audienceOf } from './trusts.js';
 
-/** @typedef {{integration_id: string, name: string, namespaces: string[]}} Job */
+/** @typedef {{id: string, name: string, namespaces: string[]}} Job */
 
 /** Stands for the address that this server does not know. */
 const NO_ADDRESS = 'ACTIVATION_URL';
@@ -152,7 +152,7 @@ subprocess.run(
  * The lines for a job, with a choice of its surroundings and namespace.
  * @param {Job} job
  */
-export function jobLines({ integration_id: id, name, namespaces }) {
+export function jobLines({ id, name, namespaces }) {
   const { activation_url: known } = session.server();
   const slug = name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-+|-+$/g, '') || 'job';
   const where = field({ label: 'Where the job runs', options: SURROUNDINGS.map(([key, text]) => [key, text]), value: 'shell' });

@@ -81,7 +81,7 @@ class Overview extends Page {
       [Boolean(token), 'Create an integration for the job', session.isAdmin()
         ? [token ? `${token.name} is created.` : 'It gets a token that lets it use the credentials of its namespaces.', ' ', !token && h('a', { href: `#/integrations${query({ create: first?.namespace ?? 'yes' })}` }, 'Create an integration')]
         : ['An admin of your organization does this.']],
-      [false, 'Run the job', ['The lines to paste are shown with the token', token && session.isAdmin() ? [', and again under ', h('a', { href: `#/integrations${query({ lines: token.integration_id })}` }, token.name)] : [], '. Its first use appears here.'].flat()],
+      [false, 'Run the job', ['The lines to paste are shown with the token', token && session.isAdmin() ? [', and again under ', h('a', { href: `#/integrations${query({ lines: token.id })}` }, token.name)] : [], '. Its first use appears here.'].flat()],
     ];
     const now = steps.findIndex(([done]) => !done);
     return section('Three steps to the first job', h('ol', { class: 'first-steps' }, steps.map(([done, name, text], index) => h('li', { 'aria-current': index === now ? 'step' : null, class: done ? 'done' : null },

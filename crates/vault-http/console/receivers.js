@@ -21,7 +21,7 @@ const EVENTS = [
 const FAILURES = {
   'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', unreachable: 'It does not answer within 10 seconds.',
   'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It answered that it wants no more (status 410).', refused: 'It answers with an error.',
-  'no-mail-server': 'This server sends no mail.', 'no-member': 'The address belongs to no active colleague.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
+  'no-mail-server': 'This server sends no mail.', 'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.', 'login-not-offered': 'The mail server does not offer a login to this server.', 'no-member': 'The address belongs to no active colleague.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
 };
 
 /** @param {string | undefined} error */

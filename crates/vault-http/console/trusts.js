@@ -18,33 +18,67 @@ export const audienceOf = (id) => `urn:orgvault:integration:${id}`;
 /** @param {string} text */
 const optional = (text) => text.trim() || undefined;
 
-/** The kinds of surroundings, what people know of them, and the claims that say it. */
+/**
+ * A branch by its name, or any ref by its full name.
+ * @param {string} text
+ */
+const reference = (text) => text.startsWith('refs/') ? text : `refs/heads/${text}`;
+
+/**
+ * The subject of a GitHub Actions token. A job with an environment has that instead of its ref, with colons escaped.
+ * @param {string} repository
+ * @param {string | undefined} branch
+ * @param {string | undefined} environment
+ */
+const githubSubject = (repository, branch, environment) => environment
+  ? `repo:${repository}:environment:${environment.replaceAll(':', '%3A')}` : `repo:${repository}:${branch ? `ref:${reference(branch)}` : '*'}`;
+
+/** @param {string | undefined} branch @param {string | undefined} environment */
+const githubRef = (branch, environment) => branch && environment ? { '/ref': reference(branch) } : {};
+
+/**
+ * The fields of a GitHub repository. Those named by a pointer are claims.
+ * @param {(pointer: string) => boolean} required
+ */
+const githubFields = (required) => ({
+  repository: field({ label: 'Repository', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
+  '/repository_owner_id': field({ label: 'Owner id', required: required('/repository_owner_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .owner.id. Ids stay when names change, and are never reused.' }),
+  '/repository_id': field({ label: 'Repository id', required: required('/repository_id'), mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .id' }),
+  branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Or a full ref, such as refs/tags/v1. Left out: every branch, and pull requests of the repository too.' }),
+  environment: field({ label: 'Environment', mono: true, placeholder: 'production', parse: optional, hint: 'Required if the job uses an environment.' }),
+});
+
+/** Where jobs run: the fields of each platform and the claims that they result in. Fields named by a pointer are claims. */
 const KINDS = {
   github: {
     text: 'GitHub Actions',
-    fields: () => ({
-      repository: field({ label: 'Repository', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
-      branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Left out: every branch, and pull requests of the repository too.' }),
-      environment: field({ label: 'Environment', mono: true, placeholder: 'production', parse: optional, hint: 'If the job names an environment, its token has that in place of the branch.' }),
-      id: field({ label: 'Repository id', mono: true, parse: optional, hint: 'gh api repos/OWNER/NAME --jq .id. It stays when a repository is renamed, and is not given twice.' }),
-    }),
+    fields: () => githubFields(() => true),
     /** @param {Record<string, string | undefined>} values */
-    claims: ({ repository, branch, environment, id }) => ({
-      '/sub': environment ? `repo:${repository}:environment:${environment}` : branch ? `repo:${repository}:ref:refs/heads/${branch}` : `repo:${repository}:*`,
-      ...(id && { '/repository_id': id }),
+    claims: ({ repository = '', branch, environment, '/repository_owner_id': owner, '/repository_id': id }) => ({
+      '/sub': githubSubject(`${repository.replace('/', `@${owner}/`)}@${id}`, branch, environment),
+      ...githubRef(branch, environment),
+    }),
+  },
+  githubNames: {
+    text: 'GitHub Actions, repository without ids in its subject (before July 2026)',
+    fields: githubFields,
+    /** @param {Record<string, string | undefined>} values */
+    claims: ({ repository = '', branch, environment }) => ({
+      '/sub': githubSubject(repository, branch, environment), ...githubRef(branch, environment),
     }),
   },
   gitlab: {
     text: 'GitLab CI',
-    fields: () => ({
+    /** @param {(pointer: string) => boolean} required */
+    fields: (required) => ({
       project: field({ label: 'Project', required: true, mono: true, placeholder: 'acme/etl', parse: optional }),
-      branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Left out: every branch and tag of the project.' }),
-      id: field({ label: 'Project id', mono: true, parse: optional, hint: 'On the project’s page. It stays when a project is renamed.' }),
+      branch: field({ label: 'Branch', mono: true, placeholder: 'main', parse: optional, hint: 'Or refs/tags/TAG. Left out: every branch and tag of the project.' }),
+      '/project_id': field({ label: 'Project id', required: required('/project_id'), mono: true, parse: optional, hint: 'On the project’s page. It stays when a project is renamed.' }),
     }),
     /** @param {Record<string, string | undefined>} values */
-    claims: ({ project, branch, id }) => ({
-      '/sub': branch ? `project_path:${project}:ref_type:branch:ref:${branch}` : `project_path:${project}:*`,
-      ...(id && { '/project_id': id }),
+    claims: ({ project, branch }) => ({
+      '/sub': !branch ? `project_path:${project}:*` : branch.startsWith('refs/tags/')
+        ? `project_path:${project}:ref_type:tag:ref:${branch.slice(10)}` : `project_path:${project}:ref_type:branch:ref:${branch}`,
     }),
   },
   kubernetes: {
@@ -80,7 +114,7 @@ const claimList = (claims) => h('ul', { class: 'plain' }, Object.entries(claims)
  * Shows which workloads may act for an integration, and lets an admin change that.
  * @param {Integration} integration
  */
-export function showTrusts({ integration_id: id, name }) {
+export function showTrusts({ id, name }) {
   const body = h('div', { class: 'page-body' });
   const path = `/integrations/${id}/trusts`;
   const dialog = openDialog(`Workloads of ${name}`, (close) => [body,
@@ -119,9 +153,10 @@ export function showTrusts({ integration_id: id, name }) {
     let fields = {};
     const chosen = () => issuers.find(({ name: value }) => value === issuer.control.value) ?? first;
     const ask = () => {
-      fields = KINDS[/** @type {Kind} */ (kind.control.value)].fields();
+      const required = /** @param {string} pointer */ (pointer) => chosen().required_claims.includes(pointer);
+      fields = KINDS[/** @type {Kind} */ (kind.control.value)].fields(required);
       for (const pointer of chosen().required_claims) {
-        if (!['/sub', '/repository_id', '/project_id'].includes(pointer)) fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
+        if (pointer !== '/sub' && !(pointer in fields)) fields[pointer] = field({ label: `Claim ${pointer}`, required: true, mono: true, parse: optional });
       }
       asked.replaceChildren(...Object.values(fields).map(({ row }) => row));
       const { fetched_at: at, last_error: error } = chosen();
@@ -138,7 +173,7 @@ export function showTrusts({ integration_id: id, name }) {
       submit: 'Trust it', busy: 'One moment…',
       send: async () => {
         const values = Object.fromEntries(Object.entries(fields).map(([key, one]) => [key, one.read()]));
-        const further = Object.fromEntries(Object.entries(values).filter(([key]) => key.startsWith('/')));
+        const further = Object.fromEntries(Object.entries(values).filter(([key, value]) => key.startsWith('/') && value));
         const claims = { ...KINDS[/** @type {Kind} */ (kind.control.value)].claims(values), ...further };
         await call('POST', path, { body: { issuer: issuer.control.value, claims } });
         await show('Trusted. Its jobs need no stored token from now on.');

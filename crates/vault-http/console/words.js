@@ -51,7 +51,7 @@ export class Names {
     const lists = [session.isAdmin() && '/accounts?limit=1000', session.isAdmin() && '/integrations?limit=1000', session.isAdmin() && '/receivers', '/organization-vault?limit=1000'].map(async (path) => {
       if (!path) return;
       try {
-        for (const item of (await call('GET', path)).body) names.#names.set(item.id ?? item.integration_id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
+        for (const item of (await call('GET', path)).body) names.#names.set(item.id, item.email ?? item.name ?? item.url ?? item.to ?? item.namespace);
       } catch {
         // Ids say it too.
       }

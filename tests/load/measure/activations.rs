@@ -150,7 +150,7 @@ impl Identity {
         let create =
             ["integration", "create", "--org", &organization.name, "--name", "workload", "--namespace", NAMESPACES];
         let made = ground.vault.run(&[&create[..], &["--no-token", "--trust", &trust]].concat())?;
-        let integration = made.get("integration_id").and_then(|id| id.as_str()).ok_or("no integration was made")?;
+        let integration = made.get("id").and_then(|id| id.as_str()).ok_or("no integration was made")?;
         Ok(Self { key, integration: integration.to_owned() })
     }
 

@@ -247,7 +247,8 @@ pub(crate) struct SaidArgs {
 /// Before jobs get something else, or nothing any more.
 #[derive(Args)]
 pub(crate) struct AskingArgs {
-    /// Only print which integrations activated the credential in the last 30 days, and what changes; change nothing
+    /// Only validate the data, and print what changes and which integrations activated the credential in the last 30 days;
+    /// change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
     /// Do not ask for confirmation

@@ -87,6 +87,15 @@ impl Data {
         fields.iter().filter_map(difference).collect()
     }
 
+    /// The required secrets of the type that it does not contain.
+    pub(crate) fn missing_secrets(&self, kind: &str) -> Vec<&'static str> {
+        let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
+        let is_missing = |field: &&FieldSpec| {
+            field.required && field.class == FieldClass::Secret && !self.members.contains_key(field.name)
+        };
+        fields.iter().filter(is_missing).map(|field| field.name).collect()
+    }
+
     /// Asks again for the fields that a server refused, by their pointers (`/data/bucket`), and tells why. `false`: it was not
     /// typed, or something else was refused.
     pub(crate) fn ask_again(&mut self, refused: &[(String, String)]) -> Result<bool, Failure> {

@@ -1,6 +1,7 @@
 //! The logins of this user, kept between commands: where, as whom, and the access token.
 
-use crate::failure::Failure;
+use super::data::printable;
+use crate::failure::{Failure, flag_of, rejected};
 use crate::run_as::NamedFiles;
 use crate::secret_file;
 use secrecy::zeroize::Zeroizing;
@@ -203,12 +204,15 @@ fn directory() -> Result<PathBuf, Failure> {
 
 /// What was being done, what stood in the way, and what to do.
 pub(crate) fn failure(doing: &str, error: &ClientError) -> Failure {
-    let said = Failure::from(error);
-    Failure::new(match error.code() {
-        Some(ProblemCode::InvalidToken) => {
+    Failure::new(match error {
+        _ if error.code() == Some(ProblemCode::InvalidToken) => {
             format!("cannot {doing}: your login has expired or was ended. Run `orgvault login`")
         }
-        _ => format!("cannot {doing}: {said}"),
+        ClientError::Problem(problem) if !problem.errors.is_empty() => {
+            let errors = problem.errors.iter().map(|error| (flag_of(&error.pointer), &*error.detail));
+            format!("cannot {doing}: {}", printable(&rejected(errors)))
+        }
+        _ => format!("cannot {doing}: {}", Failure::from(error)),
     })
 }
 

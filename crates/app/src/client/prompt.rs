@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::run_as::NamedFiles;
 use crate::secret_file;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use secrecy::SecretString;
 use secrecy::zeroize::Zeroizing;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::io::{self, IsTerminal, Read as _, Write as _};
 use std::path::Path;
 
@@ -30,6 +30,19 @@ pub(crate) fn hidden(flag: &str, what: &str) -> Result<SecretString, Failure> {
 /// What the terminal's user types when asked for `what`. Scripts use `flag`.
 pub(crate) fn line(flag: &str, what: &str) -> Result<String, Failure> {
     Ok(ask(flag, what, false)?.trim().to_owned())
+}
+
+/// The passcode in the file that `flag` names, or typed. Authenticator apps show and copy it in groups, so white space between its
+/// digits is removed.
+pub(crate) fn passcode(flag: &str, file: Option<&Path>, what: &str) -> Result<SecretString, Failure> {
+    let typed = secret(flag, file, what)?;
+    Ok(without_spaces(typed.expose_secret())) // sent without spaces
+}
+
+fn without_spaces(text: &str) -> SecretString {
+    let mut digits = String::with_capacity(text.len()); // one that grows leaves copies behind
+    digits.extend(text.chars().filter(|one| !one.is_whitespace()));
+    SecretString::from(digits)
 }
 
 fn without_newline(text: &str) -> &str {
@@ -82,5 +95,18 @@ impl Silence {
 impl Drop for Silence {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0); // the terminal may be gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passcodes_may_be_typed_in_groups() {
+        for typed in ["123456", "123 456", " 123\u{a0}456 ", "12\u{202f}34\u{2009}56\t", "1 2 3 4 5 6"] {
+            assert_eq!(without_spaces(typed).expose_secret(), "123456", "{typed:?}");
+        }
+        assert_eq!(without_spaces("12345-67890 12345").expose_secret(), "12345-6789012345");
     }
 }

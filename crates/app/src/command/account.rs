@@ -50,7 +50,7 @@ impl From<&PasscodeSecret> for ShownTotp {
 /// A new account, as scripts read it.
 #[derive(Serialize)]
 pub(crate) struct ShownCreated {
-    pub(crate) account_id: String,
+    pub(crate) id: String,
     pub(crate) email: String,
     pub(crate) organization: String,
     pub(crate) role: &'static str,
@@ -63,7 +63,7 @@ pub(crate) struct ShownCreated {
 impl From<&CreatedAccount> for ShownCreated {
     fn from(created: &CreatedAccount) -> Self {
         Self {
-            account_id: created.grant.account.to_string(),
+            id: created.grant.account.to_string(),
             email: created.grant.email.to_string(),
             organization: created.organization.name.to_string(),
             role: created.grant.role.as_str(),
@@ -81,7 +81,7 @@ fn reveal(secret: &SecretString) -> String {
 
 #[derive(Serialize)]
 struct ShownAccount {
-    account_id: String,
+    id: String,
     email: String,
     organization: String,
     role: &'static str,
@@ -345,7 +345,7 @@ async fn show(vault: &OpenVault, asked: AccountRef<'_>, output: Output) -> Resul
     let never = || "never".to_owned();
     let mut lines = vec![
         ("e-mail", row.email.clone()),
-        ("account id", row.account_id.clone()),
+        ("account id", row.id.clone()),
         ("organization", row.organization.clone()),
         ("role", row.role.to_owned()),
         ("state", row.state.to_owned()),
@@ -400,6 +400,9 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
         .map(|row| {
             let last = row.last_login_at.clone().unwrap_or_else(|| "never".to_owned());
             let state = match &row.invitation_expires_at {
+                Some(expires) if row.state == AccountState::Disabled.as_str() => {
+                    format!("{}, enrolment code until {expires}", row.state)
+                }
                 Some(expires) => format!("{} until {expires}", row.state),
                 None => row.state.to_owned(),
             };
@@ -433,7 +436,7 @@ pub(super) async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAcc
 
 fn shown(grant: &AccountGrant, organization: String) -> ShownAccount {
     ShownAccount {
-        account_id: grant.account.to_string(),
+        id: grant.account.to_string(),
         email: grant.email.to_string(),
         organization,
         role: grant.role.as_str(),

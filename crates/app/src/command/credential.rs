@@ -185,7 +185,7 @@ fn save(
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
     let expires_at = said.expires_at.map(moment);
     warn_of_others(session, &of.namespace)?;
-    let doing = || format!("save a credential in {}", of.namespace);
+    let doing = || "save the credential".to_owned();
     let saved = sent(&mut data, doing, |data| {
         let request = SaveRequest {
             labels: labels.clone(),
@@ -203,7 +203,11 @@ fn save(
 /// is meant from now on.
 fn warn_of_others(session: &Session, namespace: &str) -> Result<(), Failure> {
     let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
-    let first = told(|| format!("look for credentials in {namespace}"), session.list(filter).next().transpose())?;
+    let first = match session.list(filter).next().transpose() {
+        // The save reports this value together with all others.
+        Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
+        first => told(|| format!("list credentials in {namespace}"), first)?,
+    };
     if let Some(other) = first {
         warn(&format!(
             "{namespace} already has a credential ({}, {}). Jobs of this namespace that run `orgvault exec` or `orgvault \
@@ -251,10 +255,15 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         return dry_run(session, id, Vec::new(), output);
     }
     let kind = item.kind.clone();
+    let doing = || format!("replace the data of credential {id}");
     let (mut data, options) = data.read(|| Ok(kind))?;
     let compared = compare(&mut data, &item, complete);
     if asking.dry_run {
-        return dry_run(session, id, compared, output);
+        // The comparison validates the data as the replacement does.
+        let same =
+            told(doing, session.matches(id, data.to_wire()?)).map_err(|error| with_secrets(error, &data, &item))?;
+        let same = same.then(|| format!("The data is that of version {}.", item.version));
+        return dry_run(session, id, compared.into_iter().chain(same).collect(), output);
     }
     for line in &compared {
         let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
@@ -266,10 +275,10 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     }
     let expires_at = expires_at.map(moment);
     let stage = (becoming != Becoming::Current).then_some(true);
-    let doing = || format!("replace the data of credential {id}");
     let replaced = sent(&mut data, doing, |data| {
         session.replace(id, &ReplaceRequest { data, expires_at: expires_at.clone(), stage }, &options)
-    })?;
+    });
+    let replaced = replaced.map_err(|error| with_secrets(error, &data, &item))?;
     let number = replaced.version;
     if becoming == Becoming::StagedThenCurrent {
         // Only if it is still the staged one: who staged another meanwhile did so knowing of this one.
@@ -293,6 +302,19 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         _ => ("current", format!("Version {number} of credential {id} is issued from now on.")),
     };
     output.print(&Replaced { id, version: number, state }, &text)
+}
+
+/// Explains why data without a secret cannot replace a version, if that is why it was refused.
+fn with_secrets(error: Failure, data: &Data, item: &CredentialItem) -> Failure {
+    let missing = data.missing_secrets(&item.kind);
+    if missing.is_empty() {
+        return error;
+    }
+    error.noting(format!(
+        "a replacement contains all data, with {}: the server that saves credentials cannot decrypt the stored secret, so it \
+         cannot combine it with new fields",
+        missing.join(", ")
+    ))
 }
 
 fn versions(session: &Session, id: &str, output: Output) -> Result<(), Failure> {

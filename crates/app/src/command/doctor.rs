@@ -299,9 +299,9 @@ async fn keys(vault: &OpenVault) -> Check {
     let Some(most) = organizations.iter().map(|keys| keys.uses).max() else {
         return Check::passed("keys", "there is no organization yet");
     };
-    let (replace_at, stop_at) = (KeyUseLimits::MOST.replace_at(), KeyUseLimits::MOST.stop_at());
+    let replace_at = KeyUseLimits::MOST.replace_at();
     let number = u64::try_from(organizations.len()).unwrap_or(u64::MAX);
-    let found = format!("{}; the most used key has {most} of {stop_at} uses", counted(number, "organization"));
+    let found = format!("{}; the most used key has {most} of {replace_at} uses", counted(number, "organization"));
     if most < replace_at.saturating_mul(2) {
         return Check::passed("keys", found);
     }

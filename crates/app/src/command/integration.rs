@@ -2,7 +2,7 @@
 
 use super::organization::Organizations;
 use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
-use crate::failure::{Doing, Failure, NO_INTEGRATION, refused};
+use crate::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
 use crate::output::{Output, table};
 use crate::secret_file::NewSecretFile;
 use crate::settings::Settings;
@@ -29,7 +29,7 @@ const PAGE: usize = 1_000;
 /// An integration and its new token, as scripts read it.
 #[derive(Serialize)]
 struct ShownToken<'a> {
-    integration_id: String,
+    id: String,
     name: String,
     namespaces: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ struct ShownToken<'a> {
 /// An integration, as scripts read it.
 #[derive(Serialize)]
 struct Shown {
-    integration_id: String,
+    id: String,
     organization: String,
     name: String,
     namespaces: Vec<String>,
@@ -108,7 +108,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let expires = shown.expires_at.clone().unwrap_or_else(|| "never".to_owned());
             let text = format!(
                 "  integration id  {}\n  state           {}\n  namespaces      {}\n  expires         {expires}\n\n{}",
-                shown.integration_id,
+                shown.id,
                 shown.state,
                 shown.namespaces.join(", "),
                 workloads(settings, &stored.integration)
@@ -136,8 +136,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         Asked::List { org } => list(vault, org, output).await,
         Asked::Rotate { integration, overlap, token } => {
             let file = token_file(&token)?;
-            let overlap = Overlap::parse(overlap, "--overlap")
-                .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
+            let overlap = Overlap::parse(overlap, "--overlap").map_err(|error| wrong_flag(&error))?;
             let changed = change(vault, &integration, Deed::Rotate(overlap), "rotate the token of").await?;
             let Some(token) = changed.token else { return Ok(()) };
             let changed = changed.integration.integration;
@@ -169,19 +168,12 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
 
 /// What is wrong with each flag, all at once.
 fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
-    let flag = |pointer: &str| match pointer.trim_start_matches('/').split_once('/') {
-        Some(("namespaces", index)) => {
-            let pattern = index.parse().ok().and_then(|index: usize| namespaces.get(index));
-            format!("--namespace {}", pattern.map_or("", String::as_str))
-        }
-        Some(("trusts", _)) => "--trust".to_owned(),
-        _ if pointer == "/trusts" => "--trust".to_owned(),
-        _ if pointer == "/namespaces" => "--namespace".to_owned(),
+    let flag = |pointer: &str| match pointer.strip_prefix("/namespaces/").map(str::parse::<usize>) {
+        Some(Ok(index)) => format!("--namespace {}", namespaces.get(index).map_or("", String::as_str)),
         _ if pointer == "/expires_at" => "--expires".to_owned(),
-        _ => format!("--{}", pointer.trim_start_matches('/')),
+        _ => flag_of(pointer),
     };
-    let flaws: Vec<String> = errors.iter().map(|error| format!("{}: {}", flag(&error.pointer), error.detail)).collect();
-    Failure::new(flaws.join("; "))
+    Failure::new(rejected(errors.iter().map(|error| (flag(&error.pointer), &*error.detail))))
 }
 
 /// What to do with an integration.
@@ -262,7 +254,7 @@ fn print_token(
 
 fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'a> {
     ShownToken {
-        integration_id: integration.id.to_string(),
+        id: integration.id.to_string(),
         name: integration.name.to_string(),
         namespaces: patterns(integration),
         token,
@@ -377,7 +369,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
 fn shown(stored: &StoredIntegration, organization: String, now: Timestamp) -> Shown {
     let integration = &stored.integration;
     Shown {
-        integration_id: integration.id.to_string(),
+        id: integration.id.to_string(),
         organization,
         name: integration.name.to_string(),
         namespaces: patterns(integration),

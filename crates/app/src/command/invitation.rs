@@ -18,7 +18,7 @@ use vault_embed::OpenVault;
 /// An invitation, as scripts read it.
 #[derive(Serialize)]
 struct ShownInvitation<'a> {
-    account_id: String,
+    id: String,
     email: String,
     organization: &'a str,
     role: &'static str,
@@ -46,7 +46,7 @@ pub(super) async fn run(
     let organization = vault.ports().store.organizations.organization(invited.grant.organization).await?;
     let organization = organization.map_or_else(String::new, |organization| organization.name.to_string());
     let shown = ShownInvitation {
-        account_id: invited.grant.account.to_string(),
+        id: invited.grant.account.to_string(),
         email: invited.grant.email.to_string(),
         organization: &organization,
         role: invited.grant.role.as_str(),
@@ -77,7 +77,7 @@ pub(super) async fn re_enrol(
     let (grant, organization) = (&invited.grant, organization_name(vault, &invited.grant).await?);
     let server = Server::of(settings);
     let shown = ShownInvitation {
-        account_id: grant.account.to_string(),
+        id: grant.account.to_string(),
         email: grant.email.to_string(),
         organization: &organization,
         role: grant.role.as_str(),
@@ -165,7 +165,7 @@ code=$(ask 'Enrolment code') && password=$(ask 'New password') && again=$(ask 'N
 {{ [ "$password" = "$again" ] || {{ echo 'The passwords differ.'; false; }}; }} &&
 printf '{{"enrolment_code": "%s", "password": "%s"}}' "$code" "$password" |
   curl -sS --fail-with-body {base_url}/enrol -H 'Content-Type: application/json' --data-binary @- && echo &&
-passcode=$(ask 'Passcode (six digits)') &&
+passcode=$(ask 'Passcode (six digits)' | tr -d '[:space:]') &&
 printf '{{"enrolment_code": "%s", "passcode": "%s"}}' "$code" "$passcode" |
   curl -sS --fail-with-body {base_url}/enrol/confirm -H 'Content-Type: application/json' --data-binary @- &&
 echo 'Enrolled. Log in with the next passcode.'

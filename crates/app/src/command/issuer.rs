@@ -2,7 +2,7 @@
 
 use super::organization::Organizations;
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
-use crate::failure::{Doing, Failure, refused};
+use crate::failure::{Doing, Failure, refused, wrong_flag};
 use crate::output::{Output, table};
 use crate::text::rfc3339;
 use serde::Serialize;
@@ -10,7 +10,6 @@ use std::fs;
 use std::path::Path;
 use vault_core::Refusal;
 use vault_core::cursor::PageRequest;
-use vault_core::field::FieldError;
 use vault_core::identity::{ClaimPointer, Issuer, IssuerName, KeySource, StoredIssuer};
 use vault_core::port::TokenVerifier as _;
 use vault_core::principal::{Principal, Scope};
@@ -147,7 +146,7 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
         name: issuer.name.to_string(),
         issuer: issuer.url.clone(),
         keys_from: issuer.source.to_stored(),
-        keys: JwtVerifier.usable_keys(&stored.keys).unwrap_or_default(),
+        keys: JwtVerifier.count_keys(&stored.keys, issuer.key_use()).unwrap_or_default().usable,
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
         organizations: issuer.organizations.iter().map(|id| organizations.name_of(*id)).collect(),
         fetched_at: rfc3339(stored.fetched_at),
@@ -175,10 +174,6 @@ fn text(shown: &Shown) -> String {
 
 fn parse_name(text: &str) -> Result<IssuerName, Failure> {
     IssuerName::parse(text, "NAME").map_err(|error| wrong_flag(&error))
-}
-
-fn wrong_flag(error: &FieldError) -> Failure {
-    Failure::usage(format!("{}: {}", error.pointer, error.detail))
 }
 
 fn read(path: &Path, flag: &str) -> Result<String, Failure> {

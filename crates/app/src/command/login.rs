@@ -65,7 +65,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
         None => prompt::line("--email", "E-mail address")?,
     };
     let password = prompt::secret("--password-file", password_file.as_deref(), "Password")?;
-    let passcode = prompt::secret("--passcode-file", passcode_file.as_deref(), "Passcode (each works once)")?;
+    let passcode = prompt::passcode("--passcode-file", passcode_file.as_deref(), "Passcode (each works once)")?;
     let request =
         LoginRequest { email: email.clone(), password: password.into(), passcode: passcode.into(), ttl: None };
     let session = client.log_in(&request).map_err(|error| failure(&format!("log in to {url} as {email}"), &error))?;

@@ -332,7 +332,7 @@ impl Apply<'_> {
                 if integration.disabled {
                     let change =
                         IntegrationChange { state: Some("disabled".to_owned()), ..IntegrationChange::default() };
-                    self.session.change_integration(&made.integration_id, &change).map_err(refused)?;
+                    self.session.change_integration(&made.id, &change).map_err(refused)?;
                 }
                 Ok(())
             }

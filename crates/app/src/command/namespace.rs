@@ -2,7 +2,7 @@
 
 use super::organization::Organizations;
 use crate::cli::{NamedNamespace, NamespaceCommand};
-use crate::failure::{Doing, Failure};
+use crate::failure::{Doing, Failure, wrong_flag};
 use crate::output::{Output, table, warn};
 use crate::text::{counted, rfc3339};
 use serde::Serialize;
@@ -46,8 +46,7 @@ pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Ou
 }
 
 async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Output) -> Result<(), Failure> {
-    let namespace = Namespace::parse(&given.name, "NAME")
-        .map_err(|error| Failure::usage(format!("{}: {}", error.pointer, error.detail)))?;
+    let namespace = Namespace::parse(&given.name, "NAME").map_err(|error| wrong_flag(&error))?;
     let (integrations, operator) = (vault.integrations(), Principal::Operator);
     let organization = Organizations::of(vault).await?.id_of(&given.org)?;
     let what = format!("{} {} of {}", if frozen { "freeze" } else { "thaw" }, given.name, given.org);

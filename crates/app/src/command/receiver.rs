@@ -7,7 +7,6 @@ use crate::secret_file;
 use crate::settings::Settings;
 use crate::text::rfc3339;
 use serde::Serialize;
-use vault_core::Error;
 use vault_core::cursor::PageRequest;
 use vault_core::id::ReceiverId;
 use vault_core::principal::Principal;
@@ -65,8 +64,11 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         Asked::Add { address, event } => {
             let (channel, address) = read(settings, address)?;
             let request = AddReceiverRequest { channel, address, events: event };
-            let added =
-                receivers.add(&OPERATOR, request).await.map_err(wrong_flags).doing(|| "add the receiver".into());
+            let added = receivers
+                .add(&OPERATOR, request)
+                .await
+                .map_err(|error| refused(error, NO_RECEIVER))
+                .doing(|| "add the receiver".into());
             let added = added?;
             let mut shown = shown(&added.receiver);
             let mut text = format!("Added receiver {} ({}).\n", shown.id, shown.address);
@@ -102,7 +104,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             if edit == ReceiverEdit::default() {
                 return Err(Failure::usage("give --state or --event"));
             }
-            let changed = receivers.change(&OPERATOR, id, edit).await.map_err(wrong_flags);
+            let changed = receivers.change(&OPERATOR, id, edit).await.map_err(|error| refused(error, NO_RECEIVER));
             let shown = shown(&changed.doing(|| format!("change receiver {id}"))?);
             let events = shown.events.join(", ");
             let text = format!("Changed receiver {id}.\n\n  state   {}\n  events  {events}\n", shown.state);
@@ -171,23 +173,6 @@ fn read(settings: &Settings, address: ReceiverAddress) -> Result<(Channel, Strin
             Ok((Channel::Webhook, text))
         }
         _ => Err(Failure::usage("give --url, --url-file or --email")),
-    }
-}
-
-/// Flaws of values, with their flags.
-fn wrong_flags(error: Error) -> Failure {
-    match error {
-        Error::Invalid(errors) => {
-            let flag = |pointer: &str| match pointer {
-                "/url" => "--url",
-                "/to" => "--email",
-                _ => "--event",
-            };
-            let details: Vec<_> =
-                errors.iter().map(|error| format!("{}: {}", flag(&error.pointer), error.detail)).collect();
-            Failure::new(details.join("; "))
-        }
-        error => refused(error, NO_RECEIVER),
     }
 }
 

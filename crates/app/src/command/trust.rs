@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-/// What `--trust` takes, in its help.
-pub(crate) const FORMS: &str = "JSON, or github:OWNER/REPO[@BRANCH][,environment=NAME], gitlab:GROUP/PROJECT[@BRANCH] or \
-                                kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT";
+const GITHUB: &str = "github:OWNER[@ID]/REPO[@ID][@BRANCH][,environment=NAME], with both ids or none";
+const GITLAB: &str = "gitlab:GROUP/PROJECT[@BRANCH]";
+/// The values of `--trust`, for its error messages.
+pub(crate) const FORMS: &str = "JSON, or github:OWNER[@ID]/REPO[@ID][@BRANCH][,environment=NAME], \
+                                gitlab:GROUP/PROJECT[@BRANCH] or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT";
 
 /// The trust in `text`, as the interface takes it.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
@@ -25,47 +27,89 @@ fn github(text: &str) -> Result<Value, String> {
         Some((place, environment)) => (place, Some(environment)),
         None => (text, None),
     };
-    let (repository, branch) = branch_of(place);
-    two_parts(repository, "github:OWNER/REPO[@BRANCH][,environment=NAME]")?;
+    let wrong = || format!("must be {GITHUB}");
+    let (owner, rest) = place.split_once('/').ok_or_else(wrong)?;
+    let (owner, owner_id) = split_at_sign(owner);
+    // Repositories with ids in their subjects have both ids.
+    let ((repository, repository_id), branch) = match owner_id {
+        None => {
+            let (repository, branch) = split_at_sign(rest);
+            ((repository, None), branch)
+        }
+        Some(_) => {
+            let (repository, rest) = rest.split_once('@').ok_or_else(wrong)?;
+            let (id, branch) = split_at_sign(rest);
+            ((repository, Some(id)), branch)
+        }
+    };
+    let is_id = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+    let is_sound = [owner, repository].iter().all(|name| is_name(name) && !name.contains('/'))
+        && owner_id.into_iter().chain(repository_id).all(is_id)
+        && branch != Some("")
+        && environment != Some("");
+    if !is_sound {
+        return Err(wrong());
+    }
     let mut claims = serde_json::Map::new();
-    // A job with an environment has it as its subject, whatever its branch.
-    let subject = match (environment, branch) {
-        (Some(environment), _) => format!("repo:{repository}:environment:{environment}"),
-        (None, Some(branch)) => format!("repo:{repository}:ref:refs/heads/{branch}"),
-        (None, None) => format!("repo:{repository}:*"),
+    let subject = match (owner_id, repository_id) {
+        (Some(owner_id), Some(repository_id)) => {
+            claims.insert("/repository_owner_id".to_owned(), owner_id.into());
+            claims.insert("/repository_id".to_owned(), repository_id.into());
+            format!("repo:{owner}@{owner_id}/{repository}@{repository_id}")
+        }
+        _ => format!("repo:{owner}/{repository}"),
+    };
+    let reference = branch.map(reference);
+    // A job with an environment has it as its subject, whatever its branch. GitHub escapes colons in its name.
+    let subject = match (environment, &reference) {
+        (Some(environment), _) => format!("{subject}:environment:{}", environment.replace(':', "%3A")),
+        (None, Some(reference)) => format!("{subject}:ref:{reference}"),
+        (None, None) => format!("{subject}:*"),
     };
     claims.insert("/sub".to_owned(), subject.into());
-    if let (Some(_), Some(branch)) = (environment, branch) {
-        claims.insert("/ref".to_owned(), format!("refs/heads/{branch}").into());
+    if let (Some(_), Some(reference)) = (environment, reference) {
+        claims.insert("/ref".to_owned(), reference.into());
     }
     Ok(json!({"issuer": "github", "claims": claims}))
 }
 
+/// A branch by its name, or any ref by its full name.
+fn reference(text: &str) -> String {
+    if text.starts_with("refs/") { text.to_owned() } else { format!("refs/heads/{text}") }
+}
+
 fn gitlab(text: &str) -> Result<Value, String> {
-    let (project, branch) = branch_of(text);
-    two_parts(project, "gitlab:GROUP/PROJECT[@BRANCH]")?;
-    let subject = match branch {
-        Some(branch) => format!("project_path:{project}:ref_type:branch:ref:{branch}"),
+    let (project, branch) = split_at_sign(text);
+    let is_sound = project.contains('/') && project.split('/').all(is_name) && branch != Some("");
+    if !is_sound {
+        return Err(format!("must be {GITLAB}"));
+    }
+    let subject = match branch.map(|branch| (branch, branch.strip_prefix("refs/tags/"))) {
+        Some((_, Some(tag))) => format!("project_path:{project}:ref_type:tag:ref:{tag}"),
+        Some((branch, None)) => format!("project_path:{project}:ref_type:branch:ref:{branch}"),
         None => format!("project_path:{project}:*"),
     };
     Ok(json!({"issuer": "gitlab", "claims": {"/sub": subject}}))
 }
 
 fn kubernetes(text: &str) -> Result<Value, String> {
-    const FORM: &str = "kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT";
-    let (issuer, account) = text.split_once(':').ok_or_else(|| format!("must be {FORM}"))?;
-    two_parts(account, FORM)?;
-    let (namespace, account) = account.split_once('/').unwrap_or_default();
+    let parts = text.split_once(':').and_then(|(issuer, account)| Some((issuer, account.split_once('/')?)));
+    let Some((issuer, (namespace, account))) =
+        parts.filter(|(_, (namespace, account))| is_name(namespace) && is_name(account) && !account.contains('/'))
+    else {
+        return Err("must be kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT".to_owned());
+    };
     Ok(json!({"issuer": issuer, "claims": {"/sub": format!("system:serviceaccount:{namespace}:{account}")}}))
 }
 
-fn branch_of(text: &str) -> (&str, Option<&str>) {
+/// What precedes the first `@`, and what follows it.
+fn split_at_sign(text: &str) -> (&str, Option<&str>) {
     text.split_once('@').map_or((text, None), |(place, branch)| (place, Some(branch)))
 }
 
-fn two_parts(text: &str, form: &str) -> Result<(), String> {
-    let sound = text.split('/').count() >= 2 && text.split('/').all(|part| !part.is_empty());
-    if sound && !text.contains(['*', ',', ' ']) { Ok(()) } else { Err(format!("must be {form}")) }
+/// A colon or a wildcard in a name would change which part of the subject is matched.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(['*', ',', ' ', ':'])
 }
 
 #[cfg(test)]
@@ -77,13 +121,22 @@ mod tests {
     }
 
     #[test]
-    fn what_people_know_becomes_a_trust() {
+    fn presets_become_trusts() {
         for (text, expected) in [
             ("github:acme/etl", "repo:acme/etl:*"),
             ("github:acme/etl@main", "repo:acme/etl:ref:refs/heads/main"),
+            ("github:acme/etl@7", "repo:acme/etl:ref:refs/heads/7"),
+            ("github:acme/etl@release/*", "repo:acme/etl:ref:refs/heads/release/*"),
+            ("github:acme/etl@refs/tags/v1@a", "repo:acme/etl:ref:refs/tags/v1@a"),
             ("github:acme/etl,environment=prod", "repo:acme/etl:environment:prod"),
+            ("github:acme/etl,environment=a:b, c", "repo:acme/etl:environment:a%3Ab, c"),
+            ("github:acme@1/etl@2", "repo:acme@1/etl@2:*"),
+            ("github:acme@1/etl@2@main", "repo:acme@1/etl@2:ref:refs/heads/main"),
+            ("github:acme@1/etl@2@a@b/c", "repo:acme@1/etl@2:ref:refs/heads/a@b/c"),
+            ("github:acme@1/etl@2@main,environment=prod", "repo:acme@1/etl@2:environment:prod"),
             ("gitlab:acme/data/etl", "project_path:acme/data/etl:*"),
             ("gitlab:acme/etl@main", "project_path:acme/etl:ref_type:branch:ref:main"),
+            ("gitlab:acme/etl@refs/tags/v1", "project_path:acme/etl:ref_type:tag:ref:v1"),
             ("kubernetes:prod:etl/nightly", "system:serviceaccount:etl:nightly"),
             (r#"{"issuer": "own", "claims": {"/sub": "job-7"}}"#, "job-7"),
         ] {
@@ -91,8 +144,40 @@ mod tests {
         }
         let both = parse("github:acme/etl@main,environment=prod").unwrap_or_default();
         assert_eq!(both.pointer("/claims/~1ref").and_then(Value::as_str), Some("refs/heads/main"));
-        for wrong in ["", "acme/etl", "github:acme", "github:*/etl", "gitlab:/x", "kubernetes:etl/nightly", "{", "x:y"]
-        {
+    }
+
+    #[test]
+    fn github_ids_are_pinned_as_claims() {
+        let trust = parse("github:example-org@1000001/etl@2000002@main").unwrap_or_default();
+        let expected = json!({
+            "/sub": "repo:example-org@1000001/etl@2000002:ref:refs/heads/main",
+            "/repository_owner_id": "1000001",
+            "/repository_id": "2000002",
+        });
+        assert_eq!(trust["claims"], expected);
+    }
+
+    #[test]
+    fn malformed_presets_are_refused() {
+        for wrong in [
+            "",
+            "acme/etl",
+            "github:acme",
+            "github:*/etl",
+            "github:acme/etl/x",
+            "github:acme/etl@",
+            "github:acme/etl,environment=",
+            "github:acme@1/etl",
+            "github:acme@1/etl@main",
+            "github:acme@x/etl@2",
+            "github:acme@1/etl@2@",
+            "gitlab:/x",
+            "gitlab:acme",
+            "kubernetes:etl/nightly",
+            "kubernetes:prod:etl/a/b",
+            "{",
+            "x:y",
+        ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -157,9 +157,7 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     if prune {
         let ours = present.integrations.iter().filter(|one| one.managed_by.as_ref() == Some(&manifest.set));
         let gone = ours.filter(|one| manifest.integrations.iter().all(|other| other.name != one.name));
-        changes.extend(
-            gone.map(|one| Change::DeleteIntegration { id: one.integration_id.clone(), name: one.name.clone() }),
-        );
+        changes.extend(gone.map(|one| Change::DeleteIntegration { id: one.id.clone(), name: one.name.clone() }));
         let described: BTreeSet<(&str, &str)> =
             manifest.credentials.iter().map(|one| (&*one.namespace, &*one.name)).collect();
         let ours = present.credentials.iter().filter(|one| label(one, MANAGED_BY) == Some(&manifest.set));
@@ -193,7 +191,7 @@ fn unknown_issuers(integration: &Integration, present: &Present) -> Vec<Flaw> {
 }
 
 fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) -> Vec<Change> {
-    let (id, name) = (found.integration_id.clone(), wanted.name.clone());
+    let (id, name) = (found.id.clone(), wanted.name.clone());
     let state = if wanted.disabled { "disabled" } else { "active" };
     let is_disabled = found.state == "disabled";
     let change = IntegrationChange {

@@ -150,7 +150,7 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                 let trusts: Vec<_> = wanted.trusts.iter().map(trust).collect();
                 after.integrations.push(
                     serde_json::from_value(json!({
-                        "integration_id": wanted.name, "name": wanted.name, "namespaces": wanted.namespaces, "state": "active",
+                        "id": wanted.name, "name": wanted.name, "namespaces": wanted.namespaces, "state": "active",
                         "created_at": "", "expires_at": wanted.expires_at, "trusts": trusts, "managed_by": set,
                     }))
                     .expect("an integration"),
@@ -161,19 +161,19 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                 }
             }
             Change::UpdateIntegration { id, change, .. } => {
-                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                let one = after.integrations.iter_mut().find(|one| one.id == *id).expect("it is there");
                 one.state = change.state.clone().unwrap_or_else(|| one.state.clone());
                 one.namespaces = change.namespaces.clone().unwrap_or_else(|| one.namespaces.clone());
                 one.expires_at = change.expires_at.clone().unwrap_or_else(|| one.expires_at.clone());
                 one.managed_by = change.managed_by.clone().unwrap_or_else(|| one.managed_by.clone());
             }
-            Change::DeleteIntegration { id, .. } => after.integrations.retain(|one| one.integration_id != *id),
+            Change::DeleteIntegration { id, .. } => after.integrations.retain(|one| one.id != *id),
             Change::Trust { id, trust: wanted, .. } => {
-                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                let one = after.integrations.iter_mut().find(|one| one.id == *id).expect("it is there");
                 one.trusts.push(serde_json::from_value(trust(wanted)).expect("a trust"));
             }
             Change::Distrust { id, trust, .. } => {
-                let one = after.integrations.iter_mut().find(|one| one.integration_id == *id).expect("it is there");
+                let one = after.integrations.iter_mut().find(|one| one.id == *id).expect("it is there");
                 one.trusts.retain(|other| other != trust);
             }
             Change::AddReceiver(wanted) => after.receivers.push(receiver(wanted)),

@@ -286,7 +286,8 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) storage_ca_file: Option<PathBuf>,
 
-    /// Mail server for receivers: smtps://USER@HOST (TLS) or smtp://USER@HOST (STARTTLS); needs --smtp-from [default: no mail]
+    /// Mail server for receivers: smtps://USER@HOST (TLS) or smtp://USER@HOST (STARTTLS, optional on loopback); needs --smtp-from
+    /// [default: no mail]
     #[arg(long, value_name = "URL")]
     pub(crate) smtp_url: Option<SmtpUrl>,
 

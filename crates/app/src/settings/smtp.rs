@@ -17,7 +17,7 @@ pub(crate) struct SmtpUrl {
 }
 
 impl SmtpUrl {
-    /// Whether it is this machine, where nothing is encrypted.
+    /// Whether it is this host, where TLS is optional.
     pub(crate) fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
@@ -28,7 +28,7 @@ impl FromStr for SmtpUrl {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            "must be smtps://HOST[:PORT] (TLS) or smtp://HOST[:PORT] (STARTTLS), with USER@ before the host if the server \
+            "must be smtps://HOST[:PORT] (TLS) or smtp://HOST[:PORT] (STARTTLS, optional on loopback), with USER@ before the host if the server \
              wants a login"
                 .to_owned()
         };

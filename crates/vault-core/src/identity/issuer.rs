@@ -4,7 +4,7 @@ use super::claims::ClaimPointer;
 use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
 use crate::id::OrganizationId;
-use crate::port::KeyedDigester;
+use crate::port::{KeyUse, KeyedDigester};
 use crate::time::Timestamp;
 use std::fmt;
 use url::{Host, Url};
@@ -128,6 +128,11 @@ impl Issuer {
     /// Whether the issuer makes tokens of a SPIFFE trust domain.
     pub fn is_spiffe(&self) -> bool {
         self.url.starts_with("spiffe://")
+    }
+
+    /// The `use` of its keys that verify tokens.
+    pub fn key_use(&self) -> KeyUse {
+        if self.is_spiffe() { KeyUse::JwtSvid } else { KeyUse::Signature }
     }
 
     /// Whether an organization may trust it.

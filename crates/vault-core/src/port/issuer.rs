@@ -6,6 +6,8 @@ use crate::identity::{Issuer, IssuerName, KeySource, StoredIssuer};
 use async_trait::async_trait;
 use secrecy::SecretString;
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
 
 /// Issuers in the store. They are few, and the operator's.
 #[cfg_attr(feature = "mock", mockall::automock)]
@@ -71,17 +73,47 @@ pub enum SignatureFlaw {
     Wrong,
 }
 
+/// The keys of a set that verify tokens, by their `use`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyUse {
+    /// Keys with `use` `sig` or without `use` (OpenID Connect Core, 10.1.1).
+    Signature,
+    /// Keys with `use` `jwt-svid` (SPIFFE Trust Domain and Bundle, 4.2.2). In a set without any `use`, all keys.
+    JwtSvid,
+}
+
+/// The keys of a set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyCount {
+    /// Keys that can verify a token.
+    pub usable: usize,
+    /// All other keys, by the reason: their `use`, or that key type or size is not supported.
+    pub others: BTreeMap<&'static str, usize>,
+}
+
+impl fmt::Display for KeyCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let total = self.usable + self.others.values().sum::<usize>();
+        write!(f, "{total} {}", if total == 1 { "key" } else { "keys" })?;
+        let usable = (self.usable > 0).then_some((&"usable", &self.usable));
+        for (index, (kind, count)) in usable.into_iter().chain(&self.others).enumerate() {
+            write!(f, "{} {count} {kind}", if index == 0 { ":" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
 /// Reads and verifies tokens (RFC 7515, 7518, 8725).
 pub trait TokenVerifier: Send + Sync {
     /// What a token says, unverified; `None`: it is none.
     fn read_unverified(&self, token: &SecretString) -> Option<UnverifiedToken>;
 
-    /// The claims of a token that the holder of one of `keys`, a JSON Web Key Set, has signed.
+    /// Returns the claims of a token that was signed by one of `keys`, a JSON Web Key Set.
     ///
     /// # Errors
-    /// Why not.
-    fn verify(&self, token: &SecretString, keys: &str) -> Result<Value, SignatureFlaw>;
+    /// The reason why the signature was not verified.
+    fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureFlaw>;
 
-    /// How many keys of a JSON Web Key Set can verify a token; `None`: it is no key set.
-    fn usable_keys(&self, keys: &str) -> Option<usize>;
+    /// Counts the keys of a JSON Web Key Set. Returns `None` if the text is not a key set.
+    fn count_keys(&self, keys: &str, key_use: KeyUse) -> Option<KeyCount>;
 }

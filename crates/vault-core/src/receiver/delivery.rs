@@ -37,6 +37,10 @@ pub enum DeliveryFailure {
     Refused,
     /// This server sends no mail.
     NoMail,
+    /// The mail server offers no STARTTLS, which is required.
+    NoStartTls,
+    /// The mail server offers no login, or none that is supported.
+    NoLogin,
     /// The address belongs to no active account of the organization any more.
     NoMember,
     /// The row was changed outside the service.
@@ -45,7 +49,7 @@ pub enum DeliveryFailure {
 
 impl DeliveryFailure {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::Dns,
         Self::Blocked,
         Self::Unreachable,
@@ -54,6 +58,8 @@ impl DeliveryFailure {
         Self::Gone,
         Self::Refused,
         Self::NoMail,
+        Self::NoStartTls,
+        Self::NoLogin,
         Self::NoMember,
         Self::Damaged,
     ];
@@ -69,6 +75,8 @@ impl DeliveryFailure {
             Self::Gone => "gone",
             Self::Refused => "refused",
             Self::NoMail => "no-mail-server",
+            Self::NoStartTls => "starttls-not-offered",
+            Self::NoLogin => "login-not-offered",
             Self::NoMember => "no-member",
             Self::Damaged => "damaged",
         }

@@ -16,6 +16,7 @@ pub use delivery::{
 };
 pub use event::{EventKind, EventKinds};
 pub use mail::{Mail, compose_mail};
+pub(crate) use occurrence::{DAY, may_set_expiry};
 pub use occurrence::{EventPosition, Expiring, ExpiringObject, Occurrence, THRESHOLD_DAYS};
 
 use crate::digest::{Digest, DigestPurpose};

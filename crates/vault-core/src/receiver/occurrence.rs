@@ -14,7 +14,8 @@ use serde_json::{Map, Value, json};
 
 /// So many days before something expires, receivers are told.
 pub const THRESHOLD_DAYS: [i64; 3] = [30, 7, 1];
-const DAY: i64 = 24 * 3600;
+/// Seconds of a day.
+pub(crate) const DAY: i64 = 24 * 3600;
 /// A job that asks for a frozen namespace is reported once in so many seconds.
 const REFUSED_SECONDS: i64 = 24 * 3600;
 
@@ -66,6 +67,16 @@ pub enum ExpiringObject {
     Credential(CredentialId, String, String),
     /// An integration: its name.
     Integration(IntegrationId, String),
+}
+
+impl ExpiringObject {
+    /// The subject of its audit entries and events.
+    pub fn subject(&self) -> String {
+        match self {
+            Self::Credential(id, ..) => format!("credential:{id}"),
+            Self::Integration(id, _) => format!("integration:{id}"),
+        }
+    }
 }
 
 /// Something that expires.
@@ -130,25 +141,40 @@ impl Occurrence {
         now: Timestamp,
         digester: &dyn KeyedDigester,
     ) -> Option<Self> {
-        let Expiring { organization, object, expires_at, known_since } = expiring;
         let passed = |days: &i64| {
-            let at = expires_at.plus_seconds(-days * DAY);
-            at > after && at <= now && (*days == 0 || at >= *known_since)
+            let at = threshold(expiring, *days);
+            at > after && at <= now && (*days == 0 || at >= expiring.known_since)
         };
         // What an integration is refused when it has expired tells itself.
-        let end = matches!(object, ExpiringObject::Credential(..)).then_some(0);
-        let days = THRESHOLD_DAYS.into_iter().chain(end).rfind(|days| passed(days))?;
+        let end = matches!(expiring.object, ExpiringObject::Credential(..)).then_some(0);
+        let days = THRESHOLD_DAYS.into_iter().chain(end).rfind(passed)?;
+        Some(Self::of_threshold(expiring, days, threshold(expiring, days), digester))
+    }
+
+    /// Returns the event of an expiry that was set at `set_at`, after one or more of its thresholds. Only the nearest of them is
+    /// announced. Returns `None` if no threshold had passed, or if the expiry had.
+    pub fn of_missed_threshold(expiring: &Expiring, set_at: Timestamp, digester: &dyn KeyedDigester) -> Option<Self> {
+        if expiring.expires_at <= set_at {
+            return None;
+        }
+        let days = THRESHOLD_DAYS.into_iter().rfind(|days| threshold(expiring, *days) < set_at)?;
+        Some(Self::of_threshold(expiring, days, set_at, digester))
+    }
+
+    /// The event of one threshold of one expiry. Its id is the same whenever and however often it is announced.
+    fn of_threshold(expiring: &Expiring, days: i64, at: Timestamp, digester: &dyn KeyedDigester) -> Self {
+        let Expiring { organization, object, expires_at, .. } = expiring;
         let mut data = Map::new();
         let (kind, subject, id) = match object {
             ExpiringObject::Credential(id, kind, namespace) => {
                 data.insert("namespace".to_owned(), json!(namespace));
                 data.insert("credential_type".to_owned(), json!(kind));
                 let kind = if days == 0 { EventKind::CredentialExpired } else { EventKind::CredentialExpiring };
-                (kind, format!("credential:{id}"), id.to_string())
+                (kind, object.subject(), id.to_string())
             }
             ExpiringObject::Integration(id, name) => {
                 data.insert("name".to_owned(), json!(name));
-                (EventKind::IntegrationTokenExpiring, format!("integration:{id}"), id.to_string())
+                (EventKind::IntegrationTokenExpiring, object.subject(), id.to_string())
             }
         };
         data.insert("id".to_owned(), json!(id));
@@ -158,8 +184,7 @@ impl Occurrence {
         }
         let (days, end) = (days.to_be_bytes(), expires_at.as_millis().to_be_bytes());
         let id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), &days, &end]);
-        let at = expires_at.plus_seconds(-i64::from_be_bytes(days) * DAY);
-        Some(Self { id, organization: Some(*organization), kind, subject, at, data })
+        Self { id, organization: Some(*organization), kind, subject, at, data }
     }
 
     /// What is told of a notice to an account; `None`: nothing. What happens at a login is read from notices, so that no
@@ -235,6 +260,23 @@ impl Occurrence {
         };
         delivery.signed(digester)
     }
+}
+
+/// When a threshold of an expiry passes.
+fn threshold(expiring: &Expiring, days: i64) -> Timestamp {
+    expiring.expires_at.plus_seconds(-days * DAY)
+}
+
+/// Whether an entry is of an operation that may set an expiry.
+pub(crate) fn may_set_expiry(entry: &AuditEntry) -> bool {
+    const ACTIONS: [AuditAction; 4] = [
+        AuditAction::CredentialSaved,
+        AuditAction::CredentialReplaced,
+        AuditAction::CredentialPromoted,
+        AuditAction::IntegrationCreated,
+    ];
+    ACTIONS.iter().any(|action| action.as_str() == entry.action)
+        || entry.changes().iter().any(|change| change.field == ChangedField::ExpiresAt.as_str() && change.to.is_some())
 }
 
 /// Which event an entry is.

@@ -12,14 +12,15 @@ use crate::port::{
 };
 use crate::principal::Principal;
 use crate::receiver::{
-    Attempted, Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, GIVE_UP_SECONDS,
-    KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS, compose_mail,
-    judge_attempt,
+    Attempted, Channel, DAY, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventPosition, Expiring,
+    GIVE_UP_SECONDS, KEPT_SECONDS, Occurrence, Receiver, ReceiverEffect, ReceiverState, StoredReceiver, THRESHOLD_DAYS,
+    compose_mail, judge_attempt, may_set_expiry,
 };
 use crate::time::Timestamp;
 use futures_util::lock::Mutex;
 use secrecy::ExposeSecret as _;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
@@ -42,6 +43,10 @@ const WAITING: usize = 1_000;
 const NOTED: usize = 64;
 /// How long a receiver whose row was changed outside the service is left alone, in seconds.
 const DAMAGED_SECONDS: i64 = 3_600;
+
+/// Events of expiries.
+const EXPIRY: [EventKind; 3] =
+    [EventKind::CredentialExpiring, EventKind::CredentialExpired, EventKind::IntegrationTokenExpiring];
 
 /// What a round of reading came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,12 +126,15 @@ impl Notifier {
         let (entries, checkpoint, more) = self.read_audit(held.read.checkpoint, &listening).await?;
         let mut occurrences: Vec<_> =
             entries.iter().filter_map(|entry| Occurrence::of_entry(entry, &*self.digester)).collect();
+        occurrences.extend(self.missed_thresholds(&listening, &entries).await?);
         let until = self.environment.now().plus_seconds(-COMMITTED_WITHIN_SECONDS);
         let mut scanned = held.read.scanned;
         if until >= scanned.plus_seconds(SCAN_EVERY_SECONDS) {
             occurrences.extend(self.scan(&listening, scanned, until).await?);
             scanned = until;
         }
+        let mut seen = HashSet::new();
+        occurrences.retain(|occurrence| seen.insert(occurrence.id));
         let now = self.environment.now();
         let mut newest = held.read.newest.max(super::receivers::position(now));
         let mut deliveries = Vec::new();
@@ -256,8 +264,6 @@ impl Notifier {
                 }
                 continue;
             };
-            const EXPIRY: [EventKind; 3] =
-                [EventKind::CredentialExpiring, EventKind::CredentialExpired, EventKind::IntegrationTokenExpiring];
             if EXPIRY.into_iter().any(wanted) {
                 found.extend(self.expiries(organization, after, until).await?);
             }
@@ -265,8 +271,6 @@ impl Notifier {
         for (organization, account, notice) in self.store.notices_between(after, until).await? {
             found.extend(Occurrence::of_notice(organization, account, notice, digester));
         }
-        let mut seen = HashSet::new();
-        found.retain(|occurrence| seen.insert(occurrence.id));
         found.sort_by_key(|occurrence| occurrence.at);
         Ok(found)
     }
@@ -280,24 +284,58 @@ impl Notifier {
     ) -> Result<Vec<Occurrence>, Error> {
         let mut found = Vec::new();
         for days in THRESHOLD_DAYS.into_iter().chain([0]) {
-            let shift = |at: Timestamp| at.plus_seconds(days * 24 * 3600);
-            let (mut from, end) = (shift(after), shift(until));
-            let mut limit = EXPIRING;
-            loop {
-                let query = FindExpiring { organization, after: from, until: end, limit };
-                let expiring = self.store.find_expiring(query).await?;
-                let tell = |one| Occurrence::of_expiry(one, after, until, &*self.digester);
-                found.extend(expiring.iter().filter_map(tell));
-                let last = expiring.iter().map(|one| one.expires_at).max();
-                match last.filter(|_| expiring.len() >= limit) {
-                    // More of them may have the last moment, which is read again.
-                    Some(last) if last > from.plus_seconds(1) => from = Timestamp::from_millis(last.as_millis() - 1),
-                    Some(_) => limit *= 2,
-                    None => break,
-                }
+            let shift = |at: Timestamp| at.plus_seconds(days * DAY);
+            let expiring = self.all_expiring(organization, shift(after), shift(until)).await?;
+            found.extend(expiring.iter().filter_map(|one| Occurrence::of_expiry(one, after, until, &*self.digester)));
+        }
+        Ok(found)
+    }
+
+    /// Expiries that these entries set after one or more of their thresholds. The entries say what was changed and when, the
+    /// rows when it expires.
+    async fn missed_thresholds(&self, listening: &Listening, entries: &[AuditEntry]) -> Result<Vec<Occurrence>, Error> {
+        let mut set: BTreeMap<OrganizationId, HashMap<Cow<'_, str>, Timestamp>> = BTreeMap::new();
+        for entry in entries.iter().filter(|entry| may_set_expiry(entry)) {
+            if let Some(organization) = entry.organization.as_deref().and_then(|id| id.parse().ok()) {
+                set.entry(organization).or_default().insert(entry.subject(), entry.at);
+            }
+        }
+        let mut found = Vec::new();
+        for (organization, subjects) in set {
+            let receivers = listening.get(&Some(organization)).into_iter().flatten();
+            let (Some(first), Some(last)) = (subjects.values().min(), subjects.values().max()) else { continue };
+            if receivers.into_iter().any(|receiver| EXPIRY.into_iter().any(|kind| receiver.wants(kind))) {
+                let until = last.plus_seconds(THRESHOLD_DAYS[0] * DAY);
+                let expiring = self.all_expiring(organization, *first, until).await?;
+                found.extend(expiring.iter().filter_map(|one| {
+                    let set_at = subjects.get(&*one.object.subject())?;
+                    Occurrence::of_missed_threshold(one, *set_at, &*self.digester)
+                }));
             }
         }
         Ok(found)
+    }
+
+    /// Everything of an organization that expires after `from`, until `end`.
+    async fn all_expiring(
+        &self,
+        organization: OrganizationId,
+        mut from: Timestamp,
+        end: Timestamp,
+    ) -> Result<Vec<Expiring>, Error> {
+        let (mut found, mut limit) = (Vec::new(), EXPIRING);
+        loop {
+            let query = FindExpiring { organization, after: from, until: end, limit };
+            let expiring = self.store.find_expiring(query).await?;
+            let (count, last) = (expiring.len(), expiring.iter().map(|one| one.expires_at).max());
+            found.extend(expiring);
+            match last.filter(|_| count >= limit) {
+                // More of them may have the last moment, which is read again.
+                Some(last) if last > from.plus_seconds(1) => from = Timestamp::from_millis(last.as_millis() - 1),
+                Some(_) => limit *= 2,
+                None => return Ok(found),
+            }
+        }
     }
 
     /// The receivers for which something waits.

@@ -26,7 +26,7 @@ use vault_core::id::{CredentialId, InstanceId, KeyId, OrganizationId};
 use vault_core::keyring::KeyringDocument;
 use vault_core::namespace::Namespace;
 use vault_core::port::{
-    CredentialContext, Entropy, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal, TokenVerifier as _,
+    CredentialContext, Entropy, KeyUse, ListPosition, NoEntropy, TokenIssuer as _, TokenRefusal, TokenVerifier as _,
 };
 use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
@@ -100,7 +100,7 @@ pub fn identity_token(text: &str) {
     let token = SecretString::from(text);
     let unverified = JwtVerifier.read_unverified(&token);
     let signed = |text: &str| text.rsplit_once('.').map(|(signed, _)| signed.to_owned());
-    match JwtVerifier.verify(&token, ISSUERS_KEYS) {
+    match JwtVerifier.verify(&token, ISSUERS_KEYS, KeyUse::Signature) {
         Ok(claims) => {
             assert!(IDENTITIES.iter().any(|issued| signed(issued) == signed(text)));
             let unverified = unverified.unwrap();
@@ -113,13 +113,14 @@ pub fn identity_token(text: &str) {
 
 /// A key set has at most 100 usable keys, and no key that is not of these verifies a token of theirs.
 pub fn key_set(text: &str) {
-    if let Some(usable) = JwtVerifier.usable_keys(text) {
-        assert!(usable <= 100);
-    }
-    for issued in IDENTITIES {
-        let is_verified = JwtVerifier.verify(&SecretString::from(issued), text).is_ok();
-        let parts = ["\"x\"", "\"n\""];
-        assert!(!is_verified || parts.iter().any(|part| text.contains(part)), "without a key: {text}");
+    for key_use in [KeyUse::Signature, KeyUse::JwtSvid] {
+        let count = JwtVerifier.count_keys(text, key_use).unwrap_or_default();
+        assert!(count.usable + count.others.values().sum::<usize>() <= 100);
+        for issued in IDENTITIES {
+            let is_verified = JwtVerifier.verify(&SecretString::from(issued), text, key_use).is_ok();
+            let parts = ["\"x\"", "\"n\""];
+            assert!(!is_verified || count.usable > 0 && parts.iter().any(|part| text.contains(part)), "{text}");
+        }
     }
 }
 

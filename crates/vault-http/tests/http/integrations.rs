@@ -44,13 +44,13 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
     assert_standard_headers(&response, "an integration");
     assert_eq!((response.status, response.header("content-type")), (201, Some("application/json")));
     let made = response.json();
-    assert_eq!(members(&made), ["expires_at", "integration_id", "name", "namespaces", "token"]);
+    assert_eq!(members(&made), ["expires_at", "id", "name", "namespaces", "token"]);
     assert_eq!((text(&made["name"]), text(&made["expires_at"])), ("Nightly", "2030-02-01T00:00:00Z"));
     assert_eq!(made["namespaces"], json!(["exports", "imports/*"]));
-    let (id, first) = (text(&made["integration_id"]), text(&made["token"]));
+    let (id, first) = (text(&made["id"]), text(&made["token"]));
     assert!(first.starts_with("ovi_") && first.len() == 53, "{first}");
     let mut expected = json!({
-        "integration_id": id, "name": "Nightly", "namespaces": ["exports", "imports/*"], "state": "active",
+        "id": id, "name": "Nightly", "namespaces": ["exports", "imports/*"], "state": "active",
         "created_at": "2030-01-01T00:00:00Z", "expires_at": "2030-02-01T00:00:00Z",
     });
     assert_eq!(list(&world, &token), [expected.clone()]);
@@ -60,7 +60,7 @@ fn an_integration_is_made_listed_rotated_and_deleted() {
     assert_eq!(response.status, 200, "{}", response.text());
     let rotated = response.json();
     assert_eq!(members(&rotated), members(&made));
-    assert_eq!(rotated["integration_id"], made["integration_id"]);
+    assert_eq!(rotated["id"], made["id"]);
     assert_ne!(rotated["token"], made["token"]);
     expected["previous_token_until"] = json!("2030-01-01T01:00:00Z");
     assert_eq!(list(&world, &token), [expected.clone()]);
@@ -95,7 +95,7 @@ fn a_rotation_needs_no_body() {
     ] {
         let response = world.send(&line, headers, body);
         assert_eq!(response.status, 200, "{body}: {}", response.text());
-        assert_eq!(members(&response.json()), ["integration_id", "name", "namespaces", "token"]);
+        assert_eq!(members(&response.json()), ["id", "name", "namespaces", "token"]);
         assert_eq!(until(), end, "{body}");
     }
     for (body, status, pointer) in [
@@ -234,7 +234,7 @@ fn state_namespaces_and_expiry_are_changed() {
     let response = change(json!({"namespaces": ["exports", "in/*"], "expires_at": "2030-02-01T00:00:00Z"}));
     assert_standard_headers(&response, "a change");
     let expected = json!({
-        "integration_id": id, "name": "nightly", "namespaces": ["exports", "in/*"], "state": "active",
+        "id": id, "name": "nightly", "namespaces": ["exports", "in/*"], "state": "active",
         "created_at": "2030-01-01T00:00:00Z", "expires_at": "2030-02-01T00:00:00Z",
     });
     assert_eq!((response.status, response.json()), (200, expected.clone()));

@@ -117,7 +117,8 @@ impl Activations {
     }
 }
 
-/// Whether it is to be a JSON Web Token: the head of each is an object, so it begins with an encoded `{"`.
+/// Whether it is meant to be a JSON Web Token: its header is a JSON object, so it starts with `{` and `"` or white space,
+/// in base64url.
 fn is_identity_token(text: &SecretString) -> bool {
-    text.expose_secret().starts_with("eyJ")
+    ["ey", "ew"].iter().any(|start| text.expose_secret().starts_with(start))
 }

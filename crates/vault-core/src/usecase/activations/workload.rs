@@ -146,10 +146,11 @@ impl Activations {
         if issuer.is_due(self.environment.now(), false) {
             issuer = self.fetch_keys(identity, issuer).await?;
         }
-        let mut verified = identity.verifier.verify(text, &issuer.keys);
+        let key_use = issuer.issuer.key_use();
+        let mut verified = identity.verifier.verify(text, &issuer.keys, key_use);
         if verified == Err(SignatureFlaw::UnknownKey) && issuer.is_due(self.environment.now(), true) {
             issuer = self.fetch_keys(identity, issuer).await?;
-            verified = identity.verifier.verify(text, &issuer.keys);
+            verified = identity.verifier.verify(text, &issuer.keys, key_use);
         }
         Ok(match verified {
             Ok(_) if !issuer.is_usable(self.environment.now()) => Err(WorkloadRefusal::NoKeys),
@@ -172,7 +173,7 @@ impl Activations {
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
         self.store.note_keys(issuer, asked.clone()).await?;
         let next = match keys.fetch(&asked.issuer).await {
-            Ok(found) if identity.verifier.usable_keys(&found.keys).is_some() => {
+            Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {
                 StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)
             }
             Ok(_) => self.unreachable(&asked, "its answer is no key set"),

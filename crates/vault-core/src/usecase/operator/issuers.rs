@@ -4,7 +4,7 @@ use super::Operator;
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
 use crate::error::{Error, Refusal};
 use crate::identity::{Issuer, IssuerName, StoredIssuer};
-use crate::port::{Event, FetchedKeys, IssuerKeys, KeyedDigester, TokenVerifier};
+use crate::port::{Event, FetchedKeys, IssuerKeys, KeyUse, KeyedDigester, TokenVerifier};
 use crate::principal::Principal;
 
 impl Operator {
@@ -20,12 +20,21 @@ impl Operator {
     ) -> Result<StoredIssuer, Error> {
         let FetchedKeys { keys: found, source } = match pasted {
             Some(keys) => FetchedKeys { keys, source: issuer.source.clone() },
-            None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0))?,
+            None => keys.fetch(&issuer).await.map_err(|failure| Refusal::IssuerKeys(failure.0.to_owned()))?,
         };
         let issuer = Issuer { source, ..issuer };
-        match verifier.usable_keys(&found) {
-            None => return Err(Refusal::IssuerKeys("they are no JSON Web Key Set").into()),
-            Some(0) => return Err(Refusal::IssuerKeys("none of them can verify a token").into()),
+        let key_use = issuer.key_use();
+        match verifier.count_keys(&found, key_use) {
+            None => return Err(Refusal::IssuerKeys("they are no JSON Web Key Set".to_owned()).into()),
+            Some(count) if count.usable == 0 => {
+                let expected = match key_use {
+                    KeyUse::Signature => "a key with `use` sig or without `use`",
+                    KeyUse::JwtSvid => "a key with `use` jwt-svid, or a set without any `use`",
+                };
+                let kinds = "RSA of at least 2,048 bits, P-256, P-384 or Ed25519";
+                let reason = format!("none of them can verify a token ({count}); expected {expected}, {kinds}");
+                return Err(Refusal::IssuerKeys(reason).into());
+            }
             Some(_) => {}
         }
         let stored = StoredIssuer::sign(issuer, found, self.environment.now(), digester);

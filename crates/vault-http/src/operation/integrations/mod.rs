@@ -24,7 +24,7 @@ fn named(place: RequestPath<'_>) -> IntegrationRef {
 /// An integration and the token that is shown this once.
 fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
     IssuedIntegration {
-        integration_id: integration.id.to_string(),
+        id: integration.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
         token: token.map(|token| token.text().clone().into()),
@@ -37,7 +37,7 @@ fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> Issued
 fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {
-        integration_id: integration.id.to_string(),
+        id: integration.id.to_string(),
         name: integration.name.to_string(),
         namespaces: spelt(&integration.patterns),
         state: integration.state_at(now).to_owned(),

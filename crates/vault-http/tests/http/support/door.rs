@@ -70,7 +70,7 @@ impl World {
         assert_eq!(response.status, 201, "{}", response.text());
         let made = response.json();
         let text = |member: &str| made[member].as_str().expect("a string").to_owned();
-        (text("integration_id"), format!("Authorization: Bearer {}", text("token")))
+        (text("id"), format!("Authorization: Bearer {}", text("token")))
     }
 
     /// Saves a credential with a role to take on; its id.
