@@ -31,7 +31,8 @@ pub fn isolated(mut command: Command) -> Command {
             command.env_remove(name);
         }
     }
-    command.stdin(Stdio::null());
+    // No test reads or leaves a profile of the user who runs the tests. One that needs profiles sets HOME and removes this.
+    command.env("XDG_STATE_HOME", "/dev/null/state").stdin(Stdio::null());
     command
 }
 

@@ -2,16 +2,20 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::process::Command;
-use vault_tests::binary::Run;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use vault_tests::binary::{self, Run};
 use vault_tests::process::Server;
 use vault_tests::samples::small;
-use vault_tests::snapshot::{files, mode};
+use vault_tests::snapshot::mode;
 use vault_tests::{Account, Database, Vault, on_both_databases};
 
 on_both_databases! {
-    the_printed_lines_do_the_main_job,
+    quickstart_signs_in_and_serves_jobs,
     run_again_it_changes_nothing,
 }
 
@@ -23,61 +27,213 @@ fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
     (server, fs::read_to_string(output).unwrap())
 }
 
-fn the_printed_lines_do_the_main_job(database: Database) {
-    let vault = Vault::absent(database);
-    let (server, printed) = quickstart(&vault, &[]);
+/// A user with a home directory, who runs `quickstart` and other commands.
+struct Desk {
+    vault: Vault,
+    home: PathBuf,
+}
+
+impl Desk {
+    fn new(database: Database) -> Self {
+        let vault = Vault::absent(database);
+        let home = vault.scratch("home");
+        fs::create_dir(&home).unwrap();
+        Self { vault, home }
+    }
+
+    fn own(&self, mut command: Command) -> Command {
+        command.env("HOME", &self.home).env_remove("XDG_STATE_HOME").env_remove("XDG_RUNTIME_DIR");
+        command
+    }
+
+    /// Runs `quickstart` with these arguments until it is ready; what it printed, and its server.
+    fn quickstart(&self, arguments: &[&str]) -> (Server, String) {
+        let output = self.vault.scratch("output");
+        let command = self.own(self.vault.command(&[&["quickstart"], arguments].concat()));
+        let server = Server::start(command, &output, &self.vault.scratch("log"));
+        (server, fs::read_to_string(output).unwrap())
+    }
+
+    /// Runs a command without any flag that names the vault.
+    fn run(&self, arguments: &[&str]) -> Run {
+        let mut command = self.own(binary::command());
+        Run::of(command.args(arguments).current_dir(&self.home))
+    }
+
+    fn profile(&self) -> PathBuf {
+        self.home.join(".local/state/orgvault/logins/default.json")
+    }
+
+    /// Saves data of a bucket in the namespace.
+    fn save(&self, namespace: &str, endpoint: &str) -> Run {
+        let data = self.home.join("data.json");
+        let text = format!(
+            r#"{{"access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": "made-up/Secret", "bucket": "b", "endpoint": "{endpoint}"}}"#
+        );
+        fs::write(&data, text).unwrap();
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o600)).unwrap();
+        let data = data.to_str().unwrap();
+        self.run(&["credential", "save", "--namespace", namespace, "--type", "s3", "--data-file", data])
+    }
+}
+
+fn quickstart_signs_in_and_serves_jobs(database: Database) {
+    let desk = Desk::new(database);
+    let (server, printed) = desk.quickstart(&[]);
+    let directory = desk.vault.data_dir();
     for part in [
         "admin@example.com",
         "password",
         "otpauth://totp/",
-        "\u{2588}",
+        "Recovery codes",
         "copy of the root key",
-        &server.address.to_string(),
+        "orgvault import",
     ] {
         assert!(printed.contains(part), "{part:?} is not in {printed}");
     }
-    // To the letter, as somebody would paste them.
-    let script = &printed[printed.find("umask 077").unwrap()..];
-    let home = vault.scratch("home");
-    fs::create_dir(&home).unwrap();
-    let mut shell = Command::new("sh");
-    shell.args(["-e", "-u", "-c", script]).current_dir(&home);
-    if database == Database::Postgres {
-        // The lines name the data directory; where else the rows lie is the operator's setting.
-        shell.env("ORGVAULT_DATABASE_URL", vault.url());
+    assert!(printed.contains(&server.address.to_string()) && printed.lines().count() <= 40, "{printed}");
+    assert!(!printed.contains('\u{2588}'), "the QR code is printed with --qr only");
+    for private in [directory.join("quickstart.token"), directory.join("orgvault.toml"), desk.profile()] {
+        assert_eq!(mode(&private), 0o600, "{}", private.display());
     }
-    let said = Run::of(&mut shell).done().stdout;
-    let (list, status) = said.rsplit_once(']').unwrap_or_else(|| panic!("{said}"));
-    let list: Vec<Value> = serde_json::from_str(&format!("{list}]")).unwrap();
-    assert_eq!(list.len(), 1, "{said}");
-    assert_eq!((list[0]["type"].as_str(), status.trim()), (Some("s3"), "204"));
-    for file in files(&home) {
-        assert_eq!(mode(&file), 0o600, "{}", file.display());
-    }
-    // What is secret goes nowhere where other users look: not into the arguments of any program.
-    for line in script.lines().filter(|line| line.contains("curl")) {
-        assert!(!line.contains("password\"") && !line.contains("secret"), "{line}");
-    }
-    assert_eq!(server.stop(), Some(0), "{}", vault.log());
+    // Without flags, a URL, a token or an id.
+    desk.save("imports/daily", "https://s3.example.com").done();
+    assert_eq!(desk.run(&["credential", "list", "--json"]).done().json().as_array().unwrap().len(), 1);
+    let job = ["exec", "--namespace", "imports/daily", "--", "sh", "-c", "echo $ORGVAULT_BUCKET"];
+    assert_eq!(desk.run(&job).done().stdout, "b\n");
+    let token = fs::read_to_string(directory.join("quickstart.token")).unwrap();
+    assert!(!printed.contains(token.trim()) && !desk.vault.log().contains(token.trim()));
+    assert_eq!(server.stop(), Some(0), "{}", desk.vault.log());
+
+    // Started again without flags, it serves the same; so does `serve`, and a job waits for it.
+    let (server, printed) = desk.quickstart(&[]);
+    assert!(printed.contains("Serving the existing vault"), "{printed}");
+    assert_eq!(desk.run(&job).done().stdout, "b\n");
+    assert_eq!(fs::read_to_string(directory.join("quickstart.token")).unwrap(), token);
+    assert_eq!(server.stop(), Some(0));
+    let command = desk.own(desk.vault.command(&["serve"]));
+    let server = Server::start(command, &desk.vault.scratch("output"), &desk.vault.scratch("log"));
+    assert_eq!(desk.run(&job).done().stdout, "b\n");
+    assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn a_refused_login_stops_the_printed_lines_and_keeps_the_token() {
-    let vault = Vault::absent(Database::Sqlite);
-    let (server, printed) = quickstart(&vault, &[]);
-    let script = &printed[printed.find("umask 077").unwrap()..];
-    let (start, rest) = script.split_once("\"password\": \"").unwrap();
-    let (_, end) = rest.split_once('"').unwrap();
-    let wrong = format!("{start}\"password\": \"a wrong password\"{end}");
-    let home = vault.scratch("home");
-    fs::create_dir(&home).unwrap();
-    fs::write(home.join("orgvault.token"), "the token of before").unwrap();
-    let run = Run::of(Command::new("sh").args(["-c", &wrong]).current_dir(&home));
-    assert_ne!(run.status, Some(0), "{run:?}");
-    assert!(run.stdout.contains("\"code\":\"invalid-login\""), "the answer is shown: {run:?}");
-    assert!(!run.stdout.contains("invalid-token"), "nothing follows: {run:?}");
-    assert_eq!(fs::read_to_string(home.join("orgvault.token")).unwrap(), "the token of before");
-    drop(server);
+fn jobs_wait_for_a_vault_that_is_started_again() {
+    let desk = Desk::new(Database::Sqlite);
+    let (server, _) = desk.quickstart(&[]);
+    desk.save("imports/daily", "https://s3.example.com").done();
+    assert_eq!(server.stop(), Some(0));
+    let at_once = desk.run(&["exec", "--wait", "0", "--namespace", "imports/daily", "--", "true"]).not_run();
+    assert!(!at_once.stderr.contains("Retrying"), "{at_once:?}");
+    let mut job = desk.own(binary::command());
+    job.args(["exec", "--namespace", "imports/daily", "--", "true"]).stderr(Stdio::piped());
+    let mut job = job.spawn().unwrap();
+    let mut said = BufReader::new(job.stderr.take().unwrap()).lines();
+    assert!(said.next().unwrap().unwrap().contains("cannot reach unix:"));
+    assert_eq!(said.next().unwrap().unwrap(), "  Retrying for 30s");
+    let (_server, _) = desk.quickstart(&[]);
+    assert!(job.wait().unwrap().success());
+    assert!(said.next().is_none(), "it says so once");
+}
+
+#[test]
+fn quickstart_keeps_an_existing_profile() {
+    let desk = Desk::new(Database::Sqlite);
+    fs::create_dir_all(desk.profile().parent().unwrap()).unwrap();
+    let other = r#"{"url":"https://vault.example/v1","email":"ada@example.com","access_token":"t","expires_at":"2020-01-01T00:00:00Z"}"#;
+    fs::write(desk.profile(), other).unwrap();
+    fs::set_permissions(desk.profile(), fs::Permissions::from_mode(0o600)).unwrap();
+    let (_server, printed) = desk.quickstart(&[]);
+    assert!(printed.contains("Not signed in: profile default belongs to ada@example.com"), "{printed}");
+    assert_eq!(fs::read_to_string(desk.profile()).unwrap(), other);
+    // Its token is not sent elsewhere, and nothing is read from the current directory.
+    let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
+    assert!(said.contains("--activation-url is missing"), "{said}");
+}
+
+/// A process of another user that gets past file permissions to the socket still needs a token, and nobody's profile is read if other
+/// users can read or write it.
+#[test]
+fn a28_socket_and_profile_of_another_user_grant_nothing() {
+    let desk = Desk::new(Database::Sqlite);
+    let (_server, _) = desk.quickstart(&[]);
+    let directory = desk.vault.data_dir();
+    assert_eq!((mode(&directory), mode(&directory.join("activation.sock"))), (0o700, 0o600));
+    for token in ["", "Authorization: Bearer ovi_guessed\r\n"] {
+        let mut socket = UnixStream::connect(directory.join("activation.sock")).unwrap();
+        let head = format!("GET /v1/activations HTTP/1.1\r\nHost: localhost\r\n{token}Connection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    }
+    for open in [0o640, 0o604, 0o660] {
+        fs::set_permissions(desk.profile(), fs::Permissions::from_mode(open)).unwrap();
+        let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).not_run().stderr;
+        assert!(said.contains("other users can read or write it"), "{said}");
+    }
+}
+
+#[test]
+fn loopback_storage_is_for_users_of_this_host() {
+    let emulator = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", emulator.local_addr().unwrap());
+    let reason = |desk: &Desk, namespace: &str| {
+        let check = desk.run(&["activate", "--check", "--namespace", namespace, "--json"]);
+        let checked: Value = serde_json::from_str(&check.stdout).unwrap_or_else(|_| panic!("{check:?}"));
+        let checks = checked["credentials"][0]["checks"].as_array().unwrap().clone();
+        let failed = checks.iter().find(|check| check["result"] == "failed").unwrap_or_else(|| panic!("{checked}"));
+        failed["reason"].as_str().unwrap().to_owned()
+    };
+    let answer = std::thread::spawn(move || {
+        // One connection is enough to see that it is made; it is closed without a response.
+        drop(emulator.accept().unwrap());
+        emulator
+    });
+    let desk = Desk::new(Database::Sqlite);
+    let (server, _) = desk.quickstart(&[]);
+    desk.save("imports/emulator", &endpoint).done();
+    assert_ne!(reason(&desk, "imports/emulator"), "blocked-egress");
+    let _emulator = answer.join().unwrap();
+    // Its own listener is none of these stores.
+    desk.save("imports/itself", &format!("http://{}", server.address)).done();
+    assert_eq!(reason(&desk, "imports/itself"), "blocked-egress");
+    assert_eq!(server.stop(), Some(0));
+    for remote in [&["--public-url", "https://vault.example.com"][..], &["--trusted-proxy", "127.0.0.1/32"]] {
+        let (server, _) = desk.quickstart(remote);
+        assert_eq!(reason(&desk, "imports/emulator"), "blocked-egress", "{remote:?}");
+        assert_eq!(server.stop(), Some(0));
+    }
+}
+
+#[test]
+fn a_token_goes_into_a_new_private_file() {
+    let vault = Vault::init(Database::Sqlite);
+    vault.organization("Acme");
+    let (file, link) = (vault.scratch("nightly.token"), vault.scratch("link.token"));
+    symlink(vault.scratch("elsewhere"), &link).unwrap();
+    let create = |name: &str, file: &Path| {
+        let named = ["integration", "create", "--org", "Acme", "--name", name, "--namespace", "imports/*", "--output"];
+        vault.run(&[&named[..], &[file.to_str().unwrap()]].concat())
+    };
+    let said = create("nightly", &file).done().stdout;
+    let token = fs::read_to_string(&file).unwrap();
+    assert!(token.starts_with("ovi_") && token.ends_with('\n') && !said.contains(token.trim()), "{said}");
+    assert_eq!(mode(&file), 0o600);
+    for refused in [&file, &link] {
+        let said = create("weekly", refused).refused().stderr;
+        assert!(said.contains("--output: ") && said.contains("is not overwritten"), "{said}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), token);
+    assert!(!vault.scratch("elsewhere").exists());
+    assert_eq!(vault.json(&["integration", "list"]).as_array().unwrap().len(), 1, "nothing is half done");
+    // A name that is taken leaves no file behind.
+    create("nightly", &vault.scratch("second.token")).refused();
+    assert!(!vault.scratch("second.token").exists());
+    let rotated = vault.scratch("rotated.token");
+    let rotate = ["integration", "rotate", "--org", "Acme", "--name", "nightly", "--output", rotated.to_str().unwrap()];
+    vault.run(&rotate).done();
+    assert_ne!(fs::read_to_string(&rotated).unwrap(), token);
 }
 
 #[test]
@@ -104,10 +260,7 @@ fn a_first_run_that_was_interrupted_is_taken_up_under_another_name() {
 fn the_lines_name_the_public_address() {
     let vault = Vault::absent(Database::Sqlite);
     let (server, printed) = quickstart(&vault, &["--public-url", "https://vault.example.com", "--base-path", "/a/v1"]);
-    for part in [
-        "https://vault.example.com/a/v1/login",
-        "--public-url=https://vault.example.com --base-path=/a/v1 --org Example",
-    ] {
+    for part in ["https://vault.example.com/", "login --url https://vault.example.com/a/v1 --email admin@example.com"] {
         assert!(printed.contains(part), "{part:?} is not in {printed}");
     }
     assert_eq!(server.stop(), Some(0));

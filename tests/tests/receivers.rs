@@ -60,6 +60,18 @@ fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
+#[test]
+fn events_are_delivered_without_an_activation_listener() {
+    let mut receivers = Receivers::start();
+    let flags = receivers.flags();
+    let vault = Vault::start_with(Database::Sqlite, &flags.iter().map(|flag| &**flag).collect::<Vec<_>>());
+    let admin = vault.admin_session();
+    let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks")}));
+    receivers.command(&format!("secret /hooks {}", added["secret"].as_str().unwrap()));
+    admin.call("POST", &format!("/v1/receivers/{}/test", added["id"].as_str().unwrap())).send().expect(202);
+    assert_eq!(receivers.next("/hooks", "receiver.test")["verified"], true);
+}
+
 fn webhooks_are_told_and_verified(database: Database) {
     let (mut receivers, vault, admin) = open(database);
     let added = add(&admin, &json!({"kind": "webhook", "url": receivers.url("/hooks?token=hidden")}));

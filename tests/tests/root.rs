@@ -60,7 +60,8 @@ fn status(task: &Path, name: &str) -> Vec<String> {
 fn the_process_becomes_the_owner_of_the_directory_for_good() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
-    let said = vault.run(&["org", "create", "Acme"]).done().stderr;
+    assert_eq!(vault.run(&["org", "create", "Acme"]).done().stderr, "");
+    let said = vault.run(&["org", "create", "Other", "--log-level", "debug"]).done().stderr;
     assert!(said.contains("run as user 61234"), "{said}");
     let socket = vault.data_dir().join("activation");
     let mut serve = vault.serve_command();
@@ -91,11 +92,14 @@ fn an_owner_with_an_account_brings_the_groups_of_the_account() {
     let account = accounts.lines().map(fields).find(|fields| fields[0] == "daemon").unwrap();
     let (uid, gid): (u32, u32) = (account[2].parse().unwrap(), account[3].parse().unwrap());
     let Some(vault) = place(uid, GROUP) else { return };
-    let said = vault.run(&["init"]).done().stderr;
+    let said = vault.run(&["init", "--log-level", "debug"]).done().stderr;
     assert!(said.contains("run as user daemon"), "{said}");
     assert_all_belong_to(uid, gid, &vault.data_dir());
     let refused = vault.run(&["init"]).refused().stderr;
-    assert!(refused.contains("run as user daemon"), "a refusal says as whom: {refused}");
+    assert!(!refused.contains("run as user"), "{refused}");
+    let unreadable = of_root(&vault, "backup", b"");
+    let refused = vault.run(&["restore", "--replace", unreadable.to_str().unwrap()]).refused().stderr;
+    assert!(refused.contains("run as user daemon"), "an access that was denied says as whom: {refused}");
 }
 
 /// The lock file of the server was opened through links, then owned and emptied.
@@ -162,7 +166,9 @@ fn a_settings_file_of_roots_leads_to_the_vault_and_one_of_another_users_does_not
     fs::remove_file(vault.data_dir().join("root.key")).unwrap();
     let content = format!("data-dir = {:?}\nroot-key-file = {key:?}\n", vault.data_dir());
     let settings = of_root(&vault, "orgvault.toml", content.as_bytes());
-    let run = || Run::of(vault_tests::binary::command().args(["org", "list", "--config"]).arg(&settings));
+    let run = || {
+        Run::of(vault_tests::binary::command().args(["org", "list", "--log-level", "debug", "--config"]).arg(&settings))
+    };
     let said = run().done().stderr;
     assert!(said.contains("run as user 61234"), "{said}");
     chown(&settings, Some(OWNER), None).unwrap();

@@ -346,6 +346,9 @@ pub(crate) struct QuickstartArgs {
     /// E-mail address of the admin account to create [default: admin@example.com]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) email: Option<String>,
+    /// Also print the authenticator's QR code
+    #[arg(long)]
+    pub(crate) qr: bool,
 }
 
 #[derive(Args)]
@@ -651,6 +654,13 @@ pub(crate) struct NamedIntegration {
     pub(crate) name: String,
 }
 
+#[derive(Args)]
+pub(crate) struct TokenOutput {
+    /// Write the token to FILE, which is created with mode 0600 and must not exist, instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
 #[derive(Subcommand)]
 pub(crate) enum IntegrationCommand {
     /// Create an integration and print its token once
@@ -675,6 +685,8 @@ pub(crate) enum IntegrationCommand {
         /// Give it no token: only workloads that it trusts act for it
         #[arg(long, requires = "trust")]
         no_token: bool,
+        #[command(flatten)]
+        token: TokenOutput,
     },
     /// Show an integration with the audience of its identity tokens and its trusts
     Show(NamedIntegration),
@@ -708,6 +720,8 @@ pub(crate) enum IntegrationCommand {
         /// How long the old token stays valid, up to 7 days; 0 revokes it at once [default: 24h]
         #[arg(long, value_name = "DURATION", value_parser = seconds(0_i64, 604_800))]
         overlap: Option<i64>,
+        #[command(flatten)]
+        token: TokenOutput,
     },
     /// Disable an integration: its tokens stop working
     Disable(NamedIntegration),

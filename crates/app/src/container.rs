@@ -1,5 +1,6 @@
 //! Whether this program runs in a container, and from where it is reached then.
 
+use rustix::process::{Pid, getpid, getppid};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -7,10 +8,25 @@ use std::path::Path;
 /// Files that engines put into every container.
 const MARKS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
+/// Whether this process is what its container was started for, and not a command in a container for development: it is the first
+/// process of the container, or a child of the init process that engines add (`docker run --init`).
+pub(crate) fn is_main_process() -> bool {
+    const INITS: [&str; 4] = ["tini", "docker-init", "dumb-init", "catatonit"];
+    let below_init = || {
+        let first = fs::read_to_string("/proc/1/comm").unwrap_or_default();
+        getppid().is_some_and(Pid::is_init) && INITS.contains(&first.trim())
+    };
+    is_container() && (getpid().is_init() || below_init())
+}
+
+fn is_container() -> bool {
+    MARKS.iter().any(|mark| Path::new(mark).exists())
+}
+
 /// The address from which connections to published ports arrive: the engine's end of the container's network. `None` outside of
 /// containers, and where there is no such network.
 pub(crate) fn gateway() -> Option<Ipv4Addr> {
-    MARKS.iter().any(|mark| Path::new(mark).exists()).then_some(())?;
+    is_container().then_some(())?;
     default_gateway(&fs::read_to_string("/proc/net/route").ok()?)
 }
 

@@ -43,6 +43,11 @@ impl Failure {
         Self { status: if self.status == 1 { status } else { self.status }, ..self }
     }
 
+    /// Whether the operating system refused access.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.message.contains("ermission denied") || self.message.contains("not permitted")
+    }
+
     /// The same failure, with a note on the circumstances.
     #[must_use]
     pub(crate) fn noting(self, note: impl fmt::Display) -> Self {

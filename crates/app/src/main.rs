@@ -45,7 +45,7 @@ use cli::{Cli, Command};
 use failure::Failure;
 use output::Output;
 use run_as::RunAs;
-use settings::Settings;
+use settings::{LogFormat, Settings};
 use std::io::Write;
 use std::process::ExitCode;
 use traces::Traces;
@@ -77,12 +77,14 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     if cli.command.is_without_vault() {
         settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
     }
-    match &cli.command {
+    let mut cli = cli;
+    match &mut cli.command {
         Command::Completions { shell } => return completions(*shell, output).map(|()| ExitCode::SUCCESS),
         Command::ManPages { directory } => return manual::write(directory, output).map(|()| ExitCode::SUCCESS),
         Command::Settings => cli::print_settings(),
         Command::Activate(args) => {
             hardening::apply()?;
+            args.listener.complete()?;
             return command::activate::run(args, Some(settings::client_base_path(flags)?.as_str()), output);
         }
         Command::Exec(args) => {
@@ -107,8 +109,9 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
     run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
-        Some(became) => failure.noting(became),
-        None => failure,
+        // Root is seldom refused anything, so the reason needs to be said.
+        Some(became) if failure.is_denied() => failure.noting(became),
+        _ => failure,
     })
 }
 
@@ -116,9 +119,14 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
-    logging::start(settings.log_format, settings.log_level, traces.as_ref());
-    if let Some(became) = became {
-        tracing::info!("{became}");
+    // What `quickstart` prints is for people, also in a pipe.
+    let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
+    logging::start(format, settings.log_level, traces.as_ref());
+    match became {
+        Some(became) if cli.command.serves() => tracing::info!("{became}"),
+        // Standard error of other commands is for what the user must know.
+        Some(became) => tracing::debug!("{became}"),
+        None => {}
     }
     if settings.shows_password {
         tracing::warn!(

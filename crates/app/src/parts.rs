@@ -67,7 +67,8 @@ pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<
         return Ok(None);
     }
     let settings = StorageSettings {
-        egress: EgressPolicy::allowing(settings.server.allow_egress.clone()),
+        egress: EgressPolicy::allowing(settings.server.allow_egress.clone())
+            .without_listeners(settings.server.addresses().into_iter().map(|(_, address)| address).collect()),
         ca_file: settings.server.storage_ca_file.clone(),
         session_tags: settings.server.session_tags,
         ..StorageSettings::default()

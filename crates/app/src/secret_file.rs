@@ -1,9 +1,11 @@
-//! Secrets in files that flags name: read only if nobody else can.
+//! Secrets in files that flags name: read only if nobody else can, and created for this user only.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
-use std::io::Read as _;
-use std::path::Path;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// The content of the file at `path`, which `flag` names: at most `limit` bytes.
@@ -25,4 +27,45 @@ pub(crate) fn read_or_stdin(
     let read = std::io::stdin().lock().take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes);
     read.map_err(|error| Failure::new(format!("{flag}: cannot read standard input: {error}")))?;
     Ok(bytes)
+}
+
+/// A new file for a secret that does not exist yet. Created first, so that the secret is not issued if it could not be stored, and
+/// removed again if it is dropped unwritten.
+pub(crate) struct NewSecretFile {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl NewSecretFile {
+    /// Creates the file at `path`, which `flag` names, with mode 0600. Overwrites nothing and follows no symbolic link
+    /// (`O_CREAT | O_EXCL`, POSIX open(2)).
+    pub(crate) fn create(flag: &str, path: &Path) -> Result<Self, Failure> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let file = created.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::new(format!(
+                "{flag}: {} exists and is not overwritten. Choose another file, or remove this one",
+                path.display()
+            )),
+            _ => Failure::new(format!("{flag}: cannot create {}: {error}", path.display())),
+        })?;
+        Ok(Self { path: path.to_owned(), file: Some(file) })
+    }
+
+    /// Writes `secret` and a line end, and makes it durable.
+    pub(crate) fn write(mut self, secret: &str) -> Result<(), Failure> {
+        let Some(mut file) = self.file.as_ref() else { return Ok(()) };
+        let line = Zeroizing::new(format!("{secret}\n")); // what the file is for
+        let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
+        written.map_err(|error| Failure::new(format!("cannot write {}: {error}", self.path.display())))?;
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewSecretFile {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = fs::remove_file(&self.path); // whoever called reports why there is no secret
+        }
+    }
 }

@@ -32,6 +32,8 @@ use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
 
+/// Name of the settings file that is read from the data directory.
+pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
 /// The highest rate and burst that mean anything.
 const MAX_RATE: u32 = 1_000_000;
 /// The longest database URL in a file, in bytes.
@@ -50,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) unknown_variables: Vec<String>,
     /// Whether a flag shows the password of the database to every user of the machine.
     pub(crate) shows_password: bool,
+    /// Whether a settings file was read.
+    pub(crate) has_file: bool,
     database_url_file: Option<PathBuf>,
     /// Files that flags and the environment name.
     pub(crate) files: NamedFiles,
@@ -136,7 +140,7 @@ impl Settings {
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
         let vault = |found: &ArgMatches| VaultFlags::from_arg_matches(found).map_err(unreadable);
         let config = vault(&sources::resolve(&all, flags, None)?)?.config;
-        let implied = run_as.data_dir.join("orgvault.toml");
+        let implied = run_as.data_dir.join(SETTINGS_FILE);
         let path = match &config {
             Some(path) => Some(absolute(path)?),
             None => exists(&implied)?.then_some(implied),
@@ -157,6 +161,7 @@ impl Settings {
                 (None, Some(path)) => database_in(&run_as.files, path)?,
                 (None, None) => Database::sqlite(data_dir.join("orgvault.db")),
             },
+            has_file: file.is_some(),
             database_url_file,
             root_key: match (vault.root_key_source, vault.root_key_file) {
                 (Some(source), _) => source.place("--root-key-source")?,
@@ -318,20 +323,6 @@ impl ServerSettings {
             Some(url) => url.is_local(),
             None => self.listen.ip().is_loopback() || self.listen.ip().is_unspecified(),
         }
-    }
-
-    /// The flags with which another command prints the same URLs as this one.
-    pub(crate) fn url_flags(&self) -> Vec<String> {
-        let mut flags = Vec::new();
-        if let Some(url) = &self.public_url {
-            flags.push(format!("--public-url={url}"));
-        } else if self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some() {
-            flags.push(format!("--public-url={}://{}", self.scheme(), connectable(self.listen)));
-        }
-        if self.base_path != BasePath::default() {
-            flags.push(format!("--base-path={}", self.base_path));
-        }
-        flags
     }
 
     /// The URL at which integrations reach the activation listener; none if it is off.

@@ -143,12 +143,18 @@ pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
 pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[RecoveryCode]) -> Result<String, Failure> {
     let mut text = format!("  authenticator  {}\n", passcode.uri.expose_secret()); // shown to its owner, once
     writeln!(text, "\nScan this with an authenticator app:\n\n{}\n", qr_code(&passcode.uri)?)?;
-    text += "Recovery codes, each valid for one login without the authenticator:\n\n";
-    for pair in recovery_codes.chunks(2) {
-        let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown to their owner, once
-        writeln!(text, "  {}", codes.join("   "))?;
-    }
+    text += &self::recovery_codes(recovery_codes);
     Ok(text)
+}
+
+/// Recovery codes for their owner.
+pub(crate) fn recovery_codes(codes: &[RecoveryCode]) -> String {
+    let mut text = "Recovery codes, each valid for one login without the authenticator:\n\n".to_owned();
+    for pair in codes.chunks(2) {
+        let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown to their owner, once
+        text += &format!("  {}\n", codes.join("   "));
+    }
+    text
 }
 
 /// A duration of whole seconds: a number of seconds, or numbers with units.
@@ -167,12 +173,6 @@ pub(crate) fn program() -> String {
         Some(found) if found == path => "orgvault".to_owned(),
         _ => quoted(&path.to_string_lossy()),
     }
-}
-
-/// `text` as a JSON string in a here-document whose commands are expanded.
-pub(crate) fn json_in_here_document(text: &str) -> String {
-    let json = serde_json::Value::from(text).to_string();
-    json.replace('\\', r"\\").replace('$', r"\$").replace('`', r"\`")
 }
 
 /// `text` as one word of a POSIX shell; left alone where no shell would change it.
@@ -210,8 +210,6 @@ mod tests {
                 String::from_utf8(said.stdout).expect("text")
             };
             assert_eq!(said(format!("printf %s {}", quoted(text))), text);
-            let json = said(format!("cat <<JSON\n{}\nJSON", json_in_here_document(text)));
-            assert_eq!(serde_json::from_str::<String>(&json).ok().as_deref(), Some(text), "{json}");
         }
     }
 

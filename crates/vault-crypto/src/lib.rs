@@ -103,7 +103,7 @@ pub use instance_rewrapper::InstanceKeyRewrapper;
 pub use jwt::JwtVerifier;
 pub use key::SymmetricKey;
 pub use keyring::{Keyring, KeyringError, NewInstance};
-pub use passcode::TotpVerifier;
+pub use passcode::{TotpVerifier, passcode_of};
 pub use password::{Argon2Parameters, HashingPool};
 pub use receiver::ReceiverCrypto;
 pub use root_key::{RootKeyError, RootKeyFile, RootKeyFlaw, ServiceRootKey};

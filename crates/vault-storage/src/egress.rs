@@ -5,28 +5,49 @@
 //! metadata services of clouds among them, and every form of IPv6 that carries an IPv4 address.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Which addresses may be connected to: public ones, and the networks that the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressPolicy {
     allowed: Vec<IpNet>,
+    listeners: Vec<SocketAddr>,
 }
 
 impl EgressPolicy {
     /// Public addresses only.
     pub const fn public_only() -> Self {
-        Self { allowed: Vec::new() }
+        Self { allowed: Vec::new(), listeners: Vec::new() }
     }
 
     /// Public addresses, and those of `networks`.
     pub const fn allowing(networks: Vec<IpNet>) -> Self {
-        Self { allowed: networks }
+        Self { allowed: networks, listeners: Vec::new() }
+    }
+
+    /// The same policy without the server's own listeners, so that a saved endpoint cannot make the server send requests to
+    /// itself. A listener on the unspecified address (`0.0.0.0`, `::`) excludes its port on every address that is not public.
+    #[must_use]
+    pub fn without_listeners(mut self, listeners: Vec<SocketAddr>) -> Self {
+        self.listeners = listeners;
+        self
     }
 
     /// Whether `address` may be connected to.
     pub fn permits(&self, address: IpAddr) -> bool {
         is_public(address) || self.allowed.iter().any(|network| network.contains(&address))
+    }
+
+    /// Whether `address` may be connected to at its port.
+    pub fn permits_connection(&self, address: SocketAddr) -> bool {
+        let is_own = |listener: &SocketAddr| {
+            let same_host = match listener.ip().is_unspecified() {
+                true => !is_public(address.ip()),
+                false => listener.ip().to_canonical() == address.ip().to_canonical(),
+            };
+            same_host && listener.port() == address.port()
+        };
+        self.permits(address.ip()) && !self.listeners.iter().any(is_own)
     }
 }
 
@@ -89,6 +110,20 @@ mod tests {
 
     fn ip(text: &str) -> IpAddr {
         text.parse().unwrap()
+    }
+
+    #[test]
+    fn own_listeners_are_refused_at_their_port_only() {
+        let socket = |text: &str| -> SocketAddr { text.parse().unwrap() };
+        let loopback = || EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap(), "::1/128".parse().unwrap()]);
+        let policy = loopback().without_listeners(vec![socket("127.0.0.1:8080"), socket("[::]:9000")]);
+        for refused in ["127.0.0.1:8080", "127.0.0.1:9000", "127.0.0.2:9000", "[::1]:9000"] {
+            assert!(loopback().permits_connection(socket(refused)), "{refused}");
+            assert!(!policy.permits_connection(socket(refused)), "{refused}");
+        }
+        for permitted in ["127.0.0.1:5000", "127.0.0.2:8080", "[::1]:8080", "1.1.1.1:9000"] {
+            assert!(policy.permits_connection(socket(permitted)), "{permitted}");
+        }
     }
 
     #[test]

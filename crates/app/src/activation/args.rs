@@ -1,12 +1,17 @@
 //! The flags of `orgvault activate` and `orgvault exec`. A value that the interface would refuse is wrong usage here.
 
 use super::choice::ChoiceArgs;
+use super::identity::TokenSource;
 use super::names::named;
+use crate::client::args::ProfileArg;
+use crate::client::login::{Login, Profile};
+use crate::failure::Failure;
 use crate::settings::seconds;
 use crate::text::Moment;
 use clap::Args;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 use vault_client::{ActivateRequest, ActivationAddress};
 use vault_core::activation::{ActivationTtl, Form, Purpose, VendMode};
 use vault_core::check::StorageOperation;
@@ -30,11 +35,12 @@ pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Activation")]
 pub(crate) struct ListenerArgs {
-    /// Activation listener: unix:/path/to/socket, or https://host:port/v1
+    /// Activation listener: unix:/path/to/socket, or https://host:port/v1 [default: with neither this nor a token, those that
+    /// `orgvault quickstart` stored in your profile]
     #[arg(long, env = "ORGVAULT_ACTIVATION_URL", value_name = "ADDRESS")]
-    pub(crate) activation_url: ActivationAddress,
-    /// Integration token file (mode 0600). Without one, the job acts by the identity token in ORGVAULT_IDENTITY_TOKEN_FILE or
-    /// ORGVAULT_IDENTITY_TOKEN, or by that of GitHub Actions
+    pub(crate) activation_url: Option<ActivationAddress>,
+    /// Integration token file (mode 0600). Without one, the job authenticates with the identity token in
+    /// ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN, or with that of GitHub Actions
     #[arg(long, env = "ORGVAULT_INTEGRATION_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
     /// Id of the integration, for identity tokens that are made on request (GitHub Actions)
@@ -49,6 +55,46 @@ pub(crate) struct ListenerArgs {
     /// Key of the client certificate (PEM without a passphrase, mode 0600)
     #[arg(long, env = "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE", value_name = "FILE", requires = "client_cert_file")]
     pub(crate) client_key_file: Option<PathBuf>,
+    /// How long to retry the first activation while the listener cannot be reached or answers 503 [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = seconds(0_u32, 86_400))]
+    wait: Option<u32>,
+    #[command(flatten)]
+    profile: ProfileArg,
+}
+
+impl ListenerArgs {
+    /// Fills in the listener and the token file of the user's profile if the command line and the environment name none of them.
+    /// The two belong together: a stored token is only sent to the listener that it was stored with.
+    pub(crate) fn complete(&mut self) -> Result<(), Failure> {
+        let is_named = self.activation_url.is_some() || self.token_file.is_some() || self.integration_id.is_some();
+        // A service without a home directory has no profiles.
+        if is_named || TokenSource::of_surroundings().is_some() || !Profile::can_exist() {
+            return Ok(());
+        }
+        if let Some(stored) = Login::find(&self.profile.profile)?.and_then(|login| login.activation) {
+            self.activation_url = Some(stored.url.parse()?);
+            self.token_file = Some(stored.token_file);
+        }
+        Ok(())
+    }
+
+    /// The listener's address.
+    pub(crate) fn address(&self) -> Result<&ActivationAddress, Failure> {
+        self.activation_url.as_ref().ok_or_else(|| {
+            Failure::usage(
+                "--activation-url is missing: set it or ORGVAULT_ACTIVATION_URL to the activation listener, unix:/path/to/socket \
+                 or https://host:port/v1",
+            )
+        })
+    }
+
+    /// How long the first activation is retried.
+    pub(crate) fn wait(&self) -> Duration {
+        self.wait.map_or(Self::WAIT, |seconds| Duration::from_secs(seconds.into()))
+    }
+
+    /// Longer than a restart of the service takes.
+    const WAIT: Duration = Duration::from_secs(30);
 }
 
 /// What to activate.

@@ -3,21 +3,28 @@
 use super::args::ListenerArgs;
 use super::identity::TokenSource;
 use crate::failure::Failure;
+use crate::output::note;
 use crate::run_as::NamedFiles;
 use crate::secret_file;
 use secrecy::SecretString;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::time::{Duration, Instant};
 use vault_client::{
     ActivateRequest, ActivationAddress, ActivationClient, ActivationSettings, BegunActivation, CheckRequest,
     CheckedNamespace, ClientError, ClientIdentity, ProblemCode, RenewRequest,
 };
 use vault_core::integration::IntegrationToken;
+use vault_core::port::Entropy as _;
+use vault_crypto::OsEntropy;
 
 /// The longest token file that is read, in bytes: more than any token has, to tell what it holds instead.
 const MAX_TOKEN_FILE: usize = 4 * 1024;
 /// The longest key file that is read, in bytes.
 const MAX_KEY_FILE: usize = 64 * 1024;
+/// The first pause between two attempts to activate; each later one is twice as long, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
 /// How a renewal went.
 pub(crate) enum Renewed {
@@ -38,6 +45,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// A client as the flags say. Nothing is sent yet.
     pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
+        args.address()?;
         let source = TokenSource::of(args)?;
         let mut settings = ActivationSettings { ca_file: args.ca_file.clone(), ..ActivationSettings::default() };
         if let Some(base_path) = base_path {
@@ -50,7 +58,7 @@ impl Listener {
             let key = secret_file::read(&NamedFiles::default(), "--client-key-file", key, MAX_KEY_FILE)?;
             settings.identity = Some(ClientIdentity::from_pem(&chain, &key)?);
         }
-        let listener = Self { args: args.clone(), settings, address: args.activation_url.clone(), source };
+        let listener = Self { args: args.clone(), settings, address: args.address()?.clone(), source };
         listener.client()?;
         Ok(listener)
     }
@@ -67,8 +75,33 @@ impl Listener {
 
     /// Activates a namespace.
     pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
-        let answer = self.client()?.activate(request);
-        answer.map_err(|error| self.failure(&format!("activate {}", request.namespace), &error))
+        self.activate_within(request, Duration::ZERO)
+    }
+
+    /// Activates a namespace, and retries for up to `wait` while nothing accepts connections or the server answers 503: it may be
+    /// restarting. Any other response, and any failure of TLS, is final.
+    pub(crate) fn activate_within(
+        &self,
+        request: &ActivateRequest,
+        wait: Duration,
+    ) -> Result<BegunActivation, Failure> {
+        let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            let error = match self.client()?.activate(request) {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let failure = self.failure(&format!("activate {}", request.namespace), &error);
+            let remaining = wait.saturating_sub(start.elapsed());
+            if remaining.is_zero() || !may_pass(&error) {
+                return Err(failure);
+            }
+            if pause == FIRST_PAUSE {
+                note(&format!("{failure}\n  Retrying for {}", humantime::format_duration(wait)));
+            }
+            std::thread::sleep(jittered(pause).min(remaining));
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
     }
 
     /// Renews an activation, for `ttl` seconds.
@@ -120,6 +153,36 @@ impl Listener {
             _ => format!("cannot {doing}: {said}"),
         })
     }
+}
+
+/// Whether an activation may succeed a little later, because the server is being restarted.
+fn may_pass(error: &ClientError) -> bool {
+    match error {
+        ClientError::Transport { source, .. } => matches!(
+            source.downcast_ref().map(io::Error::kind),
+            Some(
+                ErrorKind::NotFound
+                    | ErrorKind::ConnectionRefused
+                    | ErrorKind::ConnectionReset
+                    | ErrorKind::ConnectionAborted
+                    | ErrorKind::BrokenPipe
+                    | ErrorKind::UnexpectedEof
+                    | ErrorKind::HostUnreachable
+                    | ErrorKind::NetworkUnreachable
+            )
+        ),
+        // A proxy in front of it says so in its own way.
+        ClientError::Unexpected { status, .. } => *status == 503,
+        error => error.code() == Some(ProblemCode::Unavailable),
+    }
+}
+
+/// Half of `pause` to all of it, so that many jobs do not come back at the same moment.
+fn jittered(pause: Duration) -> Duration {
+    let mut random = [0; 1];
+    // Without randomness, the pause is as long as it can be.
+    let share = OsEntropy.fill(&mut random).map_or(u8::MAX, |()| random[0]);
+    pause / 2 + (pause / 2) * u32::from(share) / u32::from(u8::MAX)
 }
 
 /// The integration token in `path`, without the line end that editors put after it. What is not a whole token is never sent.

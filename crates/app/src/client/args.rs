@@ -18,7 +18,7 @@ const DESTROY_EXAMPLE: &str = "Example: orgvault credential destroy-version 0193
 
 const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=data env-";
 
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct ProfileArg {
     /// Name of the login, for users of several servers or accounts
     #[arg(long, env = "ORGVAULT_PROFILE", value_name = "NAME", default_value = Profile::DEFAULT, global = true,

@@ -61,6 +61,11 @@ impl Profile {
         Ok(found)
     }
 
+    /// Whether this user has a directory for profiles.
+    pub(crate) fn can_exist() -> bool {
+        directory().is_ok()
+    }
+
     /// The file of its login.
     fn path(&self) -> Result<PathBuf, Failure> {
         Ok(directory()?.join(format!("{}.json", self.0)))
@@ -97,6 +102,19 @@ pub(crate) struct Login {
     pub(crate) email: String,
     pub(crate) access_token: WireSecret,
     pub(crate) expires_at: String,
+    /// Where jobs of this user run, which `quickstart` records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) activation: Option<StoredActivation>,
+}
+
+/// An activation listener and the integration token for it, by which `exec` and `activate` work without flags. The two are used
+/// together or not at all, so that a token is only sent to the listener that issued it.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct StoredActivation {
+    /// Address of the listener, as `--activation-url` has it.
+    pub(crate) url: String,
+    /// The token's file. The token itself is not in the profile.
+    pub(crate) token_file: PathBuf,
 }
 
 impl Login {

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     if let Some(identity) = listener.identity() {
         note(&identity);
     }
-    let opened = Opened::read(listener.activate(&args.wanted.request())?)?;
+    let opened = Opened::read(listener.activate_within(&args.wanted.request(), args.listener.wait())?)?;
     let chosen = args.choice.of(&opened, form == Form::Json);
     // An activation that nobody gets is ended.
     let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));

@@ -27,8 +27,8 @@ use vault_embed::{SystemClock, SystemIds};
 const OWN_FAILURE: u8 = 125;
 
 /// Carries the command out.
-pub(crate) fn run(args: &ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
-    execute(args, base_path).map(ExitCode::from).map_err(|failure| failure.or_status(OWN_FAILURE))
+pub(crate) fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
+    args.listener.complete().and_then(|()| execute(args, base_path)).map(ExitCode::from).map_err(|failure| failure.or_status(OWN_FAILURE))
 }
 
 fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
@@ -50,10 +50,10 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     let places = places();
     remove_abandoned(&places);
 
-    let (asking, request) = (Arc::clone(&listener), args.wanted.request());
+    let (asking, request, wait) = (Arc::clone(&listener), args.wanted.request(), args.listener.wait());
     let answer = tokio::select! {
         biased;
-        answer = spawn_blocking(move || asking.activate(&request)) => answer??,
+        answer = spawn_blocking(move || asking.activate_within(&request, wait)) => answer??,
         // If the listener begins the activation all the same, it ends by itself.
         signal = signals.stop() => return Err(stopped(args, signal)),
     };

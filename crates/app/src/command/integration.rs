@@ -1,13 +1,15 @@
 //! `orgvault integration …`
 
 use super::organization::Organizations;
-use crate::cli::{IntegrationCommand as Asked, NamedIntegration};
+use crate::cli::{IntegrationCommand as Asked, NamedIntegration, TokenOutput};
 use crate::failure::{Doing, Failure, NO_INTEGRATION, flag_of, refused, rejected, wrong_flag};
 use crate::output::{Output, table};
+use crate::secret_file::NewSecretFile;
 use crate::settings::Settings;
 use crate::text::{program, quoted, rfc3339};
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use std::path::PathBuf;
 use vault_core::Error;
 use vault_core::cursor::PageRequest;
 use vault_core::field::FieldError;
@@ -67,7 +69,11 @@ struct Shown {
 /// Carries the command out.
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
-        Asked::Create { integration, namespace, expires, trust, no_token } => {
+        Asked::Create { integration, namespace, expires, trust, no_token, token } => {
+            if no_token && token.output.is_some() {
+                return Err(Failure::usage("--output needs a token: leave out --no-token"));
+            }
+            let file = token_file(&token)?;
             let expires_at = expires.map(|moment| moment.from(vault.ports().environment.now()));
             let NamedIntegration { org, name } = integration;
             let what = format!("create integration {name} in {org}");
@@ -88,7 +94,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             });
             let created = created.doing(|| what)?;
             match &created.token {
-                Some(token) => print_token(settings, &created.integration, token, &done, output),
+                Some(token) => print_token(settings, &created.integration, token, file, &done, output),
                 None => {
                     let document = issued(&created.integration, None);
                     output.print(&document, &format!("{done}\n\n{}", workloads(settings, &created.integration)))
@@ -128,7 +134,8 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             output.print(&serde_json::json!({"id": trust}), &text)
         }
         Asked::List { org } => list(vault, org, output).await,
-        Asked::Rotate { integration, overlap } => {
+        Asked::Rotate { integration, overlap, token } => {
+            let file = token_file(&token)?;
             let overlap = Overlap::parse(overlap, "--overlap").map_err(|error| wrong_flag(&error))?;
             let changed = change(vault, &integration, Deed::Rotate(overlap), "rotate the token of").await?;
             let Some(token) = changed.token else { return Ok(()) };
@@ -137,7 +144,8 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
                 Some(previous) => format!("The old one stays valid until {}.", rfc3339(previous.until)),
                 None => "The old one is revoked.".to_owned(),
             };
-            print_token(settings, &changed, &token, &format!("Issued a new token for {}. {old}", changed.name), output)
+            let done = format!("Issued a new token for {}. {old}", changed.name);
+            print_token(settings, &changed, &token, file, &done, output)
         }
         Asked::Disable(integration) => {
             let texts = ("disable", "Disabled", "Its tokens do not work.");
@@ -208,24 +216,40 @@ async fn print_changed(
     output.print(&shown(&changed, integration.org.clone(), vault.integrations().now()), &text)
 }
 
+/// Where the token goes, if it is not printed: created before the token is issued, which may replace another.
+fn token_file(token: &TokenOutput) -> Result<Option<(NewSecretFile, PathBuf)>, Failure> {
+    let Some(path) = &token.output else { return Ok(None) };
+    let path = std::path::absolute(path)?;
+    Ok(Some((NewSecretFile::create("--output", &path)?, path)))
+}
+
 fn print_token(
     settings: &Settings,
     integration: &Integration,
     token: &IntegrationToken,
+    file: Option<(NewSecretFile, PathBuf)>,
     done: &str,
     output: Output,
 ) -> Result<(), Failure> {
     let namespaces = patterns(integration);
-    let token = token.text().expose_secret(); // printed for its integration, once
+    let token = token.text().expose_secret(); // written or printed for its integration, once
     let expires = integration.expires_at.map_or_else(|| "never".to_owned(), rfc3339);
-    let text = format!(
-        "{done} Copy the token now; it is not shown again:\n\n  token           {token}\n  namespaces      {}\n  \
-         expires         {expires}\n  integration id  {}\n\n{}",
+    let facts = format!(
+        "  namespaces      {}\n  expires         {expires}\n  integration id  {}",
         namespaces.join(", "),
-        integration.id,
-        job_lines(settings, integration, &namespaces)
+        integration.id
     );
-    output.print(&issued(integration, Some(token)), &text)
+    let Some((file, path)) = file else {
+        let lines = job_lines(settings, integration, &namespaces, None);
+        let text = format!(
+            "{done} Copy the token now; it is not shown again:\n\n  token           {token}\n{facts}\n\n{lines}"
+        );
+        return output.print(&issued(integration, Some(token)), &text);
+    };
+    file.write(token)?;
+    let shown = path.display().to_string();
+    let lines = job_lines(settings, integration, &namespaces, Some(&shown));
+    output.print(&issued(integration, None), &format!("{done}\n\n  token file      {shown}\n{facts}\n\n{lines}"))
 }
 
 fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'a> {
@@ -273,10 +297,20 @@ async fn find(vault: &OpenVault, integration: &NamedIntegration) -> Result<Store
 
 /// The job's side, ready to paste: the token into a file, a test of the namespace, and the job. The first command asks
 /// for the token, so that it does not reach a shell's history.
-fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[String]) -> String {
+fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[String], file: Option<&str>) -> String {
     let name: String = integration.name.to_string().to_lowercase();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let file = format!("{}.token", name.trim_matches('-'));
+    let (file, save) = match file {
+        Some(file) => (quoted(file), String::new()),
+        None => {
+            let file = format!("{}.token", name.trim_matches('-'));
+            let save = format!(
+                "As the job's user, save the token in a file, in bash or zsh; paste it when asked:\n\n\
+                 (umask 077; printf 'Token: '; IFS= read -rs token; echo; printf '%s\\n' \"$token\" > {file})\n\n"
+            );
+            (file, save)
+        }
+    };
     let pattern = namespaces.first().map_or("", String::as_str);
     let (namespace, hint) = match pattern.strip_suffix('*') {
         Some(prefix) => (format!("{prefix}NAME"), ", with the namespace in place of NAME"),
@@ -292,9 +326,7 @@ fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[Strin
     };
     let flags = format!("{url}--token-file {file} --namespace {}", quoted(&namespace));
     format!(
-        "As the job's user, save the token in a file, in bash or zsh; paste it when asked:\n\n\
-         (umask 077; printf 'Token: '; IFS= read -rs token; echo; printf '%s\\n' \"$token\" > {file})\n\n\
-         {missing}Test the credentials, then run the job{hint}:\n\n\
+        "{save}{missing}Test the credentials, then run the job{hint}:\n\n\
          {0} activate {flags} --check\n\
          {0} exec {flags} -- COMMAND\n",
         program()

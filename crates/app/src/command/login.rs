@@ -50,6 +50,8 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
         None => last.as_ref().filter(same_server).and_then(|login| login.ca_file.clone()),
     };
     let last_url = || last.as_ref().map_or_else(|| DEFAULT_URL.to_owned(), |login| login.url.clone());
+    // Signing in again keeps what belongs to this server.
+    let activation = last.as_ref().filter(same_server).and_then(|login| login.activation.clone());
     let url = url.clone().unwrap_or_else(last_url);
     let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
     let is_private = url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());
@@ -68,7 +70,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
         LoginRequest { email: email.clone(), password: password.into(), passcode: passcode.into(), ttl: None };
     let session = client.log_in(&request).map_err(|error| failure(&format!("log in to {url} as {email}"), &error))?;
     let expires_at = session.expires_at().unwrap_or_default().to_owned();
-    let login = Login { url, ca_file, email, access_token: session.token().clone().into(), expires_at };
+    let login = Login { url, ca_file, email, access_token: session.token().clone().into(), expires_at, activation };
     login.write(&profile)?;
     let shown =
         Shown { profile: profile.as_str(), url: &login.url, email: &login.email, expires_at: &login.expires_at };

@@ -1,7 +1,8 @@
 //! `orgvault quickstart`: the main job in one command.
 
 use crate::cli::QuickstartArgs;
-use crate::command::account::{self, ShownCreated, created_text};
+use crate::client::login::{Login, Profile, StoredActivation};
+use crate::command::account::{self, ShownCreated};
 use crate::command::init::root_key_warning;
 use crate::command::login::DEFAULT_URL;
 use crate::command::serve;
@@ -10,37 +11,88 @@ use crate::container;
 use crate::events::ServerEvents;
 use crate::failure::Failure;
 use crate::output::{Output, warn};
-use crate::settings::{Role as Served, Settings};
-use crate::text::{json_in_here_document, program, quoted};
+use crate::secret_file::NewSecretFile;
+use crate::settings::{Role as Served, SETTINGS_FILE, Settings};
+use crate::text::{passcode_sheet, program, quoted, recovery_codes, rfc3339};
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use rustix::process::geteuid;
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vault_core::account::AccountState;
 use vault_core::cursor::PageRequest;
 use vault_core::email::EmailAddress;
+use vault_core::id::OrganizationId;
+use vault_core::integration::Overlap;
+use vault_core::network::Network;
 use vault_core::organization::OrganizationName;
+use vault_core::passcode::TimeStep;
 use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
-use vault_core::usecase::CreatedAccount;
+use vault_core::usecase::integrations::{CreateIntegrationRequest, IntegrationRef};
+use vault_core::usecase::{CreatedAccount, LogInRequest};
+use vault_core::{Error, Refusal};
+use vault_crypto::passcode_of;
 use vault_embed::OpenVault;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
+/// The integration for this user's jobs, and the namespaces that it may activate.
+const INTEGRATION: &str = "quickstart";
+const NAMESPACES: &str = "imports/*";
+/// Names in the data directory: the file of its token, and the activation socket.
+const TOKEN_FILE: &str = "quickstart.token";
+const SOCKET: &str = "activation.sock";
+/// The longest path of a Unix socket in bytes: `sun_path` of Linux has 108 with the final NUL (unix(7)).
+const LONGEST_SOCKET_PATH: usize = 107;
+/// Networks of storage emulators on this machine.
+const LOOPBACK: [IpNet; 2] = [
+    IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
+    IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
+];
 
+/// What the command printed, as scripts read it.
 #[derive(Serialize)]
 struct Started {
     base_url: String,
     data_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<ShownCreated>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    activation_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token_file: Option<String>,
+    /// The profile that this user was signed in to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<&'static str>,
+}
+
+/// What a new vault was given.
+struct SetUp {
+    account: CreatedAccount,
+    /// The file with the token of the integration, if the vault serves jobs.
+    token_file: Option<PathBuf>,
+    /// When the session of this user expires, or why there is none.
+    signed_in: Result<String, String>,
 }
 
 /// Carries the command out.
-pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
+pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
     check_arguments(&args)?;
-    let settings = reachable(settings);
+    let is_local = is_for_this_host_only(&settings);
+    reachable(&mut settings);
     if settings.server.role != Served::All {
         return Err(Failure::usage("quickstart serves all: unset `role` and ORGVAULT_ROLE, or use `orgvault serve`"));
+    }
+    if is_local {
+        settings.server.allow_egress.extend(LOOPBACK);
     }
     // What is shown once must not be followed by a failure that could have been known before.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;
@@ -52,35 +104,35 @@ pub(crate) async fn run(settings: Settings, args: QuickstartArgs, output: Output
     let opening = compose::serve_or_create(&settings, "quickstart", &events)?;
     let opening = opening.anchor(compose::anchor(&settings), false).with_opener();
     let (vault, opener) = opening.await.map_err(|error| compose::failure(&settings, error))?;
-    let account = first_account(&vault, &args).await?;
+    let set_up = if has_accounts(&vault).await? { None } else { Some(set_up(&mut settings, &vault, &args).await?) };
     let base_url = settings.server.base_url(settings.server.listen);
     let console_url = settings.server.console_url(settings.server.listen);
-    let text = match &account {
-        Some(account) => format!(
-            "Created a vault in {}.\n{}\n\n{}\n{}",
-            settings.data_dir.display(),
-            root_key_warning(&settings),
-            created_text(account)?,
-            printed_lines(&settings, &base_url, &console_url, account)
-        ),
+    let text = match &set_up {
+        Some(set_up) => created_text(&settings, &console_url, set_up, &args, is_local)?,
         None => existing_text(&settings, &base_url, &console_url, &vault, &args).await?,
     };
     let document = Started {
         base_url,
         data_dir: settings.data_dir.display().to_string(),
-        account: account.as_ref().map(ShownCreated::from),
+        account: set_up.as_ref().map(|set_up| ShownCreated::from(&set_up.account)),
+        activation_url: settings.server.activation_url(),
+        token_file: set_up
+            .as_ref()
+            .and_then(|set_up| set_up.token_file.as_ref())
+            .map(|path| path.display().to_string()),
+        profile: set_up.as_ref().filter(|set_up| set_up.signed_in.is_ok()).map(|_| Profile::DEFAULT),
     };
     output.print(&document, &text)?;
-    drop((document, text, account)); // what was shown once need not stay in memory
+    drop((document, text, set_up)); // what was shown once need not stay in memory
     serve::run(Arc::new(settings), vault, opener, &events).await
 }
 
 /// In a container, a loopback address reaches nobody. Unless settings say where to listen: all addresses, though only the engine
 /// may connect, as a proxy does; it passes on what arrives at published ports.
-fn reachable(mut settings: Settings) -> Settings {
+fn reachable(settings: &mut Settings) {
     let server = &mut settings.server;
     if server.names_address() || !server.trusted_proxy.is_empty() {
-        return settings;
+        return;
     }
     if let Some(gateway) = container::gateway() {
         server.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
@@ -92,7 +144,14 @@ fn reachable(mut settings: Settings) -> Settings {
             port = server.listen.port()
         ));
     }
-    settings
+}
+
+/// Whether the vault is for users of this host. Behind a proxy it also listens on loopback, but its users are remote; so may be
+/// those of a container's published ports.
+fn is_for_this_host_only(settings: &Settings) -> bool {
+    let server = &settings.server;
+    let is_direct = server.trusted_proxy.is_empty() && server.public_url.is_none();
+    server.listen.ip().is_loopback() && is_direct && !container::is_main_process()
 }
 
 /// Checks the arguments before anything is written.
@@ -116,21 +175,221 @@ fn check_addresses(settings: &Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The organization and admin account of a vault that has no account.
-async fn first_account(vault: &OpenVault, args: &QuickstartArgs) -> Result<Option<CreatedAccount>, Failure> {
+async fn has_accounts(vault: &OpenVault) -> Result<bool, Failure> {
     let request = PageRequest { limit: 1, cursor: None };
-    if !vault.accounts().list(&Principal::Operator, Scope::All, request).await?.items.is_empty() {
-        return Ok(None);
-    }
-    let organization = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
+    Ok(!vault.accounts().list(&Principal::Operator, Scope::All, request).await?.items.is_empty())
+}
+
+/// What a vault without accounts is given. The account comes last: as long as there is none, another run does all of it again.
+async fn set_up(settings: &mut Settings, vault: &OpenVault, args: &QuickstartArgs) -> Result<SetUp, Failure> {
+    let name = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
     let email = args.email.clone().unwrap_or_else(|| DEFAULT_EMAIL.to_owned());
-    // A first run may have been interrupted between the two, and may have had other arguments.
-    let name = OrganizationName::parse(&organization)?.uniqueness_key();
-    let organizations = vault.operator().organizations().await?;
-    if !organizations.iter().any(|organization| organization.name.uniqueness_key() == name) {
-        vault.operator().create_organization(&organization).await?;
+    let organization = organization(vault, &name).await?;
+    if !settings.has_file && settings.server.activation_listen().is_none() {
+        add_activation_socket(settings)?;
     }
-    Ok(Some(account::create(vault, organization, email, Role::Admin, None).await?))
+    let token_file = match settings.server.activation_listen() {
+        Some(_) => Some(create_integration(settings, vault, organization).await?),
+        None => None,
+    };
+    let account = account::create(vault, name, email, Role::Admin, None).await?;
+    let signed_in = sign_in(settings, vault, &account, token_file.as_deref()).await;
+    Ok(SetUp { account, token_file, signed_in })
+}
+
+/// The organization, which an interrupted run may have created before.
+async fn organization(vault: &OpenVault, name: &str) -> Result<OrganizationId, Failure> {
+    let key = OrganizationName::parse(name)?.uniqueness_key();
+    let organizations = vault.operator().organizations().await?;
+    match organizations.iter().find(|organization| organization.name.uniqueness_key() == key) {
+        Some(found) => Ok(found.id),
+        None => Ok(vault.operator().create_organization(name).await?.id),
+    }
+}
+
+/// Adds an activation socket for this user to the settings, and writes it into the settings file of the data directory, so that
+/// later runs and `orgvault serve` listen there too.
+fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
+    let beside = settings.data_dir.join(SOCKET);
+    let (path, named) = if beside.as_os_str().len() <= LONGEST_SOCKET_PATH {
+        (beside, SOCKET.to_owned())
+    } else {
+        let Some(path) = runtime_socket(settings) else {
+            warn(&format!(
+                "no activation listener: the path of {} is longer than {LONGEST_SOCKET_PATH} bytes. Set --activation-listen to \
+                 unix:/PATH with a shorter path",
+                beside.display()
+            ));
+            return Ok(());
+        };
+        let named = path.display().to_string();
+        (path, named)
+    };
+    let file = settings.data_dir.join(SETTINGS_FILE);
+    let text = format!(
+        "# Written by `orgvault quickstart`. `orgvault help settings` lists all settings.\n\
+         activation-listen = {}\nactivation-socket-mode = \"0600\"\n",
+        toml_string(&format!("unix:{named}"))
+    );
+    let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
+    let written = created.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::new(format!("cannot write {}: {error}", file.display())))?;
+    settings.server.add_activation_socket(path);
+    Ok(())
+}
+
+/// A short path for the socket in this user's runtime directory, which is private (XDG Base Directory Specification).
+fn runtime_socket(settings: &Settings) -> Option<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())?;
+    let metadata = runtime.metadata().ok()?;
+    let is_private = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o077 == 0;
+    let mut digest = DefaultHasher::new(); // tells data directories apart; nothing depends on its strength
+    settings.data_dir.hash(&mut digest);
+    let path = runtime.join(format!("orgvault-{:016x}.sock", digest.finish()));
+    (is_private && path.as_os_str().len() <= LONGEST_SOCKET_PATH).then_some(path)
+}
+
+/// `text` as a basic string of TOML.
+fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string() // each escape of JSON is one of TOML
+}
+
+/// An integration for this user's jobs, and its token in a file.
+async fn create_integration(
+    settings: &Settings,
+    vault: &OpenVault,
+    organization: OrganizationId,
+) -> Result<PathBuf, Failure> {
+    let path = settings.data_dir.join(TOKEN_FILE);
+    let _ = fs::remove_file(&path); // of an interrupted run, whose token was shown to nobody
+    let file = NewSecretFile::create("quickstart", &path)?;
+    let request = CreateIntegrationRequest {
+        name: INTEGRATION.to_owned(),
+        namespaces: vec![NAMESPACES.to_owned()],
+        expires_at: None,
+        token: true,
+        trusts: Vec::new(),
+        managed_by: None,
+    };
+    let integrations = vault.integrations();
+    let token = match integrations.create(&Principal::Operator, organization, request).await {
+        Err(Error::Refused(Refusal::NameTaken)) => {
+            let meant = IntegrationRef::Name(INTEGRATION.to_owned());
+            let overlap = Overlap::parse(Some(0), "")?;
+            integrations.rotate(&Principal::Operator, organization, &meant, overlap).await?.token
+        }
+        created => created?.token,
+    };
+    let token = token.ok_or_else(|| Failure::new("the new integration has no token"))?;
+    file.write(token.text().expose_secret())?; // the file is for this user's jobs
+    Ok(path)
+}
+
+/// Logs this user in as the new account and stores the session as the default profile, with the jobs' listener and token. Returns
+/// why that was not possible: the vault is served all the same.
+async fn sign_in(
+    settings: &Settings,
+    vault: &OpenVault,
+    account: &CreatedAccount,
+    token_file: Option<&Path>,
+) -> Result<String, String> {
+    let profile = Profile::default();
+    if let Some(found) = Login::find(&profile).map_err(|failure| failure.to_string())? {
+        return Err(format!("profile {} belongs to {} at {}", profile.as_str(), found.email, found.url));
+    }
+    if settings.server.listen.port() == 0 {
+        return Err("the port is chosen by the operating system".to_owned());
+    }
+    let email = account.grant.email.to_string();
+    let password = account.generated_password.clone().ok_or("the password was given")?;
+    // The code of the previous step, which a login accepts, so that the current one remains for the console.
+    let step = TimeStep::at(vault.ports().environment.now()).previous();
+    let passcode = passcode_of(&account.passcode, step).ok_or("its passcode cannot be computed")?;
+    let request = LogInRequest {
+        email: email.clone(),
+        password,
+        passcode,
+        ttl: Some(i64::from(settings.server.max_ttl)),
+        network: Network::of(Ipv4Addr::LOCALHOST.into()),
+        client: Some("orgvault quickstart".to_owned()),
+    };
+    let session = vault.accounts().with_max_ttl(settings.server.max_ttl).log_in(request).await;
+    let session = session.map_err(|error| Failure::from(error).to_string())?;
+    let activation = settings
+        .server
+        .activation_url()
+        .zip(token_file)
+        .map(|(url, file)| StoredActivation { url, token_file: file.to_owned() });
+    let login = Login {
+        url: settings.server.base_url(settings.server.listen),
+        ca_file: None,
+        email,
+        access_token: session.token.0.into(),
+        expires_at: rfc3339(session.expires_at),
+        activation,
+    };
+    login.write(&profile).map_err(|failure| failure.to_string())?;
+    Ok(login.expires_at)
+}
+
+/// What is printed of a new vault, in the order in which it is needed.
+fn created_text(
+    settings: &Settings,
+    console_url: &str,
+    set_up: &SetUp,
+    args: &QuickstartArgs,
+    is_local: bool,
+) -> Result<String, Failure> {
+    let account = &set_up.account;
+    let shown = ShownCreated::from(account);
+    let flags = format!("--email {}", quoted(&shown.email));
+    let mut text = format!("Created a vault in {}.\n\n", settings.data_dir.display());
+    let _ = writeln!(text, "  console        {console_url}");
+    let _ = writeln!(text, "  e-mail         {}", shown.email);
+    let _ = writeln!(text, "  password       {}", shown.password.as_deref().unwrap_or("as given"));
+    let _ = writeln!(text, "  passcode       {} {flags}", settings.command_line("account passcode"));
+    if args.qr {
+        let _ = write!(text, "\n{}", passcode_sheet(&account.passcode, &account.recovery_codes)?);
+    } else {
+        let _ = writeln!(text, "  authenticator  {}", account.passcode.uri.expose_secret()); // shown to its owner, once
+        let _ = write!(text, "\n{}", recovery_codes(&account.recovery_codes));
+    }
+    text += "\nPassword and codes are not shown again.\n";
+    match &set_up.signed_in {
+        Ok(until) => {
+            let _ = writeln!(text, "\nYou are signed in on this machine until {until}. In another terminal:\n");
+            text += &next_commands(set_up.token_file.is_some());
+        }
+        Err(reason) => {
+            let url = settings.server.base_url(settings.server.listen);
+            let url = if url == DEFAULT_URL { String::new() } else { format!(" --url {}", quoted(&url)) };
+            let _ = writeln!(text, "\nNot signed in: {reason}. In another terminal:\n");
+            let _ = writeln!(text, "  {} login{url} {flags}", program());
+        }
+    }
+    if is_local {
+        text +=
+            "\nStorage on this machine (an emulator) is allowed, because this vault is for users of this machine.\n";
+    }
+    let _ =
+        write!(text, "\n{}\nCtrl-C stops the server. The same command starts it again.\n", root_key_warning(settings));
+    Ok(text)
+}
+
+/// What to type next.
+fn next_commands(jobs: bool) -> String {
+    let program = program();
+    let mut text = String::new();
+    if program != "orgvault"
+        && let Some(directory) = std::env::current_exe().ok().as_deref().and_then(Path::parent)
+    {
+        let _ = writeln!(text, "  export PATH={}:\"$PATH\"", quoted(&directory.to_string_lossy()));
+    }
+    text += "  orgvault import ~/.aws/credentials --namespace 'imports/{name}' --bucket BUCKET\n";
+    if jobs {
+        text += "  orgvault exec --namespace imports/default -- aws s3 ls s3://BUCKET\n";
+    }
+    text
 }
 
 /// What is printed of an existing vault.
@@ -162,68 +421,8 @@ async fn existing_text(
         _ => "ADDRESS".to_owned(),
     };
     let (set_password, list) = (settings.command_line("account set-password"), settings.command_line("account list"));
+    text += &format!("Sign in on the command line: {} login --email {}\n", program(), quoted(&email));
     text += &format!("Lost the password? {set_password} --email {}\n", quoted(&email));
     text += &format!("Other accounts: {list}\nStop the server with Ctrl-C.\n");
     Ok(text)
-}
-
-/// The flags with which another command prints the same URLs.
-fn url_flags(settings: &Settings) -> String {
-    settings.server.url_flags().iter().map(|flag| format!(" {}", quoted(flag))).collect()
-}
-
-/// The four operations, ready to paste, and what comes next. Bodies and the token go through standard input and a file,
-/// because other users of the machine can read a process's arguments. The first failure shows the answer and stops.
-fn printed_lines(settings: &Settings, base_url: &str, console_url: &str, account: &CreatedAccount) -> String {
-    let shown = ShownCreated::from(account);
-    let passcode = format!("{} --email {}", settings.command_line("account passcode"), quoted(&shown.email));
-    let email = json_in_here_document(&shown.email);
-    let password = json_in_here_document(shown.password.as_deref().unwrap_or_default());
-    let organization = quoted(&shown.organization);
-    let vault = format!("{base_url}/organization-vault");
-    let post = "-H 'Content-Type: application/json' --data-binary @-";
-    let activation = match settings.server.activation_listen() {
-        Some(_) => "",
-        None => "#                             after a start with --activation-listen: see docs/jobs/run.md\n",
-    };
-    let or_show = r#"|| { printf '%s\n' "$answer"; false; }"#;
-    format!(
-        r#"Open the console in a browser and sign in with the details above:
-
-  {console_url}
-
-Or in another terminal, with the command line, which asks for password and passcode, and for what you save:
-
-{program} login{url} --email {shown_email}
-{program} credential save --namespace imports/nightly --type s3
-
-Or with curl, in one paste. The token goes into a file that only you can read:
-
-umask 077
-(set -e
-answer=$(curl -sS --fail-with-body {base_url}/login {post} <<JSON
-{{"email": {email}, "password": {password}, "passcode": "$({passcode})", "ttl": 3600}}
-JSON
-) && printf '%s' "$answer" | sed 's/.*"access_token":"\([^"]*\)".*/Authorization: Bearer \1/' > orgvault.token {or_show}
-
-answer=$(curl -sS --fail-with-body -X PATCH {vault} -H @orgvault.token {post} <<'JSON'
-{{"type": "s3", "namespace": "imports/nightly", "data": {{"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "example-secret", "bucket": "nightly-imports", "region": "eu-central-1"}}}}
-JSON
-) && id=$(printf '%s' "$answer" | sed 's/.*"id":"\([^"]*\)".*/\1/') {or_show}
-
-curl -sS --fail-with-body {vault} -H @orgvault.token; echo
-
-curl -sS --fail-with-body -X DELETE {vault}/"$id" -H @orgvault.token -w '%{{http_code}}\n'
-)
-
-# Next, while this serves (Ctrl-C stops it; the same command starts it again):
-#   invite a colleague:       {invite} --org {organization} --role editor --email ADDRESS
-#   let a batch job use it:   {integration} --org {organization} --name nightly --namespace 'imports/*'
-{activation}"#,
-        program = program(),
-        shown_email = quoted(&shown.email),
-        url = if base_url == DEFAULT_URL { String::new() } else { format!(" --url {}", quoted(base_url)) },
-        invite = settings.command_line("account invite") + &url_flags(settings),
-        integration = settings.command_line("integration create"),
-    )
 }

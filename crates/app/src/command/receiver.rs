@@ -114,7 +114,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let removed = receivers.remove(&OPERATOR, id).await.map_err(|error| refused(error, NO_RECEIVER));
             removed.doing(|| format!("remove receiver {id}"))?;
             let document = serde_json::json!({"id": id.to_string()});
-            output.print(&document, &format!("Removed receiver {id}, with what waited for it."))
+            output.print(&document, &format!("Removed receiver {id} and its pending events."))
         }
         Asked::RotateSecret { id } => {
             let replaced = receivers.replace_secret(&OPERATOR, id).await.map_err(|error| refused(error, NO_RECEIVER));
@@ -133,8 +133,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let tested = receivers.test(&OPERATOR, id).await.map_err(|error| refused(error, NO_RECEIVER));
             let delivery = tested.doing(|| format!("test receiver {id}"))?;
             let text = format!(
-                "A test is on its way to receiver {id}. `orgvault receiver deliveries {id}` shows what became of it. The server \
-                 with --activation-listen delivers it."
+                "Queued a test event for receiver {id}. To see the result, run `orgvault receiver deliveries {id}`."
             );
             output.print(&shown_delivery(&delivery), &text)
         }

@@ -1,4 +1,4 @@
-//! Telling receivers what happens, in the background of the process with the activation listener.
+//! Delivers notifications to receivers, in the background of every process but those with the role `api`.
 
 mod carrier;
 mod raised;
@@ -8,7 +8,7 @@ pub(crate) use raised::{Alarm, Alarms};
 
 use crate::background::{Background, Stopped};
 use crate::failure::Failure;
-use crate::settings::Settings;
+use crate::settings::{Role, Settings};
 use std::collections::HashSet;
 use std::error::Error;
 use std::sync::Arc;
@@ -32,7 +32,8 @@ const AT_ONCE: usize = 64;
 /// Deliveries that receivers accepted.
 pub(crate) const DELIVERED: &str = "orgvault_event_deliveries_total";
 
-/// Begins to tell receivers, if this process has the activation listener.
+/// Starts delivery. Processes with the role `api` leave it to those with the activation listener, which may be the only ones that
+/// can connect to other networks.
 ///
 /// # Errors
 /// A setting cannot be used.
@@ -41,7 +42,7 @@ pub(crate) fn start(
     vault: &OpenVault,
     carrier: &Arc<Carrier>,
 ) -> Result<Option<Background>, Failure> {
-    if settings.server.activation().is_none() {
+    if settings.server.role == Role::Api {
         return Ok(None);
     }
     let console = settings.server.console_url(settings.server.listen);

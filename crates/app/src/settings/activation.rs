@@ -82,6 +82,12 @@ impl ServerSettings {
         }
     }
 
+    /// Adds an activation listener at a Unix socket that only this process's user can connect to.
+    pub(crate) fn add_activation_socket(&mut self, path: PathBuf) {
+        self.activation_listen = ActivationPlace::Unix(path);
+        self.activation_socket_mode = 0o600;
+    }
+
     /// The activation listener of this process; none if it is off, or if another process has it.
     pub(crate) fn activation(&self) -> Option<Activation> {
         let listen = self.activation_listen().filter(|_| self.role != Role::Api)?;

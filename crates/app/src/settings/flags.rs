@@ -76,7 +76,7 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "SOURCE", conflicts_with = "root_key_file")]
     pub(super) root_key_source: Option<RootKeySource>,
 
-    /// Format of log lines; json is one object per line [default: text on a terminal, else json]
+    /// Format of log lines; json is one object per line [default: text on a terminal and for quickstart, else json]
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
 

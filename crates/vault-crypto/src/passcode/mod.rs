@@ -10,7 +10,7 @@ use crate::error::{damaged, does_not_open, no_entropy, not_sealed};
 use crate::instance_keys::InstanceKeyring;
 use crate::key::SymmetricKey;
 use crate::mac::MacKey;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
 use subtle::{Choice, ConditionallySelectable as _, ConstantTimeEq as _};
 use totp_rs::{Algorithm, Builder, Secret, Totp};
@@ -80,6 +80,14 @@ impl TotpVerifier {
         let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
         Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
     }
+}
+
+/// Returns the passcode of `step` for a secret that was just created, as the account holder's authenticator computes it. `None` if
+/// the secret is not base32 or too short.
+pub fn passcode_of(passcode: &PasscodeSecret, step: TimeStep) -> Option<SecretString> {
+    let secret = Secret::try_from_base32(passcode.secret.expose_secret()).ok()?; // as an authenticator reads it
+    let seed: Zeroizing<[u8; SEED]> = Zeroizing::new(secret.as_bytes().try_into().ok()?);
+    Some(secret_text(code(&totp(&seed)?, step.0)))
 }
 
 /// The digest of a recovery code.

@@ -60,6 +60,17 @@ fn rfc_6238_sha_1() {
     }
 }
 
+#[test]
+fn a_shown_secret_has_the_passcodes_of_its_seed() {
+    let shown = |secret: &str| PasscodeSecret { secret: secret.into(), uri: "".into() };
+    let secret = base32::encode(RFC_SEED);
+    let code = passcode_of(&shown(&secret), TimeStep(59 / 30)).unwrap();
+    assert_eq!(code.expose_secret(), "287082");
+    for wrong in ["", "no base32!", "MZXW6"] {
+        assert!(passcode_of(&shown(wrong), TimeStep(1)).is_none(), "{wrong}");
+    }
+}
+
 /// RFC 6238 appendix B, all eighteen rows, by the library.
 #[test]
 fn rfc_6238() {

@@ -133,9 +133,9 @@ impl GuardedClient {
             return Err(CheckReason::Dns);
         }
         let mut last = CheckReason::BlockedEgress;
-        let permitted = found.into_iter().filter(|address| self.0.policy.permits(*address));
-        for address in permitted.take(MAX_ADDRESSES) {
-            match timeout(self.0.connect, TcpStream::connect(SocketAddr::new(address, target.port))).await {
+        let found = found.into_iter().map(|address| SocketAddr::new(address, target.port));
+        for address in found.filter(|address| self.0.policy.permits_connection(*address)).take(MAX_ADDRESSES) {
+            match timeout(self.0.connect, TcpStream::connect(address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(_)) | Err(_) => last = CheckReason::Unreachable,
             }
