@@ -272,7 +272,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
         if at_once {
-            browser.choose("When jobs get it", "false");
+            browser.choose("Jobs use it", "false");
         }
         browser.press("Save as a new version");
     };
@@ -282,41 +282,41 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.see(markup); // as text
     // A new key waits until it is promoted; where it leads is carried over.
     replace(false);
-    browser.see("Version 2 is staged: jobs still get the data from before.");
-    browser.see("access_key_id");
+    browser.see("Version 2 is staged. Jobs still use the current key.");
+    browser.see("Changed: access key ID, secret access key (fingerprint ");
     assert_eq!(versions(), ["1 current", "2 staged"]);
     browser.press("Promote");
     browser.press("Promote");
-    browser.see("Version 2 is current: jobs get it from now on.");
-    browser.see("No job can hold the old key any more");
+    browser.see("Version 2 is current. Jobs use it from their next run.");
+    browser.see("No job can use the old key any more");
     assert_eq!(versions(), ["2 current", "1 previous"]);
     // Back and forth again.
-    browser.press("Go back to version 1");
-    browser.press("Go back");
+    browser.press("Roll back to version 1");
+    browser.press("Roll back");
     browser.see("Version 1 is current again.");
     assert_eq!(versions(), ["1 current", "2 previous"]);
-    browser.press("Go back to version 2");
-    browser.press("Go back");
+    browser.press("Roll back to version 2");
+    browser.press("Roll back");
     browser.see("Version 2 is current again.");
-    browser.press("The old key is disabled: destroy version 1");
-    browser.press("Destroy");
-    browser.see("The rotation is done.");
-    browser.press("The credential");
+    browser.press("I’ve disabled the old key — delete version 1");
+    browser.press("Delete");
+    browser.see("Rotation complete");
+    browser.press("Back to credential");
     replace(true);
     browser.see("Version 3 is current");
     assert_eq!(versions(), ["3 current", "2 previous"]);
-    browser.press("The credential");
+    browser.press("Back to credential");
 
     browser.press("Compare");
-    browser.see("Fingerprints are compared");
+    browser.see("Paste a key to see if it is the one stored");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
     browser.fill("Secret access key", "another secret");
     browser.press("Compare");
-    browser.see("Different: at least one field is not as saved.");
+    browser.see("Different: at least one field differs from the saved one.");
     // The right key is the same without entering again where it leads.
     browser.fill("Secret access key", "secret number 2");
     browser.press("Compare");
-    browser.see("The same: this is the current data.");
+    browser.see("This is the saved key.");
     browser.press("Back");
 
     browser.press("Edit");
@@ -332,7 +332,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
     browser.fill("Description", "mine");
     browser.press("Save");
-    browser.see("Somebody else changed it");
+    browser.see("Another user changed description to “another's”");
     // What was typed is not lost by one Escape.
     browser.key(Key::Escape);
     browser.see("Press Escape again to discard it.");
@@ -501,14 +501,14 @@ fn recovery_codes_are_printed_and_nothing_else() {
     browser.press("New recovery codes");
     browser.fill("Password", &account.password);
     browser.fill("Passcode", &account.recovery_code());
-    browser.press("Make new codes");
+    browser.press("Create new codes");
     browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
     assert_only_codes(&printed(browser), &account.email);
     // The old ones are dead: only the button closes what is shown once.
     browser.key(Key::Escape);
     browser.key(Key::Escape);
     browser.until("the codes", "return document.querySelectorAll('dialog[open] .codes code').length === 10", &[]);
-    browser.press("I have kept them");
+    browser.press("I’ve saved these codes");
     browser.check_nothing_refused();
 }
 
@@ -530,7 +530,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("unchecked");
     browser.press("Check now");
-    browser.see("Version 1: the storage provider accepts it.");
+    browser.see("Version 1: Works.");
     browser.see("healthy");
 
     // The key is replaced by one that the provider does not know.
@@ -538,7 +538,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
     browser.press("Check now");
-    browser.see("Version 2 fails (unknown-key).");
+    browser.see("Version 2: Does not work: unknown key.");
     browser.see("failing");
 
     // With the box ticked, nothing is saved that the provider does not accept.
@@ -655,21 +655,21 @@ fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
     );
     browser.key(Key::Enter);
     browser.until("its page", "return document.querySelector('h1').textContent === 'team/job-1'", &[]);
-    browser.see("What happened");
+    browser.see("Activity");
 
     stage.visit("#/credentials?namespace=team");
     browser.see("3 credentials");
-    browser.press("Choose all");
-    browser.see("3 credentials chosen");
+    browser.press("Select all");
+    browser.see("3 credentials selected");
     browser.press("Label");
     browser.fill("Label", "owner");
     browser.fill("Value", "data");
-    browser.press("Go on");
+    browser.press("Apply label");
     browser.see("3 done, 0 refused.");
     browser.press("Close");
     browser.see("owner:data");
     assert!(session.list().iter().all(|item| item["labels"]["owner"] == "data"));
-    browser.press("Choose all");
+    browser.press("Select all");
     browser.press("Freeze");
     browser.press("Freeze");
     browser.see("3 done, 0 refused.");
@@ -765,15 +765,15 @@ fn axe_finds_nothing_on_any_page() {
     });
     stage.sign_in_as(&admin);
     for (place, sign) in [
-        ("#/overview", "What needs attention"),
+        ("#/overview", "Needs attention"),
         ("#/credentials", "Last used"),
         (&*format!("#/credentials/{id}/rotate"), "What changes"),
-        ("#/credentials?health=failing", "No credential fits"),
+        ("#/credentials?health=failing", "No credential matches"),
         ("#/credentials/new", "Paste what you have"),
         (&*format!("#/credentials/{id}"), "Promote"),
         (&*format!("#/credentials/{id}/replace"), "Data is replaced as a whole"),
-        (&*format!("#/credentials/{id}/match"), "Fingerprints are compared"),
-        ("#/credentials/00000000-0000-7000-8000-000000000000", "Try again"),
+        (&*format!("#/credentials/{id}/match"), "Paste a key to see if it is the one stored"),
+        ("#/credentials/00000000-0000-7000-8000-000000000000", "This credential does not exist."),
         ("#/account", "Recovery codes left"),
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
@@ -787,9 +787,9 @@ fn axe_finds_nothing_on_any_page() {
     }
     for (place, button) in [
         ("#/account", "Change password"),
-        ("#/accounts", "Invite somebody"),
+        ("#/accounts", "Invite user"),
         ("#/integrations", "Create an integration"),
-        ("#/integrations", "Lines for the job nightly import"),
+        ("#/integrations", "Connect a job nightly import"),
         ("#/receivers", "Add a receiver"),
         ("#/receivers", "Events https://hooks.example/…"),
         ("#/receivers", "Deliveries https://hooks.example/…"),
@@ -798,7 +798,7 @@ fn axe_finds_nothing_on_any_page() {
         (&*format!("#/credentials/{id}"), "Edit"),
     ] {
         stage.visit("#/nowhere");
-        browser.see("What needs attention");
+        browser.see("Needs attention");
         stage.visit(place);
         browser.press(button);
         browser.until("a dialog", "return document.querySelector('dialog[open]')", &[]);
@@ -827,7 +827,7 @@ fn a90_text_of_others_is_only_text() {
         (format!("#/credentials/{id}"), markup),
         ("#/integrations".to_owned(), markup),
         (format!("#/credentials?namespace={hostile}"), "Namespace"),
-        (format!("#/credentials/{hostile}"), "Try again"),
+        (format!("#/credentials/{hostile}"), "This credential does not exist."),
         (format!("#/audit?subject={hostile}"), "Audit"),
     ] {
         stage.visit(&place);
@@ -849,7 +849,7 @@ fn admins_add_receivers_and_see_what_they_were_told() {
     let stage = Stage::start_with(&[&[listen.as_str()][..], &flags].concat());
     stage.sign_in("admin");
     let browser = &stage.browser;
-    browser.press("Receivers");
+    browser.press("Notifications");
     browser.see("No receivers yet.");
     browser.press("Add a receiver");
     browser.fill("URL", "http://hooks.example/x");
@@ -876,13 +876,13 @@ fn admins_add_receivers_and_see_what_they_were_told() {
     browser.see(&format!("Saved {name}."));
     browser.see("14 of 15");
     browser.press(&format!("New secret {name}"));
-    browser.press("Make a new secret");
+    browser.press("Create new secret");
     let next = browser.until("another secret", shown, &[]).as_str().unwrap().to_owned();
     assert_ne!(next, secret);
     browser.press("Done");
     browser.press(&format!("Disable {name}"));
     browser.press("Disable");
-    browser.see("it is told nothing");
+    browser.see("It gets no events");
     browser.press(&format!("Remove {name}"));
     browser.press("Remove");
     browser.see(&format!("Removed receiver {name}."));
@@ -906,7 +906,7 @@ fn admins_invite_make_integrations_and_freeze() {
     let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
 
     browser.press("Accounts");
-    browser.press("Invite somebody");
+    browser.press("Invite user");
     browser.fill("E-mail", "grace@example.com");
     browser.press("Invite");
     let link = browser.until("the link", shown, &[]).as_str().unwrap().to_owned();
@@ -917,7 +917,7 @@ fn admins_invite_make_integrations_and_freeze() {
     assert_eq!(browser.script(shown, &[]), link);
     browser.press("Done");
     browser.see("Invited grace@example.com.");
-    browser.press("Invite somebody");
+    browser.press("Invite user");
     browser.fill("E-mail", "grace@example.com");
     browser.press("Invite");
     browser.until("the refusal", "return document.querySelector('dialog[open] .note.bad')", &[]);
@@ -942,15 +942,17 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Done");
     browser.see("Created integration nightly import.");
     assert!(!browser.text().contains(&token));
+    browser.press("More actions for nightly import");
     browser.press("New token nightly import");
     browser.press("Issue a new token");
     let newer = browser.until("the token", shown, &[]);
     assert_ne!(newer, token);
     browser.press("Done");
     browser.see("previous token until");
+    browser.press("More actions for nightly import");
     browser.press("Disable nightly import");
     browser.press("Disable");
-    browser.see("Disabled nightly import: its tokens do not work.");
+    browser.see("Disabled nightly import. Its tokens do not work.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     assert_eq!(
         (&integrations[0]["state"], &integrations[0]["namespaces"]),
@@ -961,14 +963,15 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Create an integration");
     browser.fill("Name", "etl");
     browser.fill("Namespaces", "exports");
-    browser.tick("Give it a token");
+    browser.tick("Issue a token");
     browser.press("Create");
     browser.see("This vault knows no issuer of identity tokens.");
     browser.press("Close");
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     stage.vault.run(&add).done();
-    browser.press("Workloads etl");
+    browser.press("More actions for etl");
+    browser.press("Trusted workloads etl");
     browser.fill("Repository", "acme/etl");
     browser.fill("Branch", "main");
     browser.fill("Repository id", "7");
@@ -985,11 +988,12 @@ fn admins_invite_make_integrations_and_freeze() {
         json!({"/sub": "repo:acme/etl:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
     browser.press("Close");
-    browser.press("Lines for the job etl");
+    browser.press("Connect a job etl");
     browser.choose("Where the job runs", "gitlab-identity");
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
     browser.press("Close");
-    browser.press("Workloads etl");
+    browser.press("More actions for etl");
+    browser.press("Trusted workloads etl");
     browser.press("Stop trusting github repo:acme/etl:ref:refs/heads/main");
     browser.see("Removed. Its workloads can do nothing more.");
     assert_eq!(trusts(), json!([]));
@@ -1040,12 +1044,12 @@ fn owners_change_what_they_sign_in_with() {
     browser.press("New recovery codes");
     browser.fill("Password", PASSWORD);
     browser.fill("Passcode", &account.recovery_code());
-    browser.press("Make new codes");
+    browser.press("Create new codes");
     let codes = "const codes = [...document.querySelectorAll('.codes code')].map((code) => code.textContent); \
         return codes.length === 10 && codes";
     let codes = browser.until("new codes", codes, &[]);
-    browser.press("I have kept them");
-    browser.see("Made new recovery codes");
+    browser.press("I’ve saved these codes");
+    browser.see("Created new recovery codes");
 
     browser.press("Change authenticator");
     browser.fill("Password", PASSWORD);
@@ -1096,7 +1100,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     browser.until("one row", first, &[json!("many/007"), json!(1)]);
     browser.press("many/007");
     browser.see("Versions");
-    for word in ["Rotate the key", "Delete", "Edit", "Check", "Where it is used"] {
+    for word in ["Rotate the key", "Delete", "Edit", "Check", "Usage"] {
         let named = "return [...document.querySelectorAll('main button, main a, main h2')].some((one) => one.textContent === arguments[0])";
         assert_eq!(browser.script(named, &[json!(word)]), false, "{word}");
     }

@@ -198,8 +198,8 @@ class App extends HTMLElement {
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.
           if (location.hash === href) void this.#route(true);
-        } }, name, href === '#/account' && this.#notices())))),
-        h('p', { class: 'help' }, h('a', { href: '/docs' }, 'API reference'))));
+        } }, name, href === '#/account' && this.#notices()))),
+        h('li', null, h('a', { href: '/docs' }, 'API reference')))));
     this.#mark();
   }
 

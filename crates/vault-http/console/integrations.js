@@ -1,11 +1,12 @@
 // Integrations: programs that use credentials.
 
-import { call } from './api.js';
-import { h } from './dom.js';
+import { call, query } from './api.js';
+import { h, parted } from './dom.js';
 import { checkbox, field, form, readTime, writeTime } from './forms.js';
 import { jobLines } from './jobs.js';
 import { list, loadAll } from './list.js';
-import { Page, badge, confirm, day, openDialog, secretBox, time } from './parts.js';
+import { DENIED, DENIED_DAYS, loadDenials } from './denied.js';
+import { Page, badge, confirm, day, live, menu, openDialog, secretBox, time } from './parts.js';
 import { showTrusts } from './trusts.js';
 
 /** @typedef {import('./api.js').Integration} Integration */
@@ -64,7 +65,9 @@ class Integrations extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#create() }, 'Create an integration'));
-    const { rows, partial } = /** @type {{rows: Integration[], partial: boolean}} */ (await loadAll('/integrations'));
+    const [{ rows, partial }, { rows: denied }] = await Promise.all([/** @type {Promise<{rows: Integration[], partial: boolean}>} */ (loadAll('/integrations')), loadDenials()]);
+    const deniedOf = (/** @type {string} */ id) => denied.filter(({ integration }) => integration === id);
+    const times = (/** @type {string} */ id) => deniedOf(id).reduce((sum, { count }) => sum + count, 0);
     const [named, lines, create, edit, add] = ['name', 'lines', 'create', 'edit', 'add'].map((name) => this.query.get(name) ?? '');
     this.query = new URLSearchParams(); // what the address asks for is opened once
     if (create) queueMicrotask(() => this.#create(create === 'yes' ? '' : create));
@@ -78,9 +81,13 @@ class Integrations extends Page {
       empty: 'No integrations yet. Create one for each job: its token lets the job use the credentials of its namespaces.',
       columns: [
         { heading: 'Name', cell: ({ name, managed_by: set }) => [h('span', { class: 'long' }, name), set ? h('span', { class: 'hint block' }, `managed by documents: ${set}`) : null], value: ({ name }) => name },
-        { heading: 'Namespaces', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label', translate: 'no', title: pattern }, pattern)), value: ({ namespaces }) => namespaces.join(' ') },
+        { heading: 'Namespaces', cell: ({ namespaces }) => namespaces.map((pattern) => h('span', { class: 'label whole', translate: 'no' }, parted(pattern))), value: ({ namespaces }) => namespaces.join(' ') },
         { heading: 'State', cell: ({ state }) => badge(state, state === 'active' ? 'good' : 'bad'), value: ({ state }) => state },
         { heading: 'Token last used', cell: ({ last_used_at: at, previous_token_until: until }) => [time(at), until ? h('span', { class: 'hint block' }, 'previous token until ', time(until)) : null], value: ({ last_used_at: at }) => at },
+        { heading: `Denied (${DENIED_DAYS} d)`, cell: ({ integration_id: id }) => {
+          const [latest] = deniedOf(id);
+          return latest ? [h('a', { class: 'over', href: `#/audit${query({ actor: id, action: latest.action })}` }, `${times(id)}×`), h('span', { class: 'hint block' }, `${DENIED[latest.action]}${latest.namespace ? `: ${latest.namespace}` : ''}`), live('relative', latest.last, 'ago')] : null;
+        }, value: ({ integration_id: id }) => times(id) || undefined },
         { heading: 'Expires', cell: ({ expires_at: at }) => day(at, 'never'), value: ({ expires_at: at }) => at },
         { heading: '(Actions)', cell: (integration) => this.#buttons(integration) },
       ],
@@ -119,7 +126,7 @@ class Integrations extends Page {
       await this.done(to === 'active' ? `Enabled ${name}.` : `Disabled ${name}. Its tokens do not work.`);
     };
     return h('div', { class: 'buttons' },
-      button('Connect a job', () => showLines(integration)),
+      button('Connect a job', () => showLines(integration)), menu(name, [
       button('Trusted workloads', () => showTrusts(integration)),
       button('New token', () => this.#rotate(integration)),
       button('Edit', () => this.#edit(integration)),
@@ -130,7 +137,7 @@ class Integrations extends Page {
         text: [inUse ? h('p', { class: 'note bad' }, h('strong', null, 'In use. '), 'Its token was last used ', time(used), '.') : 'Its token was not used in the last 30 days.', 'All its tokens are revoked, and its activations end. Its jobs are denied from then on.'], act: async () => {
         await call('DELETE', `/integrations/${id}`);
         await this.done(`Deleted integration ${name}.`);
-      } }), true));
+      } }), true)]));
   }
 
   /** @param {Integration} integration */

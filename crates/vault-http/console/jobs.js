@@ -28,7 +28,7 @@ orgvault activate --check --activation-url ${quoted(url)} --token-file ${file} -
 # Run the job.
 orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`,
   // Pasted alone, so that no later line is read as the token. POSIX sh has no read -s.
-  ({ file }) => `(umask 077; stty -echo; printf 'Token: '; IFS= read -r token; stty echo; echo; printf '%s\\n' "$token" > ${file})`],
+  ({ file }) => `(umask 077; trap 'stty echo; exit 1' INT; stty -echo; printf 'Token: '; IFS= read -r token; stty echo; echo; printf '%s\\n' "$token" > ${file})`],
   ['kubernetes', 'Kubernetes', ({ name, namespace, url, socket }) => `# Once: kubectl create secret generic ${name}-orgvault --from-file=token=/dev/stdin   (paste the token, then Ctrl-D)
 apiVersion: batch/v1
 kind: CronJob

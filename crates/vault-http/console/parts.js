@@ -335,6 +335,31 @@ export function copyButton(text, what, name = 'Copy') {
 }
 
 /**
+ * A button that opens a menu of further actions.
+ * @param {string} name of what they act on
+ * @param {Child[]} items buttons
+ */
+export function menu(name, items) {
+  const id = freshId();
+  const opener = h('button', { type: 'button', class: 'quiet', 'aria-label': `More actions for ${name}`, popovertarget: id }, '⋯');
+  const close = () => box.hidePopover();
+  const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
+    if (event.newState === 'open') addEventListener('scroll', close, { passive: true, once: true });
+    else removeEventListener('scroll', close);
+  }, onbeforetoggle: () => {
+    // Above everything, so that no table cuts it off.
+    const { bottom, top, right } = opener.getBoundingClientRect();
+    const below = bottom < innerHeight / 2;
+    box.style.top = below ? `${bottom + 4}px` : 'auto';
+    box.style.bottom = below ? 'auto' : `${innerHeight - top + 4}px`;
+    box.style.right = `${document.documentElement.clientWidth - right}px`;
+  } }, ...items);
+  // Closed before the action, so that the focus comes back to the button and not to a hidden item.
+  box.addEventListener('click', close, true);
+  return [opener, box];
+}
+
+/**
  * Something that is shown once, to be copied.
  * @param {string} text
  * @param {string} what
