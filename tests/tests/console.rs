@@ -11,7 +11,7 @@ use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::process::free_address;
 use vault_tests::receivers::Receivers;
 use vault_tests::samples;
-use vault_tests::{Account, Database, Session, Vault};
+use vault_tests::{Account, Client, Database, Integration, Session, Vault};
 
 /// May do everything in the emulated storage.
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
@@ -563,7 +563,10 @@ fn a_saved_credential_is_checked_at_its_storage() {
     assert_eq!(session.list().len(), 1);
     browser.fill("Access key ID", &reader.id);
     browser.press("Save");
-    browser.see("Its secrets are encrypted and are never shown again.");
+    browser.see("Its secrets are encrypted and are never shown again. Check passed.");
+    // The result appears as the health without a reload, and the activity is never empty.
+    browser.see("✓ healthy");
+    browser.see("was saved.");
     assert_eq!(session.list().len(), 2);
     browser.check_nothing_refused();
 }
@@ -1110,5 +1113,215 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
         stage.visit(place);
         browser.see("Your role does not permit this.");
     }
+    browser.check_nothing_refused();
+}
+
+/// What `expression` is for the module of times at `now` in a time zone.
+fn times(zone: &str, now: &str, expression: &str) -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console/times.js");
+    let program = "import { readFileSync } from 'node:fs'; \
+        const source = encodeURIComponent(readFileSync(process.argv[1], 'utf8')); \
+        const times = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
+        process.stdout.write(String(new Function('times', 'now', `return ${process.argv[3]}`)(times, now)));";
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", program, file, now, expression]).env("TZ", zone);
+    Run::of(&mut node).done().stdout
+}
+
+#[test]
+fn relative_times_compare_calendar_days_of_the_zone() {
+    let evening = "2026-11-26T21:31:00Z";
+    for (zone, now, time, expected) in [
+        ("Europe/Berlin", evening, "2026-11-28T03:00:00Z", "in 2 days (Sat 28 Nov)"),
+        ("Europe/Berlin", evening, "2026-11-29T21:31:00Z", "in 3 days (Sun 29 Nov)"),
+        ("Europe/Berlin", evening, "2026-11-27T09:30:40Z", "in 12 hours (Fri 10:30)"),
+        ("Europe/Berlin", evening, "2026-11-25T20:31:00Z", "yesterday (Wed 25 Nov)"),
+        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T07:59:00Z", "tomorrow (Fri 27 Nov)"),
+        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T08:01:00Z", "in 2 days (Sat 28 Nov)"),
+        // Over the end of summer time, and of the year.
+        ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-26T20:00:00Z", "in 2 days (Mon 26 Oct)"),
+        ("UTC", "2026-12-30T12:00:00Z", "2027-01-01T11:00:00Z", "in 2 days (1 Jan 2027)"),
+    ] {
+        assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
+    }
+    // A date without a time is the end of its day, and is written as a date again.
+    let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
+    assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
+}
+
+/// The time so many hours from now.
+fn in_hours(browser: &Browser, hours: i32) -> Value {
+    browser.script(
+        "return new Date(Date.now() + arguments[0] * 3600000).toISOString().slice(0, 19) + 'Z'",
+        &[json!(hours)],
+    )
+}
+
+#[test]
+fn overview_lists_what_expires_first() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let mut request = samples::small("payroll/most-urgent", 0);
+    session.save(&request);
+    // What was not looked at is not called well.
+    stage.visit("#/account");
+    browser.see("Recovery codes left");
+    stage.visit("#/overview");
+    browser.see("Nothing needs attention.");
+    browser.see("Not known: health of 1 credential (checks are off), expiry of 1 credential.");
+    session.delete(&session.ids()[0]).expect(204);
+    for number in 0..8 {
+        request = samples::small(
+            &if number == 0 { "payroll/most-urgent".to_owned() } else { format!("later/{number}") },
+            number,
+        );
+        request["expires_at"] = in_hours(browser, 5 + 48 * i32::try_from(number).unwrap());
+        session.save(&request);
+    }
+    stage.visit("#/account");
+    browser.see("Recovery codes left");
+    stage.visit("#/overview");
+    let first = "return document.querySelector('.concerns li')?.textContent.includes('payroll/most-urgent')";
+    browser.until("the most urgent first", first, &[]);
+    browser.see("in 5 hours");
+    browser.see("3 more credentials.");
+    browser.press("List all");
+    let sorted = "return document.querySelector('[aria-sort=ascending]')?.textContent.startsWith('Expires') \
+        && document.querySelector('tbody tr a')?.textContent === 'payroll/most-urgent'";
+    browser.until("the list by expiry", sorted, &[]);
+    // Times go on while the page is shown.
+    browser.script("const now = Date.now; Date.now = () => now() + 40 * 60000", &[]);
+    browser.see("in 4 hours");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
+    let address = free_address();
+    let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
+    let (account, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("backups/postgres", 0));
+    let shipper = Integration::make(&stage.vault, "log-shipper", &["logs/*"]);
+    let client = Client::new(address);
+    shipper.activate(&client, "backups/postgres").problem("namespace-not-allowed");
+    let wrong = json!({"email": account.email, "password": "wrong", "passcode": "123456"});
+    stage.vault.client().log_in(&wrong).expect(401);
+    session.replace(&id, &samples::small("backups/postgres", 1), true).expect(201);
+    session.promote(&id, 2).expect(200);
+    session
+        .call("POST", "/v1/receivers")
+        .json(&json!({"kind": "webhook", "url": "https://hooks.example/x"}))
+        .send()
+        .expect(201);
+    eventually("the last change is in the audit log", || {
+        let added = session.call("GET", "/v1/audit?action=receiver.added").send().expect(200).json();
+        added.as_array().unwrap().len() == 1
+    });
+    stage.visit("#/credentials");
+    browser.see("Last used");
+    stage.visit("#/overview");
+    browser.see("log-shipper was denied backups/postgres (no access), 1×");
+    browser.see("backups/postgres: rotation not finished.");
+
+    stage.visit("#/audit");
+    browser.see("log-shipper was denied backups/postgres: the integration has no access to it.");
+    browser.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
+    browser.see("promoted version 2 of backups/postgres.");
+    browser.see("added receiver https://hooks.example/…");
+    // The choices name what they are about, each once.
+    let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
+        return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
+    assert_eq!(browser.script(choices, &[]), json!([true, 7]));
+    let lines = printed(browser).join("\n");
+    assert!(lines.contains("Acme at 127.0.0.1") && lines.contains("added receiver"), "{lines}");
+    assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");
+
+    stage.visit("#/overview");
+    browser.press("Grant access");
+    assert_eq!(browser.value("Namespaces"), "logs/*\nbackups/postgres");
+    browser.press("Save");
+    browser.see("Saved log-shipper.");
+    // What is used in the second of the promotion may be the old key.
+    let promoted = session.show(&id).expect(200).json()["updated_at"].clone();
+    eventually("the next second", || in_hours(browser, 0).as_str() > promoted.as_str());
+    shipper.activate(&client, "backups/postgres").expect(201);
+
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("Rotation not finished. No job can use version 1 any more.");
+    browser.see("Denied in the last 7 days: log-shipper (no access) 1×");
+    browser.press("Continue");
+    browser.see("Unchanged: bucket.");
+    browser.press("I’ve disabled the old key — delete version 1");
+    browser.press("Delete");
+    browser.see("Rotation complete");
+    browser.see("1 job has used the new key, 0 denied.");
+    assert_eq!(browser.script("return document.querySelectorAll('.steps .done').length", &[]), 4);
+    browser.see("Check (skipped)");
+    browser.press("Back to credential");
+    // In use: the name has to be typed.
+    browser.see("log-shipper");
+    browser.press("Delete");
+    browser.see("In use.");
+    browser.press("Delete");
+    assert_eq!(browser.refusal("Type backups/postgres to confirm"), "Type backups/postgres.");
+    browser.key(Key::Escape);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn half_typed_date_is_refused_and_kept() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 0));
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.press("Edit");
+    let focus = |control: &str| {
+        browser.until(
+            control,
+            "const one = document.querySelector(`dialog[open] ${arguments[0]}`); one?.focus(); return Boolean(one)",
+            &[json!(control)],
+        )
+    };
+    focus("[type=date]");
+    browser.keys("1");
+    browser.key(Key::Escape);
+    browser.see("Press Escape again to discard it.");
+    browser.press("Save");
+    assert_eq!(browser.refusal("Expires"), "Complete the date, or clear it.");
+    let set = "const date = document.querySelector('dialog[open] [type=date]'); date.value = '2031-02-03'; \
+        date.dispatchEvent(new Event('input', { bubbles: true }))";
+    browser.script(set, &[]);
+    browser.press("Save");
+    browser.see("Saved.");
+    let saved = session.show(&id).expect(200).json()["expires_at"].clone();
+    let ends = "return new Date('2031-02-03T23:59:59').toISOString().slice(0, 19) + 'Z'";
+    assert_eq!(saved, browser.script(ends, &[]));
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn back_returns_to_the_row_and_sign_out_to_the_overview() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    for number in 0..40 {
+        session.save(&samples::small(&format!("many/{number:03}"), number));
+    }
+    stage.visit("#/credentials");
+    browser.see("40 credentials");
+    browser.press("many/005");
+    browser.see("Versions");
+    browser.script("history.back()", &[]);
+    let there = "return scrollY > 200 && document.activeElement.textContent === 'many/005'";
+    browser.until("the row that was left", there, &[]);
+    stage.visit("#/accounts");
+    browser.see("Last login");
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    stage.sign_in_as(&stage.vault.account("Acme", "viewer"));
+    browser.see("Needs attention");
     browser.check_nothing_refused();
 }

@@ -418,10 +418,11 @@ export function openDialogs() {
  *   `typed`: what has to be typed first
  */
 export function confirm({ heading, text, submit, busy, danger = true, typed = '', act }) {
-  const name = typed ? field({ label: `Type ${typed} to confirm`, required: true, mono: true, parse: (said) => {
-    if (said && said.trim() !== typed) throw `Type ${typed}.`;
-    return said || undefined;
+  const name = typed ? field({ label: `Type ${typed} to confirm`, mono: true, parse: (text) => {
+    if (text.trim() !== typed) throw `Type ${typed}.`;
+    return text;
   } }) : null;
+  name?.row.querySelector('.optional')?.remove();
   openDialog(heading, (close) => [form({
     fields: () => name ? [name] : [],
     content: [...text.map((part) => part instanceof HTMLElement ? part : h('p', null, part)), name?.row],
