@@ -164,7 +164,7 @@ class Account extends Page {
           close();
           void this.done('Created new recovery codes and ended all other sessions.');
         } }, 'I’ve saved these codes');
-        dialog.querySelector('form')?.replaceWith(h('div', null, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
+        dialog.querySelector('form')?.replaceWith(h('div', { class: 'page-body' }, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
         announce('New recovery codes are shown.');
         done.focus();
       },

@@ -38,6 +38,9 @@ import * as session from './session.js';
 
 const base = document.querySelector('meta[name="orgvault-base-path"]')?.getAttribute('content') ?? '/v1';
 
+/** How long a response may take, in milliseconds. */
+const TIMEOUT = 60_000;
+
 /** A refusal of the server, or its silence. */
 export class Problem extends Error {
   /**
@@ -86,13 +89,13 @@ export async function call(method, path, { body, headers = {}, open = false, tok
   try {
     response = await fetch(base + path, {
       method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: 'omit', cache: 'no-store', redirect: 'error', keepalive,
+      credentials: 'omit', cache: 'no-store', redirect: 'error', keepalive, signal: AbortSignal.timeout(TIMEOUT),
     });
     text = await response.text();
   } catch {
     throw new Problem(0, {
       code: 'unreachable', title: 'The server did not answer',
-      detail: 'Check your connection and try again. A change that you sent may have been made all the same.',
+      detail: `Check your connection and try again.${method === 'GET' ? '' : ' The server may have made the change.'}`,
     });
   }
   /** @type {any} */

@@ -3,7 +3,7 @@
 import './theme.js';
 import { Problem, call } from './api.js';
 import { announce, h } from './dom.js';
-import { Page, clock, duration, openDialogs, problemNote, tick } from './parts.js';
+import { Page, clock, duration, flash, openDialogs, problemNote, tick } from './parts.js';
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
 
@@ -179,7 +179,7 @@ class App extends HTMLElement {
 
   /** What is around the page. */
   #frame() {
-    const brand = h('span', { class: 'brand' }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
+    const brand = h('a', { class: 'brand', href: `#${HOME}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
     document.body.classList.toggle('signed-in', Boolean(session.token()));
     if (!session.token()) {
       this.#top.replaceChildren(h('header', { class: 'bar' }, brand));
@@ -191,7 +191,7 @@ class App extends HTMLElement {
       h('header', { class: 'bar' }, brand,
         h('span', { class: 'organization' }, organization),
         h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('span', { class: 'who' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)),
+        h('span', { class: 'who' }, h('a', { class: 'email', href: '#/account' }, email), h('span', { class: 'badge plain' }, role)),
         this.#left,
         h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
@@ -287,6 +287,7 @@ class App extends HTMLElement {
     }
     if (!found || (signedIn && found.who === 'nobody')) {
       if (signedIn) {
+        if (!found && path.length > 1 && path !== '/sign-in') flash(`There is no page at ${path}.`, 'warn');
         location.replace(`#${HOME}`);
         return;
       }

@@ -17,6 +17,25 @@ export function requestCheck(id) {
   call('POST', `/organization-vault/${id}/check`, { body: {} }).catch(() => requested.delete(id));
 }
 
+/**
+ * Checks a credential, and returns the result as a sentence.
+ * @param {string} id
+ */
+export async function checkOne(id) {
+  const path = `/organization-vault/${id}`;
+  const found = async () => /** @type {Version[]} */ ((await call('GET', `${path}/versions`)).body);
+  const before = await found();
+  const number = (before.find(({ state }) => state === 'staged') ?? before[0])?.version;
+  const health = (/** @type {Version[]} */ versions) => versions.find(({ version }) => version === number)?.health;
+  await call('POST', `${path}/check`, { body: { version: number } });
+  for (let poll = 0; poll < POLLS; poll += 1) {
+    await new Promise((resolve) => { setTimeout(resolve, POLL); });
+    const now = health(await found());
+    if (now && now.checked_at !== health(before)?.checked_at) return healthText(now);
+  }
+  return 'No result yet. The list shows it later.';
+}
+
 /** How often and how many times a requested check is looked for, in milliseconds. */
 const POLL = 1000;
 const POLLS = 30;

@@ -3,6 +3,7 @@
 import { call, query } from './api.js';
 import { announce, h, parted } from './dom.js';
 import { checkbox, field, form } from './forms.js';
+import { checkOne } from './checking.js';
 import { healthBadge } from './health.js';
 import { Page, badge, confirm, day, live, openDialog } from './parts.js';
 import { doSeveral, list, loadAll } from './list.js';
@@ -143,10 +144,7 @@ class Credentials extends Page {
     /** @type {[string, (rows: Credential[]) => void][]} */
     const several = session.mayWrite() ? [
       ['Label', (chosen) => this.#label(chosen)],
-      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: async ({ id }) => {
-        await call('POST', `/organization-vault/${id}/check`, { body: {} });
-        return 'A check is requested. Its result appears as the health.';
-      } })])] : []),
+      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: ({ id }) => checkOne(id) })])] : []),
       ...(session.isAdmin() ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Freeze', (chosen) => this.#freeze(chosen)])] : []),
     ] : [];
     return list({

@@ -256,5 +256,8 @@ function sentence(text) {
 
 /** @param {string} text */
 export function passcode(text) {
-  return text.replaceAll(/\s/g, '') || undefined;
+  const code = text.replaceAll(/\s/g, '');
+  // What cannot be right is not sent: it would count as a failed sign-in.
+  if (code && !/^(\d{6}|[\d-]{20,23})$/.test(code)) throw 'Enter the six digits of the app, or a recovery code of 20 digits.';
+  return code || undefined;
 }

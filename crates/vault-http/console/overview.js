@@ -319,7 +319,8 @@ function picture(entries, partial) {
     return bar;
   }));
   const latest = entries[0];
-  return section('Activations of the last 30 days', chart,
+  return section('Activations of the last 30 days', h('div', null, h('p', { class: 'axis', 'aria-hidden': 'true' }, `${most.toLocaleString('en')} a day`), chart,
+    h('p', { class: 'axis', 'aria-hidden': 'true' }, h('span', null, new Date(bars[0]?.start ?? 0).toLocaleDateString(undefined, { day: 'numeric', month: 'short' })), h('span', null, 'today'))),
     h('p', { class: 'hint' }, `${count(total, 'activation')}${partial ? ' at least' : ''}`, latest ? ['; the last ', time(latest.at), latest.namespace ? ` of ${latest.namespace}` : ''] : [], '. ', h('a', { href: `#/audit${query({ action: 'namespace.activated' })}` }, 'All of them')));
 }
 

@@ -7,15 +7,16 @@ import { deadline, relative } from './times.js';
 
 /** @typedef {import('./dom.js').Child} Child */
 
-/** What the next page says first. */
-let pending = '';
+/** What the next page shows first. @type {[string, string] | null} */
+let pending = null;
 
 /**
- * Has the next page say what was done.
+ * Has the next page show a message.
  * @param {string} text
+ * @param {string} [kind] as of a note
  */
-export function flash(text) {
-  pending = text;
+export function flash(text, kind = 'good') {
+  pending = [text, kind];
 }
 
 /**
@@ -36,8 +37,8 @@ export class Page extends HTMLElement {
   connectedCallback() {
     if (this.#heading.isConnected) return;
     this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
-    if (pending) this.say(pending);
-    pending = '';
+    if (pending) this.say(...pending);
+    pending = null;
     watchTyping(this);
     this.heading(this.label());
     void this.refresh();

@@ -200,7 +200,7 @@ class Receivers extends Page {
     }) }, 'Send again');
     /** @type {[string, (row: Delivery) => any][]} */
     const columns = [
-      ['Event', ({ type }) => h('code', null, type)],
+      ['Event', ({ type }) => h('code', { class: 'whole' }, type)],
       ['When', ({ timestamp }) => time(timestamp)],
       ['State', ({ state, last_error: error, next_attempt_at: next }) => [badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
         error ? h('span', { class: 'hint block' }, why(error), state === 'waiting' && next ? [' Next attempt ', time(next)] : '') : null]],
