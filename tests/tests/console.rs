@@ -1208,6 +1208,9 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     shipper.activate(&client, "backups/postgres").problem("namespace-not-allowed");
     let wrong = json!({"email": account.email, "password": "wrong", "passcode": "123456"});
     stage.vault.client().log_in(&wrong).expect(401);
+    // What was denied in the second of the promotion would count as denied since.
+    let denied = in_hours(browser, 0);
+    eventually("the next second", || in_hours(browser, 0).as_str() > denied.as_str());
     session.replace(&id, &samples::small("backups/postgres", 1), true).expect(201);
     session.promote(&id, 2).expect(200);
     session
@@ -1234,6 +1237,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
         return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
     assert_eq!(browser.script(choices, &[]), json!([true, 7]));
+    browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
     let lines = printed(browser).join("\n");
     assert!(lines.contains("Acme at 127.0.0.1") && lines.contains("added receiver"), "{lines}");
     assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");

@@ -245,7 +245,7 @@ class CredentialPage extends Page {
       ['Last', ([, [last]]) => time(last?.at)],
       ['Received', ([, uses]) => counted(uses, ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials')],
       ['Purpose', ([, uses]) => counted(uses, ({ purpose }) => purpose)],
-      ['Workload', ([, uses]) => h('span', { class: 'long' }, counted(uses, ({ workload }) => workload))],
+      ['Workload', ([, uses]) => counted(uses, ({ workload }) => workload) || null],
     ], [...byJob], 'No job has used it in the last 30 days.'),
     this.#uses.length > 0 && h('details', null, h('summary', null, 'Log'), table('All uses', [
       ['When', ({ at }) => time(at)],
