@@ -1211,7 +1211,9 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     // What was denied in the second of the promotion would count as denied since.
     let denied = in_hours(browser, 0);
     eventually("the next second", || in_hours(browser, 0).as_str() > denied.as_str());
-    session.replace(&id, &samples::small("backups/postgres", 1), true).expect(201);
+    let mut second = samples::small("backups/postgres", 1);
+    second["data"]["bucket"] = json!("exports-0");
+    session.replace(&id, &second, true).expect(201);
     session.promote(&id, 2).expect(200);
     session
         .call("POST", "/v1/receivers")
@@ -1255,6 +1257,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("Rotation not finished. No job can use version 1 any more.");
     browser.see("Denied in the last 7 days: log-shipper (no access) 1×");
+    browser.see("Can use it: log-shipper.");
     browser.press("Continue");
     browser.see("Unchanged: bucket.");
     browser.press("I’ve disabled the old key — delete version 1");

@@ -7,7 +7,7 @@ import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, openDi
 import { check, requested } from './checking.js';
 import { TYPE_NAMES, labels, load } from './credentials.js';
 import { readLabels } from './credential-form.js';
-import { DENIED, DENIED_DAYS, deniedSince, denials } from './denied.js';
+import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
 import { healthBadge, healthText } from './health.js';
 import { holders } from './rotation.js';
 import * as session from './session.js';
@@ -79,6 +79,7 @@ class CredentialPage extends Page {
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'));
     }
     const [frozen, others, denied] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace: credential.namespace, limit: '2' })}`), this.#denied(credential)]);
+    const permitted = await this.#permitted(credential);
     if (credential.health.checked_at) requested.delete(credential.id);
     if (requested.has(credential.id)) this.#loadAgain();
     return [
@@ -87,7 +88,7 @@ class CredentialPage extends Page {
       denied,
       others.body.length > 1 && h('p', { class: 'note' }, `${credential.namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${credential.id}`)),
       writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
-      this.#overview(credential), writes && this.#usage(next !== null), this.#versions(versions), await this.#story(credential, versions),
+      this.#overview(credential), writes && this.#usage(next !== null, permitted), this.#versions(versions), await this.#story(credential, versions),
     ];
   }
 
@@ -111,6 +112,18 @@ class CredentialPage extends Page {
     return h('p', { class: 'note warn' }, h('strong', null, 'Rotation not finished.'),
       last ? [` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `, time(last), '.'] : ` No job can use version ${previous.version} any more.`, ' ',
       h('a', { href: `#/credentials/${id}/rotate` }, 'Continue'));
+  }
+
+  /**
+   * The integrations whose patterns match the namespace, for admins.
+   * @param {Credential} credential
+   */
+  async #permitted({ namespace }) {
+    if (!session.isAdmin()) return null;
+    const { body } = await call('GET', '/integrations?limit=1000');
+    const found = body.filter((/** @type {import('./api.js').Integration} */ { namespaces, state }) => state === 'active' && matches(namespaces, namespace));
+    const links = found.flatMap((/** @type {import('./api.js').Integration} */ { integration_id: id, name }, /** @type {number} */ index) => [index ? ', ' : '', h('a', { href: `#/integrations${query({ lines: id })}` }, name)]);
+    return h('p', null, found.length ? ['Can use it: ', ...links, '. '] : 'No integration can use it. ', h('a', { href: `#/integrations${query({ create: namespace })}` }, 'Connect a new job'));
   }
 
   /**
@@ -227,8 +240,9 @@ class CredentialPage extends Page {
   /**
    * The jobs that used the credential, one row for each, and the log of all uses.
    * @param {boolean} partial
+   * @param {Node | null} permitted
    */
-  #usage(partial) {
+  #usage(partial, permitted) {
     /** @type {Map<string, Use[]>} */
     const byJob = new Map();
     for (const use of this.#uses) byJob.set(use.integration, [...byJob.get(use.integration) ?? [], use]);
@@ -246,7 +260,7 @@ class CredentialPage extends Page {
       ['Received', ([, uses]) => counted(uses, ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials')],
       ['Purpose', ([, uses]) => counted(uses, ({ purpose }) => purpose)],
       ['Workload', ([, uses]) => counted(uses, ({ workload }) => workload) || null],
-    ], [...byJob], 'No job has used it in the last 30 days.'),
+    ], [...byJob], 'No job has used it in the last 30 days.'), permitted,
     this.#uses.length > 0 && h('details', null, h('summary', null, 'Log'), table('All uses', [
       ['When', ({ at }) => time(at)],
       ['Integration', ({ integration }) => integration],
