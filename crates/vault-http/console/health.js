@@ -38,8 +38,9 @@ export function isUnreachable({ reason }) {
 export function healthText(health) {
   if (!health.reason && health.checked_at) return 'Works.';
   const text = reasonText(health.reason);
-  const remedy = health.reason && REMEDIES[health.reason];
-  return `${isUnreachable(health) ? 'Could not be checked' : 'Does not work'}: ${text}.${remedy ? ` ${remedy}` : ''}`;
+  // A remedy is "what failed: what to do"; what failed is said already.
+  const remedy = (REMEDIES[health.reason ?? ''] ?? '').replace(/^[^:]*: /, '');
+  return `${isUnreachable(health) ? 'Could not be checked' : 'Does not work'}: ${text}.${remedy && ` ${remedy.charAt(0).toUpperCase()}${remedy.slice(1)}`}`;
 }
 
 /**
