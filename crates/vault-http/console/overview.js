@@ -22,7 +22,7 @@ import * as session from './session.js';
  * @property {import('./dom.js').Child[]} text
  * @property {[string, string][]} acts names and addresses of what can be done
  * @property {number} weight the smaller, the more urgent
- * @property {number} order within the same weight: the smaller comes first
+ * @property {number} order within the same kind: the smaller comes first
  */
 
 const DAY = 86_400_000;
@@ -62,13 +62,16 @@ class Overview extends Page {
     const used = credentials.rows.some(({ last_activated_at: at }) => at);
     const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (activations !== null && !activations.rows.length));
     const emails = new Map((accounts?.rows ?? []).map(({ id, email }) => [id, email]));
-    const concerns = [
+    const all = [
       ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
         .map((/** @type {import('./api.js').Notice} */ notice) => concern('notice', [noticeText(notice, emails)], [['Your account', '#/account']], 2)),
       ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
       ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(kept, looked),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('frozen', [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], 3)),
-    ].sort((one, other) => one.weight - other.weight || one.order - other.order);
+    ];
+    // The same kind stays together, and what comes first in it is the most urgent.
+    const kinds = [...new Set(all.map(({ kind }) => kind))];
+    const concerns = all.sort((one, other) => one.weight - other.weight || kinds.indexOf(one.kind) - kinds.indexOf(other.kind) || one.order - other.order);
     return [
       isNew && this.#steps(credentials.rows, integrations?.rows ?? []),
       attention(concerns, credentials.rows, credentials.partial, denied),

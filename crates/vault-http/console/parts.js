@@ -218,7 +218,7 @@ export function tick() {
  */
 function stamp(text, format, distance = true) {
   const at = new Date(text);
-  return h('time', { datetime: text, title: WHOLE.format(at) }, format.format(at), distance && live('relative', text, 'ago'));
+  return h('time', { datetime: text, title: WHOLE.format(at) }, format.format(at), distance && [' ', live('relative', text, 'ago')]);
 }
 
 /** @param {string} text */
