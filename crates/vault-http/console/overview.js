@@ -187,8 +187,8 @@ function ofCredentials(rows) {
   const kinds = [
     ['expired', 0, 'Replace', 'health=expired&sort=Expires', (row) => ends(row) <= 0, (row) => [' expired ', live('deadline', row.expires_at ?? ''), '.'], ({ id }) => `#/credentials/${id}/replace`, ends],
     ['failing', 1, 'View', 'health=failing', (row) => fails(row) && !isUnreachable(row.health), ({ health }) => [` does not work: ${reasonText(health.reason)}.`], ({ id }) => `#/credentials/${id}`, ({ health }) => Date.parse(health.since ?? '') || 0],
-    ['unreachable', 2, 'View', 'health=failing', (row) => fails(row) && isUnreachable(row.health), ({ health }) => [` could not be checked: ${reasonText(health.reason)}.`], ({ id }) => `#/credentials/${id}`, ({ health }) => Date.parse(health.since ?? '') || 0],
     ['expiring', 2, 'Rotate', 'within=30&sort=Expires', (row) => ends(row) > 0 && ends(row) < AHEAD * DAY, (row) => [' expires ', live('deadline', row.expires_at ?? ''), '.'], ({ id }) => `#/credentials/${id}/replace`, ends],
+    ['unreachable', 2, 'View', 'health=failing', (row) => fails(row) && isUnreachable(row.health), ({ health }) => [` could not be checked: ${reasonText(health.reason)}.`], ({ id }) => `#/credentials/${id}`, ({ health }) => Date.parse(health.since ?? '') || 0],
     ['staged', 3, 'Continue rotation', 'use=staged', ({ staged_version: version, updated_at: at }) => Boolean(version) && Date.now() - Date.parse(at) > FORGOTTEN * DAY, (row) => [` has had version ${row.staged_version} staged for ${staged(row)}.`], ({ id }) => `#/credentials/${id}/rotate`, ({ updated_at: at }) => Date.parse(at)],
     ['unused', 5, 'View', 'use=unused', unused, (row) => row.last_activated_at ? [' was last used ', live('relative', row.last_activated_at), '.'] : [` has not been used in ${UNUSED_DAYS} days.`], ({ id }) => `#/credentials/${id}`, ({ last_activated_at: at, created_at: created }) => Date.parse(at ?? created)],
   ];
