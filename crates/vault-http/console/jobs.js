@@ -84,7 +84,7 @@ ${name}:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
     - rm -f /tmp/tmp.*`],
-  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Workloads first. The runner must reach ${url}.
+  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 permissions: {id-token: write}
@@ -96,7 +96,7 @@ jobs:
       ORGVAULT_INTEGRATION_ID: ${audience.split(':').pop()}
     steps:
       - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Workloads first. The runner must reach ${url}.
+  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
 ${name}:
   id_tokens:
     ORGVAULT_IDENTITY_TOKEN: {aud: "${audience}"}
@@ -104,7 +104,7 @@ ${name}:
     ORGVAULT_ACTIVATION_URL: "${url}"
   script:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Workloads first.
+  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
 apiVersion: batch/v1
 kind: CronJob
 metadata:
