@@ -17,14 +17,14 @@ const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was us
 /**
  * What a notice says, and whom it is about.
  * @param {import('./api.js').Notice} notice
- * @param {Map<string, string>} emails of colleagues, by their ids
+ * @param {Map<string, string>} emails of users, by their ids
  */
 export function noticeText({ account, detail }, emails) {
   return account ? h('span', null, h('strong', null, emails.get(account) ?? 'A user whose account is deleted'), `: ${detail}`) : h('span', null, h('strong', null, 'You'), `: ${detail}`);
 }
 
 /**
- * The addresses of colleagues, where notices name some.
+ * The addresses of the users that notices name.
  * @param {import('./api.js').OwnAccount} account
  * @returns {Promise<Map<string, string>>}
  */

@@ -11,7 +11,7 @@ import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from
 
 /** Actions of operators that no organization's audit log contains. */
 const ELSEWHERE = /^(instance|database|issuer)\./;
-/** What the console itself causes whenever somebody looks, and the start of a use, which its end repeats. */
+/** What the console itself causes whenever a page is viewed, and the start of a use, which its end repeats. */
 const READS = new Set(['audit.listed', 'credentials.listed', 'credential.shown', 'activation.begun', 'activation.renewal-begun']);
 /** @type {[string, string][]} */
 const KINDS = [['', 'Anyone'], ['account', 'All users'], ['integration', 'All integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown clients']];

@@ -324,7 +324,7 @@ class CredentialForm extends Page {
     });
   }
 
-  /** Somebody else has changed the credential in between. */
+  /** Another user changed the credential in the meantime. */
   #changed() {
     return h('span', null, 'Another user changed this credential after you opened this page. ',
       h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'View its versions'), ', or ',

@@ -271,7 +271,7 @@ class CredentialPage extends Page {
   }
 
   /**
-   * Sends a change of what was shown, refused if somebody else has changed it since.
+   * Sends a change of what was shown, refused if another user changed it in the meantime.
    * @param {string} method
    * @param {string} path
    * @param {string} done

@@ -120,7 +120,7 @@ class Credentials extends Page {
       send: async () => change(),
       buttons: [clear],
     });
-    // Each key while somebody types would build the list anew.
+    // Rebuilding the list at each key would be slow.
     let soon = 0;
     search.addEventListener('input', () => {
       clearTimeout(soon);
