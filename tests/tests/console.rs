@@ -11,7 +11,7 @@ use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::process::free_address;
 use vault_tests::receivers::Receivers;
 use vault_tests::samples;
-use vault_tests::{Account, Database, Session, Vault};
+use vault_tests::{Account, Client, Database, Integration, Session, Vault};
 
 /// May do everything in the emulated storage.
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
@@ -272,7 +272,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
         browser.fill("Access key ID", &format!("EXAMPLE-KEY-ID-{}", number.get()));
         browser.fill("Secret access key", &format!("secret number {}", number.get()));
         if at_once {
-            browser.choose("When jobs get it", "false");
+            browser.choose("Jobs use it", "false");
         }
         browser.press("Save as a new version");
     };
@@ -282,41 +282,41 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.see(markup); // as text
     // A new key waits until it is promoted; where it leads is carried over.
     replace(false);
-    browser.see("Version 2 is staged: jobs still get the data from before.");
-    browser.see("access_key_id");
+    browser.see("Version 2 is staged. Jobs still use the current key.");
+    browser.see("Changed: access key ID, secret access key (fingerprint ");
     assert_eq!(versions(), ["1 current", "2 staged"]);
     browser.press("Promote");
     browser.press("Promote");
-    browser.see("Version 2 is current: jobs get it from now on.");
-    browser.see("No job can hold the old key any more");
+    browser.see("Version 2 is current. Jobs use it from their next run.");
+    browser.see("No job can use the old key any more");
     assert_eq!(versions(), ["2 current", "1 previous"]);
     // Back and forth again.
-    browser.press("Go back to version 1");
-    browser.press("Go back");
+    browser.press("Roll back to version 1");
+    browser.press("Roll back");
     browser.see("Version 1 is current again.");
     assert_eq!(versions(), ["1 current", "2 previous"]);
-    browser.press("Go back to version 2");
-    browser.press("Go back");
+    browser.press("Roll back to version 2");
+    browser.press("Roll back");
     browser.see("Version 2 is current again.");
-    browser.press("The old key is disabled: destroy version 1");
-    browser.press("Destroy");
-    browser.see("The rotation is done.");
-    browser.press("The credential");
+    browser.press("I’ve disabled the old key — delete version 1");
+    browser.press("Delete");
+    browser.see("Rotation complete");
+    browser.press("Back to credential");
     replace(true);
     browser.see("Version 3 is current");
     assert_eq!(versions(), ["3 current", "2 previous"]);
-    browser.press("The credential");
+    browser.press("Back to credential");
 
     browser.press("Compare");
-    browser.see("Fingerprints are compared");
+    browser.see("Paste a key to see if it is the one stored");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID-2");
     browser.fill("Secret access key", "another secret");
     browser.press("Compare");
-    browser.see("Different: at least one field is not as saved.");
+    browser.see("Different: at least one field differs from the saved one.");
     // The right key is the same without entering again where it leads.
     browser.fill("Secret access key", "secret number 2");
     browser.press("Compare");
-    browser.see("The same: this is the current data.");
+    browser.see("This is the saved key.");
     browser.press("Back");
 
     browser.press("Edit");
@@ -332,7 +332,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
     browser.fill("Description", "mine");
     browser.press("Save");
-    browser.see("Somebody else changed it");
+    browser.see("Another user changed description to “another's”");
     // What was typed is not lost by one Escape.
     browser.key(Key::Escape);
     browser.see("Press Escape again to discard it.");
@@ -501,14 +501,14 @@ fn recovery_codes_are_printed_and_nothing_else() {
     browser.press("New recovery codes");
     browser.fill("Password", &account.password);
     browser.fill("Passcode", &account.recovery_code());
-    browser.press("Make new codes");
+    browser.press("Create new codes");
     browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
     assert_only_codes(&printed(browser), &account.email);
     // The old ones are dead: only the button closes what is shown once.
     browser.key(Key::Escape);
     browser.key(Key::Escape);
     browser.until("the codes", "return document.querySelectorAll('dialog[open] .codes code').length === 10", &[]);
-    browser.press("I have kept them");
+    browser.press("I’ve saved these codes");
     browser.check_nothing_refused();
 }
 
@@ -530,7 +530,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     stage.visit(&format!("#/credentials/{id}"));
     browser.see("unchecked");
     browser.press("Check now");
-    browser.see("Version 1: the storage provider accepts it.");
+    browser.see("Version 1: Works.");
     browser.see("healthy");
 
     // The key is replaced by one that the provider does not know.
@@ -538,7 +538,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
     browser.press("Check now");
-    browser.see("Version 2 fails (unknown-key).");
+    browser.see("Version 2: Does not work: unknown key.");
     browser.see("failing");
 
     // With the box ticked, nothing is saved that the provider does not accept.
@@ -563,7 +563,10 @@ fn a_saved_credential_is_checked_at_its_storage() {
     assert_eq!(session.list().len(), 1);
     browser.fill("Access key ID", &reader.id);
     browser.press("Save");
-    browser.see("Its secrets are encrypted and are never shown again.");
+    browser.see("Its secrets are encrypted and are never shown again. Check passed.");
+    // The result appears as the health without a reload, and the activity is never empty.
+    browser.see("✓ healthy");
+    browser.see("was saved.");
     assert_eq!(session.list().len(), 2);
     browser.check_nothing_refused();
 }
@@ -655,21 +658,21 @@ fn anything_is_found_from_anywhere_and_several_are_changed_at_once() {
     );
     browser.key(Key::Enter);
     browser.until("its page", "return document.querySelector('h1').textContent === 'team/job-1'", &[]);
-    browser.see("What happened");
+    browser.see("Activity");
 
     stage.visit("#/credentials?namespace=team");
     browser.see("3 credentials");
-    browser.press("Choose all");
-    browser.see("3 credentials chosen");
+    browser.press("Select all");
+    browser.see("3 credentials selected");
     browser.press("Label");
     browser.fill("Label", "owner");
     browser.fill("Value", "data");
-    browser.press("Go on");
+    browser.press("Apply label");
     browser.see("3 done, 0 refused.");
     browser.press("Close");
     browser.see("owner:data");
     assert!(session.list().iter().all(|item| item["labels"]["owner"] == "data"));
-    browser.press("Choose all");
+    browser.press("Select all");
     browser.press("Freeze");
     browser.press("Freeze");
     browser.see("3 done, 0 refused.");
@@ -765,15 +768,15 @@ fn axe_finds_nothing_on_any_page() {
     });
     stage.sign_in_as(&admin);
     for (place, sign) in [
-        ("#/overview", "What needs attention"),
+        ("#/overview", "Needs attention"),
         ("#/credentials", "Last used"),
         (&*format!("#/credentials/{id}/rotate"), "What changes"),
-        ("#/credentials?health=failing", "No credential fits"),
+        ("#/credentials?health=failing", "No credential matches"),
         ("#/credentials/new", "Paste what you have"),
         (&*format!("#/credentials/{id}"), "Promote"),
         (&*format!("#/credentials/{id}/replace"), "Data is replaced as a whole"),
-        (&*format!("#/credentials/{id}/match"), "Fingerprints are compared"),
-        ("#/credentials/00000000-0000-7000-8000-000000000000", "Try again"),
+        (&*format!("#/credentials/{id}/match"), "Paste a key to see if it is the one stored"),
+        ("#/credentials/00000000-0000-7000-8000-000000000000", "This credential does not exist."),
         ("#/account", "Recovery codes left"),
         ("#/accounts", "grace@example.com"),
         ("#/integrations", "nightly import"),
@@ -787,9 +790,9 @@ fn axe_finds_nothing_on_any_page() {
     }
     for (place, button) in [
         ("#/account", "Change password"),
-        ("#/accounts", "Invite somebody"),
+        ("#/accounts", "Invite user"),
         ("#/integrations", "Create an integration"),
-        ("#/integrations", "Lines for the job nightly import"),
+        ("#/integrations", "Connect a job nightly import"),
         ("#/receivers", "Add a receiver"),
         ("#/receivers", "Events https://hooks.example/…"),
         ("#/receivers", "Deliveries https://hooks.example/…"),
@@ -798,7 +801,7 @@ fn axe_finds_nothing_on_any_page() {
         (&*format!("#/credentials/{id}"), "Edit"),
     ] {
         stage.visit("#/nowhere");
-        browser.see("What needs attention");
+        browser.see("Needs attention");
         stage.visit(place);
         browser.press(button);
         browser.until("a dialog", "return document.querySelector('dialog[open]')", &[]);
@@ -827,7 +830,7 @@ fn a90_text_of_others_is_only_text() {
         (format!("#/credentials/{id}"), markup),
         ("#/integrations".to_owned(), markup),
         (format!("#/credentials?namespace={hostile}"), "Namespace"),
-        (format!("#/credentials/{hostile}"), "Try again"),
+        (format!("#/credentials/{hostile}"), "This credential does not exist."),
         (format!("#/audit?subject={hostile}"), "Audit"),
     ] {
         stage.visit(&place);
@@ -849,7 +852,7 @@ fn admins_add_receivers_and_see_what_they_were_told() {
     let stage = Stage::start_with(&[&[listen.as_str()][..], &flags].concat());
     stage.sign_in("admin");
     let browser = &stage.browser;
-    browser.press("Receivers");
+    browser.press("Notifications");
     browser.see("No receivers yet.");
     browser.press("Add a receiver");
     browser.fill("URL", "http://hooks.example/x");
@@ -876,13 +879,13 @@ fn admins_add_receivers_and_see_what_they_were_told() {
     browser.see(&format!("Saved {name}."));
     browser.see("14 of 15");
     browser.press(&format!("New secret {name}"));
-    browser.press("Make a new secret");
+    browser.press("Create new secret");
     let next = browser.until("another secret", shown, &[]).as_str().unwrap().to_owned();
     assert_ne!(next, secret);
     browser.press("Done");
     browser.press(&format!("Disable {name}"));
     browser.press("Disable");
-    browser.see("it is told nothing");
+    browser.see("It gets no events");
     browser.press(&format!("Remove {name}"));
     browser.press("Remove");
     browser.see(&format!("Removed receiver {name}."));
@@ -906,7 +909,7 @@ fn admins_invite_make_integrations_and_freeze() {
     let shown = "return document.querySelector('dialog[open] .secret code')?.textContent ?? null";
 
     browser.press("Accounts");
-    browser.press("Invite somebody");
+    browser.press("Invite user");
     browser.fill("E-mail", "grace@example.com");
     browser.press("Invite");
     let link = browser.until("the link", shown, &[]).as_str().unwrap().to_owned();
@@ -917,7 +920,7 @@ fn admins_invite_make_integrations_and_freeze() {
     assert_eq!(browser.script(shown, &[]), link);
     browser.press("Done");
     browser.see("Invited grace@example.com.");
-    browser.press("Invite somebody");
+    browser.press("Invite user");
     browser.fill("E-mail", "grace@example.com");
     browser.press("Invite");
     browser.until("the refusal", "return document.querySelector('dialog[open] .note.bad')", &[]);
@@ -942,15 +945,17 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Done");
     browser.see("Created integration nightly import.");
     assert!(!browser.text().contains(&token));
+    browser.press("More actions for nightly import");
     browser.press("New token nightly import");
     browser.press("Issue a new token");
     let newer = browser.until("the token", shown, &[]);
     assert_ne!(newer, token);
     browser.press("Done");
     browser.see("previous token until");
+    browser.press("More actions for nightly import");
     browser.press("Disable nightly import");
     browser.press("Disable");
-    browser.see("Disabled nightly import: its tokens do not work.");
+    browser.see("Disabled nightly import. Its tokens do not work.");
     let integrations = session.call("GET", "/v1/integrations").send().expect(200).json();
     assert_eq!(
         (&integrations[0]["state"], &integrations[0]["namespaces"]),
@@ -961,14 +966,15 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Create an integration");
     browser.fill("Name", "etl");
     browser.fill("Namespaces", "exports");
-    browser.tick("Give it a token");
+    browser.tick("Issue a token");
     browser.press("Create");
     browser.see("This vault knows no issuer of identity tokens.");
     browser.press("Close");
     let issuer = TestIssuer::start();
     let add = ["issuer", "add", "github", "--issuer", &issuer.url(), "--require-claim", "/repository_owner_id"];
     stage.vault.run(&add).done();
-    browser.press("Workloads etl");
+    browser.press("More actions for etl");
+    browser.press("Trusted workloads etl");
     browser.fill("Repository", "acme/etl");
     browser.fill("Branch", "main");
     browser.fill("Repository id", "7");
@@ -985,11 +991,12 @@ fn admins_invite_make_integrations_and_freeze() {
         json!({"/sub": "repo:acme@9/etl@7:ref:refs/heads/main", "/repository_id": "7", "/repository_owner_id": "9"});
     assert_eq!(trusts()[0]["claims"], claims);
     browser.press("Close");
-    browser.press("Lines for the job etl");
+    browser.press("Connect a job etl");
     browser.choose("Where the job runs", "gitlab-identity");
     browser.see(&format!("ORGVAULT_IDENTITY_TOKEN: {{aud: \"{}\"}}", audience(&id)));
     browser.press("Close");
-    browser.press("Workloads etl");
+    browser.press("More actions for etl");
+    browser.press("Trusted workloads etl");
     browser.press("Stop trusting github repo:acme@9/etl@7:ref:refs/heads/main");
     browser.see("Removed. Its workloads can do nothing more.");
     assert_eq!(trusts(), json!([]));
@@ -1040,12 +1047,12 @@ fn owners_change_what_they_sign_in_with() {
     browser.press("New recovery codes");
     browser.fill("Password", PASSWORD);
     browser.fill("Passcode", &account.recovery_code());
-    browser.press("Make new codes");
+    browser.press("Create new codes");
     let codes = "const codes = [...document.querySelectorAll('.codes code')].map((code) => code.textContent); \
         return codes.length === 10 && codes";
     let codes = browser.until("new codes", codes, &[]);
-    browser.press("I have kept them");
-    browser.see("Made new recovery codes");
+    browser.press("I’ve saved these codes");
+    browser.see("Created new recovery codes");
 
     browser.press("Change authenticator");
     browser.fill("Password", PASSWORD);
@@ -1096,7 +1103,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     browser.until("one row", first, &[json!("many/007"), json!(1)]);
     browser.press("many/007");
     browser.see("Versions");
-    for word in ["Rotate the key", "Delete", "Edit", "Check", "Where it is used"] {
+    for word in ["Rotate the key", "Delete", "Edit", "Check", "Usage"] {
         let named = "return [...document.querySelectorAll('main button, main a, main h2')].some((one) => one.textContent === arguments[0])";
         assert_eq!(browser.script(named, &[json!(word)]), false, "{word}");
     }
@@ -1106,5 +1113,222 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
         stage.visit(place);
         browser.see("Your role does not permit this.");
     }
+    browser.check_nothing_refused();
+}
+
+/// What `expression` is for the module of times at `now` in a time zone.
+fn times(zone: &str, now: &str, expression: &str) -> String {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console/times.js");
+    let program = "import { readFileSync } from 'node:fs'; \
+        const source = encodeURIComponent(readFileSync(process.argv[1], 'utf8')); \
+        const times = await import(`data:text/javascript,${source}`); const now = Date.parse(process.argv[2]); \
+        process.stdout.write(String(new Function('times', 'now', `return ${process.argv[3]}`)(times, now)));";
+    let mut node = Command::new("node");
+    node.args(["--input-type=module", "--eval", program, file, now, expression]).env("TZ", zone);
+    Run::of(&mut node).done().stdout
+}
+
+#[test]
+fn relative_times_compare_calendar_days_of_the_zone() {
+    let evening = "2026-11-26T21:31:00Z";
+    for (zone, now, time, expected) in [
+        ("Europe/Berlin", evening, "2026-11-28T03:00:00Z", "in 2 days (Sat 28 Nov)"),
+        ("Europe/Berlin", evening, "2026-11-29T21:31:00Z", "in 3 days (Sun 29 Nov)"),
+        ("Europe/Berlin", evening, "2026-11-27T09:30:40Z", "in 12 hours (Fri 10:30)"),
+        ("Europe/Berlin", evening, "2026-11-25T20:31:00Z", "yesterday (Wed 25 Nov)"),
+        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T07:59:00Z", "tomorrow (Fri 27 Nov)"),
+        ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T08:01:00Z", "in 2 days (Sat 28 Nov)"),
+        // Over the end of summer time, and of the year.
+        ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-26T20:00:00Z", "in 2 days (Mon 26 Oct)"),
+        ("UTC", "2026-12-30T12:00:00Z", "2027-01-01T11:00:00Z", "in 2 days (1 Jan 2027)"),
+    ] {
+        assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
+    }
+    // A date without a time is the end of its day, and is written as a date again.
+    let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
+    assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
+}
+
+/// The time so many hours from now.
+fn in_hours(browser: &Browser, hours: i32) -> Value {
+    browser.script(
+        "return new Date(Date.now() + arguments[0] * 3600000).toISOString().slice(0, 19) + 'Z'",
+        &[json!(hours)],
+    )
+}
+
+#[test]
+fn overview_lists_what_expires_first() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let mut request = samples::small("payroll/most-urgent", 0);
+    session.save(&request);
+    // What was not looked at is not called well.
+    stage.visit("#/account");
+    browser.see("Recovery codes left");
+    stage.visit("#/overview");
+    browser.see("Nothing needs attention.");
+    browser.see("Not known: health of 1 credential (checks are off), expiry of 1 credential.");
+    session.delete(&session.ids()[0]).expect(204);
+    for number in 0..8 {
+        request = samples::small(
+            &if number == 0 { "payroll/most-urgent".to_owned() } else { format!("later/{number}") },
+            number,
+        );
+        request["expires_at"] = in_hours(browser, 5 + 48 * i32::try_from(number).unwrap());
+        session.save(&request);
+    }
+    stage.visit("#/account");
+    browser.see("Recovery codes left");
+    stage.visit("#/overview");
+    let first = "return document.querySelector('.concerns li')?.textContent.includes('payroll/most-urgent')";
+    browser.until("the most urgent first", first, &[]);
+    browser.see("in 5 hours");
+    browser.see("3 more credentials.");
+    browser.press("List all");
+    let sorted = "return document.querySelector('[aria-sort=ascending]')?.textContent.startsWith('Expires') \
+        && document.querySelector('tbody tr a')?.textContent === 'payroll/most-urgent'";
+    browser.until("the list by expiry", sorted, &[]);
+    // Times go on while the page is shown.
+    browser.script("const now = Date.now; Date.now = () => now() + 40 * 60000", &[]);
+    browser.see("in 4 hours");
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
+    let address = free_address();
+    let stage = Stage::start_with(&[&format!("--activation-listen={address}")]);
+    let (account, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("backups/postgres", 0));
+    let shipper = Integration::make(&stage.vault, "log-shipper", &["logs/*"]);
+    let client = Client::new(address);
+    shipper.activate(&client, "backups/postgres").problem("namespace-not-allowed");
+    let wrong = json!({"email": account.email, "password": "wrong", "passcode": "123456"});
+    stage.vault.client().log_in(&wrong).expect(401);
+    // What was denied in the second of the promotion would count as denied since.
+    let denied = in_hours(browser, 0);
+    eventually("the next second", || in_hours(browser, 0).as_str() > denied.as_str());
+    let mut second = samples::small("backups/postgres", 1);
+    second["data"]["bucket"] = json!("exports-0");
+    session.replace(&id, &second, true).expect(201);
+    session.promote(&id, 2).expect(200);
+    session
+        .call("POST", "/v1/receivers")
+        .json(&json!({"kind": "webhook", "url": "https://hooks.example/x"}))
+        .send()
+        .expect(201);
+    eventually("the last change is in the audit log", || {
+        let added = session.call("GET", "/v1/audit?action=receiver.added").send().expect(200).json();
+        added.as_array().unwrap().len() == 1
+    });
+    stage.visit("#/credentials");
+    browser.see("Last used");
+    stage.visit("#/overview");
+    browser.see("log-shipper was denied backups/postgres (no access), 1×");
+    browser.see("backups/postgres: rotation not finished.");
+
+    stage.visit("#/audit");
+    browser.see("log-shipper was denied backups/postgres: the integration has no access to it.");
+    browser.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
+    browser.see("promoted version 2 of backups/postgres.");
+    browser.see("added receiver https://hooks.example/…");
+    // The choices name what they are about, each once.
+    let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
+        return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
+    assert_eq!(browser.script(choices, &[]), json!([true, 7]));
+    browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
+    let lines = printed(browser).join("\n");
+    assert!(lines.contains("Acme at 127.0.0.1") && lines.contains("added receiver"), "{lines}");
+    assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");
+
+    stage.visit("#/overview");
+    browser.press("Grant access");
+    assert_eq!(browser.value("Namespaces"), "logs/*\nbackups/postgres");
+    browser.press("Save");
+    browser.see("Saved log-shipper.");
+    // What is used in the second of the promotion may be the old key.
+    let promoted = session.show(&id).expect(200).json()["updated_at"].clone();
+    eventually("the next second", || in_hours(browser, 0).as_str() > promoted.as_str());
+    shipper.activate(&client, "backups/postgres").expect(201);
+
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.see("Rotation not finished. No job can use version 1 any more.");
+    browser.see("Denied in the last 7 days: log-shipper (no access) 1×");
+    browser.see("Can use it: log-shipper.");
+    browser.press("Continue");
+    browser.see("Unchanged: bucket.");
+    browser.press("I’ve disabled the old key — delete version 1");
+    browser.press("Delete");
+    browser.see("Rotation complete");
+    browser.see("1 job has used the new key, 0 denied.");
+    assert_eq!(browser.script("return document.querySelectorAll('.steps .done').length", &[]), 4);
+    browser.see("Check (skipped)");
+    browser.press("Back to credential");
+    // In use: the name has to be typed.
+    browser.see("log-shipper");
+    browser.press("Delete");
+    browser.see("In use.");
+    browser.press("Delete");
+    assert_eq!(browser.refusal("Type backups/postgres to confirm"), "Type backups/postgres.");
+    browser.key(Key::Escape);
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn half_typed_date_is_refused_and_kept() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("editor");
+    let browser = &stage.browser;
+    let id = session.save(&samples::small("imports/nightly", 0));
+    stage.visit(&format!("#/credentials/{id}"));
+    browser.press("Edit");
+    let focus = |control: &str| {
+        browser.until(
+            control,
+            "const one = document.querySelector(`dialog[open] ${arguments[0]}`); one?.focus(); return Boolean(one)",
+            &[json!(control)],
+        )
+    };
+    focus("[type=date]");
+    browser.keys("1");
+    browser.key(Key::Escape);
+    browser.see("Press Escape again to discard it.");
+    browser.press("Save");
+    assert_eq!(browser.refusal("Expires"), "Complete the date, or clear it.");
+    let set = "const date = document.querySelector('dialog[open] [type=date]'); date.value = '2031-02-03'; \
+        date.dispatchEvent(new Event('input', { bubbles: true }))";
+    browser.script(set, &[]);
+    browser.press("Save");
+    browser.see("Saved.");
+    let saved = session.show(&id).expect(200).json()["expires_at"].clone();
+    let ends = "return new Date('2031-02-03T23:59:59').toISOString().slice(0, 19) + 'Z'";
+    assert_eq!(saved, browser.script(ends, &[]));
+    browser.check_nothing_refused();
+}
+
+#[test]
+fn back_returns_to_the_row_and_sign_out_to_the_overview() {
+    let stage = Stage::start();
+    let (_, session) = stage.sign_in("admin");
+    let browser = &stage.browser;
+    for number in 0..40 {
+        session.save(&samples::small(&format!("many/{number:03}"), number));
+    }
+    stage.visit("#/credentials");
+    browser.see("40 credentials");
+    browser.press("many/005");
+    browser.see("Versions");
+    browser.script("history.back()", &[]);
+    let there = "return scrollY > 200 && document.activeElement.textContent === 'many/005'";
+    browser.until("the row that was left", there, &[]);
+    stage.visit("#/accounts");
+    browser.see("Last login");
+    browser.press("Sign out");
+    browser.see("You are signed out.");
+    stage.sign_in_as(&stage.vault.account("Acme", "viewer"));
+    browser.see("Needs attention");
     browser.check_nothing_refused();
 }

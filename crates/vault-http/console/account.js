@@ -17,14 +17,14 @@ const explain = ({ code }) => code === 'invalid-login' ? 'If the passcode was us
 /**
  * What a notice says, and whom it is about.
  * @param {import('./api.js').Notice} notice
- * @param {Map<string, string>} emails of colleagues, by their ids
+ * @param {Map<string, string>} emails of users, by their ids
  */
 export function noticeText({ account, detail }, emails) {
-  return account ? h('span', null, h('strong', null, emails.get(account) ?? 'A colleague whose account is deleted'), `: ${detail}`) : h('span', null, h('strong', null, 'You'), `: ${detail}`);
+  return account ? h('span', null, h('strong', null, emails.get(account) ?? 'A user whose account is deleted'), `: ${detail}`) : h('span', null, h('strong', null, 'You'), `: ${detail}`);
 }
 
 /**
- * The addresses of colleagues, where notices name some.
+ * The addresses of the users that notices name.
  * @param {import('./api.js').OwnAccount} account
  * @returns {Promise<Map<string, string>>}
  */
@@ -94,14 +94,14 @@ class Account extends Page {
   /** @param {Session[]} sessions */
   #sessions(sessions) {
     return section('Sessions', table('Sessions', [
-      ['Began', ({ created_at: at, current }) => [time(at), ' ', current && badge('this one', 'good')]],
+      ['Started', ({ created_at: at, current }) => [time(at), ' ', current && badge('this session', 'good')]],
       ['Network', ({ network }) => network],
       ['Client', ({ client = '' }) => h('span', { title: client }, clientName(client))],
       ['Last used', ({ last_used_at: at }) => time(at)],
       ['Ends', ({ expires_at: at }) => time(at)],
       ['(Actions)', (one) => one.current ? null : h('div', { class: 'buttons' }, h('button', {
         type: 'button', class: 'quiet danger', 'aria-label': `End the session from ${one.network}`, onclick: () => confirm({
-          heading: 'End this session?', text: [`The session from ${one.network} stops working at once.`], submit: 'End session', busy: 'Ending…',
+          heading: 'End this session?', text: [`The session from ${one.network} stops working immediately.`], submit: 'End session', busy: 'Ending…',
           act: async () => {
             await call('DELETE', `/account/sessions/${one.id}`);
             await this.done('Ended the session.');
@@ -130,7 +130,7 @@ class Account extends Page {
     const proof = proofFields();
     const dialog = openDialog('Change authenticator', (close) => [form({
       fields: () => [proof.password, proof.passcode],
-      content: [h('p', { class: 'hint' }, 'The authenticator that you use now works until you confirm the new one. All your other sessions end then.'), proof.password.row, proof.passcode.row],
+      content: [h('p', { class: 'hint' }, 'Your current authenticator works until you confirm the new one. Then all your other sessions end.'), proof.password.row, proof.passcode.row],
       submit: 'Continue', busy: 'One moment…', explain,
       send: async () => {
         const { body } = await call('POST', '/account/passcode', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
@@ -155,16 +155,16 @@ class Account extends Page {
     const proof = proofFields();
     const dialog = openDialog('New recovery codes', (close, once) => [form({
       fields: () => [proof.password, proof.passcode],
-      content: [h('p', { class: 'hint' }, 'The recovery codes that you have stop working, and all your other sessions end.'), proof.password.row, proof.passcode.row],
-      submit: 'Make new codes', busy: 'One moment…', explain,
+      content: [h('p', { class: 'hint' }, 'Your current recovery codes stop working, and all your other sessions end.'), proof.password.row, proof.passcode.row],
+      submit: 'Create new codes', busy: 'One moment…', explain,
       send: async () => {
         const { body } = await call('POST', '/account/recovery-codes', { body: { password: proof.password.read(), passcode: proof.passcode.read() } });
         once();
         const done = h('button', { type: 'button', class: 'primary', onclick: () => {
           close();
-          void this.done('Made new recovery codes and ended all other sessions.');
-        } }, 'I have kept them');
-        dialog.querySelector('form')?.replaceWith(h('div', null, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
+          void this.done('Created new recovery codes and ended all other sessions.');
+        } }, 'I’ve saved these codes');
+        dialog.querySelector('form')?.replaceWith(h('div', { class: 'page-body' }, recoveryCodes(body.recovery_codes, session.account().email), h('div', { class: 'buttons' }, done)));
         announce('New recovery codes are shown.');
         done.focus();
       },

@@ -13,7 +13,7 @@ import * as session from './session.js';
 const ROLES = [['viewer', 'Viewer: sees the list'], ['editor', 'Editor: also saves, replaces and deletes'], ['admin', 'Admin: also manages accounts and integrations']];
 
 /**
- * A code that lets somebody enrol, shown once.
+ * An invitation code, shown once.
  * @param {string} heading
  * @param {string} email
  * @param {{enrolment_code: string, expires_at: string}} invited
@@ -23,7 +23,7 @@ function showCode(heading, email, { enrolment_code: code, expires_at: at }, clos
   const link = `${location.origin}/#/enrol/${code}`;
   const dialog = openDialog(heading, (close) => [
     h('div', { class: 'page-body' },
-      h('p', null, `Give this link to the owner of ${email} over a channel that you trust. It works once, and is not shown again.`),
+      h('p', null, `Send this link to the owner of ${email} over a channel that you trust. It works once and is shown only once.`),
       secretBox(link, 'the link'),
       facts([['Valid until', time(at)], ['Code alone', h('code', null, code)]]),
       h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Done')))], true);
@@ -36,7 +36,7 @@ class Accounts extends Page {
   }
 
   async content() {
-    this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite somebody'));
+    this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#invite() }, 'Invite user'));
     const { rows, partial } = /** @type {{rows: Account[], partial: boolean}} */ (await loadAll('/accounts'));
     const named = this.query.get('email');
     return [list({
@@ -46,8 +46,8 @@ class Accounts extends Page {
         { heading: 'E-mail', cell: ({ email }) => h('span', { class: 'long', translate: 'no' }, parted(email)), value: ({ email }) => email },
         { heading: 'Role', cell: ({ role }) => role, value: ({ role }) => role },
         { heading: 'State', cell: ({ state, locked, invitation_expires_at: at }) => [
-          badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked ? [' ', badge('locked', 'bad')] : [],
-          at ? [h('span', { class: 'hint block' }, 'until ', time(at))] : []].flat(), value: ({ state }) => state },
+          locked && state === 'active' ? badge('locked', 'bad') : badge(state, { active: 'good', disabled: 'bad', invited: 'warn', 're-enrolling': 'warn' }[state]), locked && state !== 'active' ? [' ', badge('locked', 'bad')] : [],
+          at ? [h('span', { class: 'hint block' }, 'invitation expires ', time(at))] : []].flat(), value: ({ state }) => state },
         { heading: 'Last login', cell: ({ last_login_at: at }) => time(at), value: ({ last_login_at: at }) => at },
         { heading: '(Actions)', cell: (account) => this.#buttons(account) },
       ],
@@ -57,7 +57,7 @@ class Accounts extends Page {
   #invite() {
     const email = field({ label: 'E-mail', pointer: '/email', type: 'email', inputmode: 'email', required: true });
     const role = field({ label: 'Role', pointer: '/role', options: ROLES, value: 'editor' });
-    openDialog('Invite somebody', (close) => [form({
+    openDialog('Invite user', (close) => [form({
       fields: () => [email, role], content: [email.row, role.row], submit: 'Invite', busy: 'Inviting…',
       send: async () => {
         const { body } = await call('POST', '/accounts', { body: { email: email.read(), role: role.read() } });
@@ -76,13 +76,13 @@ class Accounts extends Page {
       h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${email}`, onclick }, text);
     return h('div', { class: 'buttons' },
       button('Role', () => this.#role(account)),
-      locked && button('Unlock', () => this.#ask(`Unlock ${email}?`, 'Logins are evaluated again at once. Do this only if the owner asked for it.', 'Unlock', `Unlocked ${email}.`, 'POST', account, '/unlock')),
+      locked && button('Unlock', () => this.#ask(`Unlock ${email}?`, 'Sign-ins are accepted again. Unlock only if the owner asked for it.', 'Unlock', `Unlocked ${email}.`, 'POST', account, '/unlock')),
       state === 'disabled' && button('Enable', () => this.#ask(`Enable ${email}?`, 'The owner can sign in again.', 'Enable', `Enabled ${email}.`, 'PATCH', account, '', { state: 'active' })),
-      !own && (state === 'active' || state === 're-enrolling') && button('Disable', () => this.#ask(`Disable ${email}?`, 'All sessions end, and the owner cannot sign in until the account is enabled.', 'Disable', `Disabled ${email} and ended its sessions.`, 'PATCH', account, '', { state: 'disabled' })),
-      !own && state !== 'invited' && button('Re-enrol', () => this.#reEnrol(account)),
+      !own && (state === 'active' || state === 're-enrolling') && button('Disable', () => this.#ask(`Disable ${email}?`, 'All sessions end. The owner cannot sign in until the account is enabled.', 'Disable', `Disabled ${email} and ended its sessions.`, 'PATCH', account, '', { state: 'disabled' })),
+      !own && state !== 'invited' && button('Reset sign-in', () => this.#reEnrol(account)),
       !own && button(state === 'invited' ? 'Withdraw' : 'Delete', () => state === 'invited'
-        ? this.#ask(`Withdraw the invitation of ${email}?`, 'The enrolment code stops working.', 'Withdraw', `Withdrew the invitation of ${email}.`, 'DELETE', account)
-        : this.#ask(`Delete ${email}?`, 'The account is gone for good, and its sessions end. The audit keeps what it did.', 'Delete', `Deleted ${email}.`, 'DELETE', account), true));
+        ? this.#ask(`Withdraw the invitation of ${email}?`, 'The invitation link stops working.', 'Withdraw', `Withdrew the invitation of ${email}.`, 'DELETE', account)
+        : this.#ask(`Delete ${email}?`, 'The account is deleted permanently, and its sessions end. The audit log keeps its entries.', 'Delete', `Deleted ${email}.`, 'DELETE', account), true));
   }
 
   /**
@@ -111,7 +111,7 @@ class Accounts extends Page {
       send: async () => {
         await call('PATCH', `/accounts/${id}`, { body: { role: role.read() } });
         close();
-        await this.done(`${email} is ${role.read() === 'viewer' ? 'a' : 'an'} ${role.read()} now.`);
+        await this.done(`${email} is now ${role.read() === 'viewer' ? 'a' : 'an'} ${role.read()}.`);
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
     })]);
@@ -119,11 +119,11 @@ class Accounts extends Page {
 
   /** @param {Account} account */
   #reEnrol({ id, email }) {
-    confirm({ heading: `Have ${email} enrol again?`, submit: 'Re-enrol', busy: 'One moment…',
-      text: ['For somebody who lost authenticator and recovery codes. The password, passcode and recovery codes are destroyed at once, and all sessions end. The owner and all admins get a notice.'],
+    confirm({ heading: `Reset the sign-in of ${email}?`, submit: 'Reset sign-in', busy: 'One moment…',
+      text: ['For a user who lost authenticator and recovery codes. Password, passcode and recovery codes are deleted immediately, and all sessions end. The owner and all admins get a notice.'],
       act: async () => {
         const { body } = await call('POST', `/accounts/${id}/re-enrol`);
-        showCode('New enrolment', email, body, () => void this.done(`${email} has to enrol again.`));
+        showCode('New invitation', email, body, () => void this.done(`Reset the sign-in of ${email}.`));
       } });
   }
 }

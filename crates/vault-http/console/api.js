@@ -20,7 +20,7 @@ import * as session from './session.js';
  *   current: boolean}} Session
  * @typedef {{id: string, email: string, role: Role, state: 'active' | 'disabled' | 'invited' | 're-enrolling',
  *   created_at: string, last_login_at?: string, locked: boolean, invitation_expires_at?: string}} Account
- * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled', created_at: string,
+ * @typedef {{id: string, name: string, namespaces: string[], managed_by?: string, state: 'active' | 'disabled' | 'expired', created_at: string,
  *   expires_at?: string, last_used_at?: string, previous_token_until?: string}} Integration
  * @typedef {{id: string, kind: 'webhook' | 'email', url?: string, to?: string, events: string[], state: 'active' | 'failing' | 'disabled', created_at: string,
  *   last_delivered_at?: string, last_error?: string}} Receiver
@@ -29,6 +29,7 @@ import * as session from './session.js';
  * @typedef {{namespace: string, credentials: number, frozen: boolean}} Namespace
  * @typedef {{id: string, at: string, actor: string, action: string, subject: string, count?: number, account?: string,
  *   integration?: string, session?: string, namespace?: string, purpose?: string, network?: string, request_id?: string,
+ *   changes?: {field: string, from?: string, to?: string}[],
  *   credentials?: {id: string, version: number, form: string}[]}} AuditEntry
  * @typedef {{secret: string, uri: string}} Totp
  * @typedef {{check: string, result: 'passed' | 'failed' | 'warning' | 'skipped', reason?: string, remedy?: string}} Check
@@ -36,6 +37,9 @@ import * as session from './session.js';
  */
 
 const base = document.querySelector('meta[name="orgvault-base-path"]')?.getAttribute('content') ?? '/v1';
+
+/** How long a response may take, in milliseconds. */
+const TIMEOUT = 60_000;
 
 /** A refusal of the server, or its silence. */
 export class Problem extends Error {
@@ -85,13 +89,13 @@ export async function call(method, path, { body, headers = {}, open = false, tok
   try {
     response = await fetch(base + path, {
       method, headers: sent, body: body === undefined ? undefined : JSON.stringify(body),
-      credentials: 'omit', cache: 'no-store', redirect: 'error', keepalive,
+      credentials: 'omit', cache: 'no-store', redirect: 'error', keepalive, signal: AbortSignal.timeout(TIMEOUT),
     });
     text = await response.text();
   } catch {
     throw new Problem(0, {
       code: 'unreachable', title: 'The server did not answer',
-      detail: 'Check your connection and try again. A change that you sent may have been made all the same.',
+      detail: `Check your connection and try again.${method === 'GET' ? '' : ' The server may have made the change.'}`,
     });
   }
   /** @type {any} */

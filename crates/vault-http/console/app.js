@@ -3,7 +3,7 @@
 import './theme.js';
 import { Problem, call } from './api.js';
 import { announce, h } from './dom.js';
-import { Page, clock, duration, openDialogs, problemNote } from './parts.js';
+import { Page, clock, duration, flash, openDialogs, problemNote, tick } from './parts.js';
 import * as session from './session.js';
 import { extendSession, signInAgain } from './sign-in.js';
 
@@ -40,29 +40,34 @@ const FRESH = 7 * 86_400_000;
 /** When the coming end of the session is said, in milliseconds before it. */
 const WARNINGS = [300_000, 60_000];
 
-/** @type {[string, string, boolean][]} Address, name, and whether it is for admins alone. */
+/** @type {[string, string, boolean][]} Address, name, and whether it is for admins only. */
 const PLACES = [
   ['#/overview', 'Overview', false],
   ['#/credentials', 'Credentials', false],
   ['#/integrations', 'Integrations', true],
   ['#/namespaces', 'Namespaces', true],
   ['#/accounts', 'Accounts', true],
-  ['#/receivers', 'Receivers', true],
+  ['#/receivers', 'Notifications', true],
   ['#/audit', 'Audit', true],
   ['#/account', 'Your account', false],
 ];
 
 class App extends HTMLElement {
   #main = h('main', { id: 'main' });
+  #head = h('p', { class: 'print-only print-head' });
   #top = h('div', { class: 'top' });
   #warning = h('div', { class: 'session-warning', hidden: true });
   #kept = h('nav', { class: 'drafts', 'aria-label': 'Not saved yet', hidden: true });
   #left = h('span', { class: 'session-left' });
   #said = 0;
+  /** The minute that relative times were written in. */
+  #minute = 0;
   #reason = '';
   #shown = 0;
   /** Where the page stands that is shown. */
   #address = '';
+  /** How far each page was scrolled when it was left, by its address. @type {Map<string, number>} */
+  #positions = new Map();
   /** Pages that hold something typed, by their addresses. @type {Map<string, Page>} */
   #drafts = new Map();
 
@@ -72,9 +77,11 @@ class App extends HTMLElement {
         event.preventDefault();
         this.#focus();
       } }, 'Skip to the content'),
-      this.#top, this.#warning, h('div', { class: 'page' }, this.#kept, this.#main),
+      this.#top, this.#warning, h('div', { class: 'page' }, this.#head, this.#kept, this.#main),
       h('div', { id: 'announcements', class: 'hidden', role: 'status', 'aria-live': 'polite' }));
+    history.scrollRestoration = 'manual';
     addEventListener('hashchange', () => void this.#route(true));
+    addEventListener('beforeprint', () => this.#sheet());
     for (const event of ['begun', 'extended', 'resumed', 'updated']) session.events.addEventListener(event, () => this.#began(event));
     session.events.addEventListener('ended', (event) => this.#ended(/** @type {CustomEvent} */ (event).detail));
     addEventListener('pagehide', () => session.leave());
@@ -130,6 +137,9 @@ class App extends HTMLElement {
     }
     this.#reason = reason;
     this.#drafts.clear();
+    this.#positions.clear();
+    // The next person starts at the beginning.
+    if (!location.hash.startsWith('#/enrol')) history.replaceState(null, '', `#${HOME}`);
     document.body.classList.remove('locked');
     for (const dialog of this.querySelectorAll('dialog')) dialog.remove();
     this.#main.replaceChildren();
@@ -169,7 +179,7 @@ class App extends HTMLElement {
 
   /** What is around the page. */
   #frame() {
-    const brand = h('span', { class: 'brand' }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
+    const brand = h('a', { class: 'brand', href: `#${HOME}` }, h('span', { class: 'mark', 'aria-hidden': 'true' }), 'OrgVault');
     document.body.classList.toggle('signed-in', Boolean(session.token()));
     if (!session.token()) {
       this.#top.replaceChildren(h('header', { class: 'bar' }, brand));
@@ -181,14 +191,15 @@ class App extends HTMLElement {
       h('header', { class: 'bar' }, brand,
         h('span', { class: 'organization' }, organization),
         h('button', { type: 'button', class: 'quiet find-button', 'aria-label': 'Find', 'aria-keyshortcuts': 'Control+K /', onclick: () => this.#find() }, 'Find', h('kbd', { 'aria-hidden': 'true' }, '/')),
-        h('span', { class: 'who' }, h('span', { class: 'email' }, email), h('span', { class: 'badge plain' }, role)),
+        h('span', { class: 'who' }, h('a', { class: 'email', href: '#/account' }, email), h('span', { class: 'badge plain' }, role)),
         this.#left,
         h('button', { type: 'button', class: 'quiet', onclick: () => void this.#signOut() }, 'Sign out')),
       h('nav', { class: 'places', 'aria-label': 'Console' }, h('ul', null,
         PLACES.filter(([, , admins]) => !admins || session.isAdmin()).map(([href, name]) => h('li', null, h('a', { href, onclick: () => {
           // No address changes, but what is shown may have.
           if (location.hash === href) void this.#route(true);
-        } }, name, href === '#/account' && this.#notices()))))));
+        } }, name, href === '#/account' && this.#notices()))),
+        h('li', null, h('a', { href: '/docs' }, 'API reference')))));
     this.#mark();
   }
 
@@ -196,6 +207,17 @@ class App extends HTMLElement {
   #notices() {
     const fresh = session.account().notices.filter(({ at }) => !at || Date.now() - Date.parse(at) < FRESH).length;
     return fresh > 0 && [' ', h('span', { class: 'badge warn' }, fresh, h('span', { class: 'hidden' }, fresh === 1 ? ' notice' : ' notices'))];
+  }
+
+  /** Writes whose data a printed page shows, since when, and with what filters. */
+  #sheet() {
+    const filters = [...this.#main.querySelectorAll('.filters .field')].flatMap((row) => {
+      const control = row.querySelector('input, select');
+      const value = control instanceof HTMLSelectElement ? control.value && control.selectedOptions[0]?.textContent : control instanceof HTMLInputElement ? control.value : '';
+      return value ? [`${row.querySelector('label')?.firstChild?.textContent}: ${value}`] : [];
+    });
+    const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
+    this.#head.textContent = session.token() ? [`${session.account().organization} at ${location.host}, ${new Date().toLocaleString()} (${timeZone})`, ...filters].join('. ') : '';
   }
 
   /** Marks the place that is shown. */
@@ -222,6 +244,9 @@ class App extends HTMLElement {
   }
 
   #tick() {
+    const minute = Math.floor(Date.now() / 60_000);
+    if (minute !== this.#minute) tick();
+    this.#minute = minute;
     if (!session.token()) return;
     const left = session.timeLeft();
     if (left === 0) {
@@ -252,6 +277,8 @@ class App extends HTMLElement {
     const signedIn = Boolean(session.token());
     const found = ROUTES.find(({ pattern }) => pattern.test(path));
     const here = this.#main.firstElementChild;
+    const before = this.#address;
+    if (here instanceof Page && before !== location.hash) this.#positions.set(before, scrollY);
     if (here instanceof Page && here.typed && this.#address !== location.hash) {
       this.#drafts.delete(this.#address);
       this.#drafts.set(this.#address, here);
@@ -260,6 +287,7 @@ class App extends HTMLElement {
     }
     if (!found || (signedIn && found.who === 'nobody')) {
       if (signedIn) {
+        if (!found && path.length > 1 && path !== '/sign-in') flash(`There is no page at ${path}.`, 'warn');
         location.replace(`#${HOME}`);
         return;
       }
@@ -299,6 +327,19 @@ class App extends HTMLElement {
     page.reason = this.#reason;
     this.#main.replaceChildren(page);
     this.#shownPage(focus);
+    // An entry of the history that was shown before has a state: the browser went back or forward to it.
+    if (history.state?.shown) page.addEventListener('loaded', () => this.#goBack(before), { once: true });
+    else history.replaceState({ shown: true }, '');
+  }
+
+  /**
+   * Shows a page that was shown before as it was left: scrolled to the same place, with the focus on the link that was followed.
+   * @param {string} from the address that the browser came from
+   */
+  #goBack(from) {
+    scrollTo(0, this.#positions.get(location.hash) ?? 0);
+    const followed = [...this.#main.querySelectorAll('a')].find((link) => link.getAttribute('href') === from);
+    if (followed && document.activeElement?.tagName === 'H1') followed.focus({ preventScroll: true });
   }
 
   /** @param {boolean} focus */
@@ -321,7 +362,7 @@ class NotPermitted extends Page {
   }
 
   async content() {
-    return [h('p', { class: 'empty' }, 'Your role does not permit this. Ask an admin of your organization.')];
+    return [h('p', { class: 'empty' }, 'Your role does not permit this. Ask an admin of your organization.'), h('p', { class: 'buttons' }, h('a', { class: 'button', href: `#${HOME}` }, 'Overview'))];
   }
 }
 

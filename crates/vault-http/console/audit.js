@@ -1,19 +1,24 @@
-// The audit of the organization.
+// The audit log of the organization.
 
 import { call, query } from './api.js';
 import { go, h } from './dom.js';
-import { field, form, readTime, writeTime } from './forms.js';
+import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
+import { loadAll, save } from './list.js';
 import { Page, exactTime, openDialog, paged, table } from './parts.js';
-import { ACTIONS, Names, sentence } from './words.js';
+import { ACTIONS, GROUPS, Names, actionText, sentence, withoutRepetitions } from './words.js';
 
 /** @typedef {import('./api.js').AuditEntry} AuditEntry */
 
-/** Actions of the operator's that no organization's audit has. */
-const ELSEWHERE = /^(instance|database)\./;
+/** Actions of operators that no organization's audit log contains. */
+const ELSEWHERE = /^(instance|database|issuer)\./;
+/** What the console itself causes whenever a page is viewed, and the start of a use, which its end repeats. */
+const READS = new Set(['audit.listed', 'credentials.listed', 'credential.shown', 'activation.begun', 'activation.renewal-begun']);
 /** @type {[string, string][]} */
-const KINDS = [['', 'Anybody'], ['account', 'All accounts'], ['integration', 'All integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown']];
+const KINDS = [['', 'Anyone'], ['account', 'All users'], ['integration', 'All integrations'], ['operator', 'Operators'], ['system', 'The system'], ['unknown', 'Unknown clients']];
 /** @type {[string, number][]} */
 const SPANS = [['Last 24 hours', 1], ['Last 7 days', 7], ['Last 30 days', 30]];
+/** Entries that an export contains at most. */
+const EXPORTED = 5000;
 
 class Audit extends Page {
   label() {
@@ -25,28 +30,39 @@ class Audit extends Page {
     const names = await Names.load();
     const [accounts, integrations, credentials] = await Promise.all(['/accounts', '/integrations', '/organization-vault'].map(async (path) => (await call('GET', `${path}?limit=1000`)).body));
     const choice = (/** @type {string} */ id, /** @type {string} */ name) => /** @type {[string, string]} */ ([id, name]);
-    /** @param {[string, string][]} options @param {string} value */
-    const including = (options, value) => !value || options.some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
-    const actors = including([...KINDS, ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email)), ...integrations.map((/** @type {any} */ { id, name }) => choice(id, name))], get('actor'));
-    const subjects = including([choice('', 'Anything'), ...credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`)),
-      ...integrations.map((/** @type {any} */ { id, name }) => choice(id, `integration ${name}`)), ...accounts.map((/** @type {any} */ { id, email }) => choice(id, email))], get('subject'));
-    const actions = including([choice('', 'Anything'), ...Object.entries(ACTIONS).filter(([action]) => !ELSEWHERE.test(action)).map(([action, text]) => choice(action, inWords(action, text)))], get('action'));
+    /** @param {string} value @param {[string, [string, string][]][]} groups @param {[string, string][]} options */
+    const including = (value, groups, options) => !value || [...options, ...groups.flatMap(([, choices]) => choices)].some(([id]) => id === value) ? options : [...options, choice(value, names.of(value.split(':').at(-1)) ?? value)];
+    const users = accounts.map((/** @type {any} */ { id, email }) => choice(id, email));
+    const programs = integrations.map((/** @type {any} */ { id, name }) => choice(id, name));
+    /** @type {[string, [string, string][]][]} */
+    const actors = [['Users', users], ['Integrations', programs]];
+    /** @type {[string, [string, string][]][]} */
+    const subjects = [['Credentials', credentials.map((/** @type {any} */ { id, namespace, type }) => choice(id, `${namespace} (${type})`))], ['Integrations', programs], ['Users', users]];
+    /** @type {[string, [string, string][]][]} */
+    const actions = GROUPS.map(([, name]) => [name, []]);
+    for (const action of Object.keys(ACTIONS)) {
+      if (!ELSEWHERE.test(action)) actions[GROUPS.findIndex(([start]) => start.test(action))]?.[1].push(choice(action, actionText(action)));
+    }
+    const about = get('namespace') ? `namespace ${get('namespace')}` : get('subject');
     const all = {
-      actor: field({ label: 'Who', pointer: '/actor', options: actors, value: get('actor') }),
-      action: field({ label: 'Did what', pointer: '/action', options: actions, value: get('action') }),
-      subject: field({ label: 'About', pointer: '/subject', options: subjects, value: get('subject') }),
-      since: field({ label: 'Since', pointer: '/since', type: 'datetime-local', value: writeTime(get('since') || undefined), parse: readTime }),
-      until: field({ label: 'Until', pointer: '/until', type: 'datetime-local', value: writeTime(get('until') || undefined), parse: readTime }),
+      actor: field({ label: 'Who', pointer: '/actor', options: including(get('actor'), actors, KINDS), groups: actors, value: get('actor') }),
+      action: field({ label: 'Did what', pointer: '/action', options: including(get('action'), actions, [['', 'Anything']]), groups: actions, value: get('action') }),
+      subject: field({ label: 'About', pointer: '/subject', options: including(about, subjects, [['', 'Anything']]), groups: subjects, value: about }),
+      since: field({ label: 'Since', pointer: '/since', type: 'datetime-local', value: writeTime(get('since') || undefined), parse: (text) => readTime(text, '00:00') }),
+      until: field({ label: 'Until', pointer: '/until', type: 'datetime-local', value: writeTime(get('until') || undefined), parse: (text) => readTime(text, '23:59:59.999') }),
     };
+    const reads = checkbox('Show reads', { checked: Boolean(get('reads')) });
     for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
     const filtered = [...this.query.values()].some(Boolean);
     const send = async () => {
-      const hash = `#/audit${query(Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()])))}`;
+      const { subject, ...others } = Object.fromEntries(Object.entries(all).map(([name, { read }]) => [name, read()]));
+      const [, namespace] = /^namespace (.+)$/.exec(subject ?? '') ?? [];
+      const hash = `#/audit${query({ ...others, ...(namespace ? { namespace } : { subject }), reads: reads.control.checked ? 'yes' : '' })}`;
       if (location.hash === hash) await this.refresh();
       else go(hash);
     };
     const search = form({
-      fields: () => Object.values(all), content: Object.values(all).map(({ row }) => row), submit: 'Filter', busy: 'Filter', send,
+      fields: () => Object.values(all), content: [...Object.values(all).map(({ row }) => row), reads.row], submit: 'Filter', busy: 'Filter', send,
       buttons: [
         ...SPANS.map(([text, days]) => h('button', { type: 'button', class: 'quiet', onclick: () => {
           all.since.write(writeTime(new Date(Date.now() - days * 86_400_000).toISOString()));
@@ -58,38 +74,55 @@ class Audit extends Page {
     search.classList.add('filters');
     search.setAttribute('role', 'search');
     search.setAttribute('aria-label', 'Audit');
+    const shown = (/** @type {AuditEntry} */ { action }) => reads.control.checked || get('action') !== '' || !READS.has(action);
     /** @param {AuditEntry[]} rows */
-    const view = (rows) => table('Audit', [
-      ['When', ({ at }) => exactTime(at)],
-      ['What', (entry) => h('span', null, sentence(entry, names))],
-      ['From', ({ network }) => network ?? null],
-      ['(Entry)', (entry) => h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `The entry of ${entry.at}`, onclick: () => raw(entry) }, 'Entry'))],
-    ], rows, filtered ? 'No entry of this part of the audit fits these filters.' : 'No entries yet.');
-    const wanted = { since: get('since'), until: get('until'), action: get('action'), actor: get('actor'), subject: get('subject'), limit: '50' };
-    return [search, await paged(`/audit${query(wanted)}`, view, 'entry')];
+    const view = (rows) => {
+      const read = rows.filter(shown);
+      const hidden = rows.length - read.length;
+      const told = withoutRepetitions(read);
+      return h('div', null, table('Audit', [
+        ['When', ({ entry }) => exactTime(entry.at)],
+        ['What', ({ entry }) => h('span', null, sentence(entry, names))],
+        ['From', ({ entry }) => entry.network ?? null],
+        ['(Entry)', ({ entry, all: each }) => h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'quiet', 'aria-label': `The entry of ${entry.at}`, onclick: () => raw(each) }, 'Entry'))],
+      ], told, rows.length ? 'This page contains reads only.' : filtered ? 'No entry matches these filters.' : 'No entries yet.'),
+      hidden > 0 && h('p', { class: 'hint' }, `${count(hidden, 'read')} and starts of uses hidden on this page.`));
+    };
+    const wanted = { since: get('since'), until: get('until'), action: get('action'), actor: get('actor'), subject: get('subject'), namespace: get('namespace') };
+    const exports = h('div', { class: 'buttons' }, ['CSV', 'JSON'].map((kind) => h('button', { type: 'button', class: 'quiet', 'aria-label': `Export as ${kind}`, onclick: async () => {
+      const { rows, partial } = /** @type {{rows: AuditEntry[], partial: boolean}} */ (await loadAll(`/audit${query(wanted)}`, EXPORTED));
+      save('audit', kind, COLUMNS(names), rows.filter(shown));
+      if (partial) this.say(`The file contains the newest ${EXPORTED.toLocaleString('en')} entries of these filters. Choose a shorter time for the others.`, 'warn');
+    } }, `↓ ${kind}`)));
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    return [search, h('div', null, h('div', { class: 'list-head' }, h('p', { class: 'muted' }, `Times in ${zone}`), exports), await paged(`/audit${query({ ...wanted, limit: '100' })}`, view, 'entry'))];
   }
 }
 
-/** What actions are about, by the first part of their names. @type {Record<string, string>} */
-const SUBJECTS = {
-  credential: 'a credential', credentials: 'a credential', integration: 'an integration', namespace: 'a namespace', activation: 'a namespace', receiver: 'a receiver',
-};
+/**
+ * The columns of an exported file.
+ * @param {Names} names
+ * @returns {import('./list.js').Column<AuditEntry>[]}
+ */
+const COLUMNS = (names) => [
+  { heading: 'At', cell: () => null, value: ({ at }) => at },
+  { heading: 'Actor', cell: () => null, value: ({ actor, account, integration }) => names.of(account ?? integration) ?? account ?? integration ?? actor },
+  { heading: 'Action', cell: () => null, value: ({ action }) => action },
+  { heading: 'Subject', cell: () => null, value: ({ subject }) => subject },
+  { heading: 'Name', cell: () => null, value: ({ subject }) => names.of(subject.split(':')[1]) ?? '' },
+  { heading: 'Namespace', cell: () => null, value: ({ namespace = '' }) => namespace },
+  { heading: 'Count', cell: () => null, value: ({ count: times = 1 }) => times },
+  { heading: 'Purpose', cell: () => null, value: ({ purpose = '' }) => purpose },
+  { heading: 'Network', cell: () => null, value: ({ network = '' }) => network },
+  { heading: 'Entry', cell: () => null, value: ({ id }) => id },
+];
 
 /**
- * An action as a choice.
- * @param {string} action
- * @param {string} text
+ * Shows entries as the HTTP API returns them.
+ * @param {AuditEntry[]} entries
  */
-function inWords(action, text) {
-  return text.replace('%', SUBJECTS[action.split('.')[0] ?? ''] ?? 'an account');
-}
-
-/**
- * Shows an entry as the interface gives it.
- * @param {AuditEntry} entry
- */
-function raw(entry) {
-  openDialog('Audit entry', (close) => [h('div', { class: 'page-body' }, h('pre', { translate: 'no', tabindex: '0' }, JSON.stringify(entry, null, 2)),
+function raw(entries) {
+  openDialog('Audit entry', (close) => [h('div', { class: 'page-body' }, h('pre', { translate: 'no', tabindex: '0' }, JSON.stringify(entries.length > 1 ? entries : entries[0], null, 2)),
     h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
 }
 

@@ -1,16 +1,47 @@
-// A check of a saved credential at its storage provider, asked for and waited for.
+// A check of a saved credential with its storage provider: requests it and waits for the result.
 
 import { Problem, call } from './api.js';
-import { REMEDIES } from './remedies.js';
+import { healthText, isUnreachable } from './health.js';
 
 /** @typedef {import('./api.js').Version} Version */
+
+/** Credentials whose check was requested when they were saved, until its result is shown. @type {Set<string>} */
+export const requested = new Set();
+
+/**
+ * Requests a check without waiting for it.
+ * @param {string} id
+ */
+export function requestCheck(id) {
+  requested.add(id);
+  call('POST', `/organization-vault/${id}/check`, { body: {} }).catch(() => requested.delete(id));
+}
+
+/**
+ * Checks a credential, and returns the result as a sentence.
+ * @param {string} id
+ */
+export async function checkOne(id) {
+  const path = `/organization-vault/${id}`;
+  const found = async () => /** @type {Version[]} */ ((await call('GET', `${path}/versions`)).body);
+  const before = await found();
+  const number = (before.find(({ state }) => state === 'staged') ?? before[0])?.version;
+  const health = (/** @type {Version[]} */ versions) => versions.find(({ version }) => version === number)?.health;
+  await call('POST', `${path}/check`, { body: { version: number } });
+  for (let poll = 0; poll < POLLS; poll += 1) {
+    await new Promise((resolve) => { setTimeout(resolve, POLL); });
+    const now = health(await found());
+    if (now && now.checked_at !== health(before)?.checked_at) return healthText(now);
+  }
+  return 'No result yet. The list shows it later.';
+}
 
 /** How often and how many times a requested check is looked for, in milliseconds. */
 const POLL = 1000;
 const POLLS = 30;
 
 /**
- * Checks a version and says on the page what came of it.
+ * Checks a version and shows the result on the page.
  * @param {import('./parts.js').Page} page
  * @param {string} id
  * @param {number} [version] the staged one, else the current one
@@ -30,12 +61,12 @@ export async function check(page, id, version) {
       if (checkedAt(versions) !== checkedAt(before)) {
         const health = versions.find((/** @type {Version} */ one) => one.version === number).health;
         const good = health.state === 'healthy';
-        page.say(good ? `Version ${number}: the storage provider accepts it.` : `Version ${number} fails (${health.reason ?? 'no reason given'}). ${REMEDIES[health.reason] ?? 'The storage provider does not accept it.'}`, good ? 'good' : 'bad');
+        page.say(`Version ${number}: ${healthText(health)}`, good ? 'good' : isUnreachable(health) ? 'warn' : 'bad');
         await page.refresh();
         return good;
       }
     }
-    page.say('No result yet. Reload this page later: the result appears beside the version.', 'warn');
+    page.say('No result yet. Reload this page later: the version then shows it.', 'warn');
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     page.say(error.status === 400 ? 'This server does not check credentials on request. Ask the operator to start it with --recheck-every or --verify-on-save.'

@@ -4,6 +4,7 @@ import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
+import { requestCheck } from './checking.js';
 import { recognise } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
 import * as session from './session.js';
@@ -111,7 +112,7 @@ class CredentialForm extends Page {
   }
 
   label() {
-    return { save: 'Add a credential', replace: 'New key', match: 'Compare with the saved data' }[this.#mode] ?? '';
+    return { save: 'Add a credential', replace: 'New key', match: 'Is this the saved key?' }[this.#mode] ?? '';
   }
 
   async content() {
@@ -257,13 +258,13 @@ class CredentialForm extends Page {
 
   #save() {
     const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, value: this.query.get('namespace') ?? '',
-      hint: 'Jobs ask for it by this name, which is fixed.' });
+      hint: 'Jobs use this name. It cannot be changed later.' });
     const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognised from what you paste.' });
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When it expires at its issuer.', parse: readTime });
-    const vend = field({ label: 'Handed out', pointer: '/vend', value: 'any', options: [['any', 'As jobs ask for it'], ['short', 'Only as short-lived credentials']] });
+    const vend = field({ label: 'Jobs receive', pointer: '/vend', value: 'any', options: [['any', 'Saved key or temporary credentials'], ['short', 'Temporary credentials only']] });
     const verify = verifyBox();
     const others = othersIn(namespace);
     this.#more = [namespace, type, labels, description, expires, vend];
@@ -284,8 +285,8 @@ class CredentialForm extends Page {
         const body = { type: this.#type, namespace: namespace.read(), data: this.#values(), labels: labels.read(), description: description.read(), expires_at: expires.read(), vend: vend.read() };
         const { body: saved } = await call('PATCH', `/organization-vault${verify?.control.checked ? '?verify=true' : ''}`, { body, headers: idempotency.header(body) });
         // What the provider accepted before the save is not kept as its health: a check of what is saved is.
-        if (verify?.control.checked && session.server().checks) call('POST', `/organization-vault/${saved.id}/check`, { body: {} }).catch(() => {});
-        flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' The storage provider accepts it.' : ''}`);
+        if (verify?.control.checked && session.server().checks) requestCheck(saved.id);
+        flash(`Saved. Its secrets are encrypted and are never shown again.${verify?.control.checked ? ' Check passed.' : ''}`);
         go(`#/credentials/${saved.id}`);
         return true;
       },
@@ -297,9 +298,9 @@ class CredentialForm extends Page {
   /** @param {import('./api.js').Credential} credential */
   #replace(credential) {
     const expires = field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', hint: 'When this data expires at its issuer.', parse: readTime });
-    const stage = field({ label: 'When jobs get it', pointer: '/stage', value: this.query.get('stage') === 'false' ? 'false' : 'true',
-      options: [['true', 'After you have checked and promoted it (safe)'], ['false', 'At once']], parse: (text) => text === 'true',
-      hint: 'Until then they get the data that is current now.' });
+    const stage = field({ label: 'Jobs use it', pointer: '/stage', value: this.query.get('stage') === 'false' ? 'false' : 'true',
+      options: [['true', 'After promotion (safe)'], ['false', 'Immediately']], parse: (text) => text === 'true',
+      hint: 'Check and promote it first. Until then jobs use the current key.' });
     const verify = verifyBox();
     this.#more = [expires, stage];
     this.#expires = expires;
@@ -307,15 +308,15 @@ class CredentialForm extends Page {
     const staged = credential.staged_version;
     return form({
       fields: () => this.#fields(),
-      content: [rotationSteps(0), h('p', { class: 'hint' }, 'Make a new key at the storage provider, and leave the old one alone for now. Data is replaced as a whole: secrets have to be entered again, and where it leads is carried over. The credential keeps its id, so jobs need no change.'),
-        staged && h('p', { class: 'note warn' }, `Version ${staged} is staged already. Another staged version takes its place.`),
+      content: [rotationSteps(0), h('p', { class: 'hint' }, 'Create a new key at the storage provider and do not disable the old one yet. Data is replaced as a whole: enter the secrets again; bucket, endpoint and region are carried over. Jobs need no change.'),
+        staged && h('p', { class: 'note warn' }, `Version ${staged} is already staged. Another staged version replaces it.`),
         this.#paste(null), this.#shown, h('div', { class: 'pair' }, stage.row, expires.row), verify?.row],
       submit: 'Save as a new version', busy: 'Saving…',
       send: async () => {
         const body = { data: this.#values(), expires_at: expires.read(), stage: stage.read() };
         const headers = { ...idempotency.header(body), 'If-Match': this.#etag };
         const { body: made } = await call('POST', `/organization-vault/${this.#id}/versions${verify?.control.checked ? '?verify=true' : ''}`, { body, headers });
-        flash(stage.read() ? `Version ${made.version} is staged: jobs still get the data from before.` : `Version ${made.version} is current: jobs get it from now on.`);
+        flash(stage.read() ? `Version ${made.version} is staged. Jobs still use the current key.` : `Version ${made.version} is current. Jobs use it from their next run.`);
         go(`#/credentials/${this.#id}/rotate`);
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Cancel')],
@@ -323,10 +324,10 @@ class CredentialForm extends Page {
     });
   }
 
-  /** Somebody else has changed the credential in between. */
+  /** Another user changed the credential in the meantime. */
   #changed() {
-    return h('span', null, 'Somebody else changed this credential after you opened this page. ',
-      h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'Look at its versions'), ', or ',
+    return h('span', null, 'Another user changed this credential after you opened this page. ',
+      h('a', { href: `#/credentials/${this.#id}`, target: '_self' }, 'View its versions'), ', or ',
       h('button', { type: 'button', class: 'quiet', onclick: async (/** @type {Event} */ event) => {
         this.#etag = (await load(this.#id)).etag;
         /** @type {HTMLElement} */ (event.target).closest('.note')?.remove();
@@ -339,14 +340,14 @@ class CredentialForm extends Page {
     const result = h('div', { role: 'status' });
     return form({
       fields: () => this.#fields(),
-      content: [h('p', { class: 'hint' }, 'Fingerprints are compared; nothing is decrypted. Where the credential leads is filled in as it is saved: enter the key. At most 10 comparisons an hour. Each is audited.'), this.#paste(null), this.#shown, result],
+      content: [h('p', { class: 'hint' }, 'Paste a key to see if it is the one stored. Nothing is decrypted. 10 tries an hour, each is audited.'), this.#paste(null), this.#shown, result],
       submit: 'Compare', busy: 'Comparing…',
       send: async () => {
         result.replaceChildren();
         const { body } = await call('POST', `/organization-vault/${this.#id}/match`, { body: { data: this.#values() } });
         result.replaceChildren(body.same
-          ? h('p', { class: 'note good' }, 'The same: this is the current data.')
-          : h('p', { class: 'note warn' }, 'Different: at least one field is not as saved. Fields that are never shown, such as a session token or headers, count too.'));
+          ? h('p', { class: 'note good' }, 'This is the saved key.')
+          : h('p', { class: 'note warn' }, 'Different: at least one field differs from the saved one. Fields that are never shown, such as a session token or headers, count too.'));
       },
       buttons: [h('a', { class: 'button', href: `#/credentials/${this.#id}`, 'data-discard': true }, 'Back')],
     });
@@ -400,10 +401,14 @@ function othersIn(namespace) {
 /**
  * The steps of a rotation.
  * @param {number} now
+ * @param {boolean} [unchecked] whether the new key was promoted without a check
  */
-export function rotationSteps(now) {
+export function rotationSteps(now, unchecked = false) {
   const steps = ['New key', 'Check', 'Promote', 'Wait for jobs', 'Disable the old key'];
-  return h('ol', { class: 'steps', 'aria-label': 'Rotation' }, steps.map((name, index) => h('li', { 'aria-current': index === now ? 'step' : null, class: index < now ? 'done' : null }, name)));
+  return h('ol', { class: 'steps', 'aria-label': 'Rotation' }, steps.map((name, index) => {
+    const skipped = unchecked && name === 'Check';
+    return h('li', { 'aria-current': index === now ? 'step' : null, class: index < now && !skipped ? 'done' : null }, skipped ? 'Check (skipped)' : name);
+  }));
 }
 
 /** Offers a check before anything is saved, where the server makes them. */

@@ -1,29 +1,37 @@
-// One credential: what it is, its versions, where it is used.
+// One credential: its facts, usage, versions and activity.
 
-import { call, query } from './api.js';
+import { Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { field, form, readTime, writeTime } from './forms.js';
-import { Page, badge, confirm, copyButton, exactTime, facts, flash, healthBadge, openDialog, paged, section, table, time } from './parts.js';
-import { check } from './checking.js';
+import { Page, badge, confirm, copyButton, exactTime, facts, flash, live, openDialog, section, table, time } from './parts.js';
+import { check, requested } from './checking.js';
 import { TYPE_NAMES, labels, load } from './credentials.js';
 import { readLabels } from './credential-form.js';
-import { REMEDIES } from './remedies.js';
+import { DENIED, DENIED_DAYS, deniedSince, denials, matches } from './denied.js';
+import { healthBadge, healthText } from './health.js';
+import { holders } from './rotation.js';
 import * as session from './session.js';
 import { Names, sentence } from './words.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
  * @typedef {import('./api.js').Version} Version
+ * @typedef {import('./api.js').Use} Use
  */
 
-/** Entries of the audit that a story is told from. */
+/** Entries of the audit log that the activity is made of. */
 const STORY = '200';
+/** How often and how many times a page is loaded again for what the server has not recorded yet, in milliseconds. */
+const AGAIN = 1000;
+const TIMES_AGAIN = 20;
+/** A credential that was used within so many days is deleted only after its namespace is typed. */
+const IN_USE = 30;
 
 /** @type {Record<string, string>} */
 const NAMES = {
   access_key_id: 'Access key ID', bucket: 'Bucket', region: 'Region', endpoint: 'Endpoint', key_prefix: 'Key prefix',
   path_style_access: 'Path-style access', role_arn: 'Role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key', tenant_id: 'Tenant ID', client_id: 'Client ID', container: 'Container',
-  account_name: 'Account', has_account_key: 'Holds an account key', client_email: 'Service account', project_id: 'Project',
+  account_name: 'Account', has_account_key: 'Has an account key', secret_access_key: 'Secret access key', client_secret: 'Client secret', connection_string: 'Connection string', session_token: 'Session token', external_id: 'External ID', service_account_key: 'Service account key', url: 'URL', headers: 'Headers', client_email: 'Service account', project_id: 'Project',
   private_key_id: 'Private key ID', scheme: 'Scheme', host: 'Host', expires_at: 'Signature expires',
 };
 
@@ -34,6 +42,9 @@ function plain(value) {
 
 class CredentialPage extends Page {
   #etag = '';
+  /** @type {Use[]} */
+  #uses = [];
+  #again = 0;
 
   label() {
     return 'Credential';
@@ -44,27 +55,89 @@ class CredentialPage extends Page {
   }
 
   async content() {
-    const [{ credential, etag }, { body: versions }] = await Promise.all([load(this.params[0] ?? ''), call('GET', `${this.#path}/versions`)]);
-    this.#etag = etag;
-    this.heading(credential.namespace);
     const writes = session.mayWrite();
+    let found;
+    try {
+      found = await Promise.all([load(this.params[0] ?? ''), call('GET', `${this.#path}/versions`), writes ? call('GET', `${this.#path}/activations?limit=1000`) : { body: [], next: null }]);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.status !== 404) throw error;
+      return [h('p', { class: 'empty' }, 'This credential does not exist. It may have been deleted.'), h('p', { class: 'buttons' }, h('a', { class: 'button primary', href: '#/credentials' }, 'All credentials'),
+        session.isAdmin() && h('a', { class: 'button', href: `#/audit${query({ subject: this.params[0] })}` }, 'Search the audit'))];
+    }
+    const [{ credential, etag }, { body: versions }, { body: uses, next }] = found;
+    this.#etag = etag;
+    this.#uses = uses;
+    this.heading(credential.namespace);
     if (writes) {
       this.actions(
         credential.staged_version
-          ? h('a', { class: 'button primary', href: `#/credentials/${credential.id}/rotate` }, 'Go on with the rotation')
+          ? h('a', { class: 'button primary', href: `#/credentials/${credential.id}/rotate` }, 'Continue rotation')
           : h('a', { class: 'button primary', href: `#/credentials/${credential.id}/replace` }, 'Rotate the key'),
         session.server().checks && h('button', { type: 'button', onclick: () => void this.#check() }, 'Check now'),
         h('a', { class: 'button', href: `#/credentials/${credential.id}/match` }, 'Compare'),
         h('button', { type: 'button', onclick: () => this.#edit(credential) }, 'Edit'),
         h('button', { type: 'button', class: 'danger', onclick: () => this.#delete(credential) }, 'Delete'));
     }
-    const [frozen, others] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace: credential.namespace, limit: '2' })}`)]);
+    const [frozen, others, denied] = await Promise.all([this.#frozen(credential), call('GET', `/organization-vault${query({ namespace: credential.namespace, limit: '2' })}`), this.#denied(credential)]);
+    const permitted = await this.#permitted(credential);
+    if (credential.health.checked_at) requested.delete(credential.id);
+    if (requested.has(credential.id)) this.#loadAgain();
     return [
-      frozen && h('p', { class: 'note warn' }, `The namespace ${credential.namespace} is frozen: all activations of it are refused until it is thawed. `, h('a', { href: '#/namespaces' }, 'Namespaces')),
-      others.body.length > 1 && h('p', { class: 'note' }, `${credential.namespace} has several credentials. Its jobs have to say which one: `, h('code', null, `--id ${credential.id}`)),
+      this.#unfinished(credential, versions),
+      frozen && h('p', { class: 'note warn' }, `The namespace ${credential.namespace} is frozen. Its jobs are denied until it is thawed. `, h('a', { href: `#/namespaces${query({ namespace: credential.namespace })}` }, 'Namespaces')),
+      denied,
+      others.body.length > 1 && h('p', { class: 'note' }, `${credential.namespace} has several credentials. Its jobs must select one: `, h('code', null, `--id ${credential.id}`)),
       writes && !session.server().checks && h('p', { class: 'hint' }, 'This server does not check saved credentials. An operator turns that on with --recheck-every or --verify-on-save.'),
-      this.#overview(credential), this.#versions(versions), await this.#story(credential, versions), writes && await this.#uses(),
+      this.#overview(credential), writes && this.#usage(next !== null, permitted), this.#versions(versions), await this.#story(credential, versions),
     ];
+  }
+
+  /** Loads the page again soon, for what the server has not recorded yet. */
+  #loadAgain() {
+    if (this.#again >= TIMES_AGAIN) return;
+    this.#again += 1;
+    setTimeout(() => { if (this.isConnected) void this.refresh(); }, AGAIN);
+  }
+
+  /**
+   * A rotation whose old version is still kept, with the way back to it.
+   * @param {Credential} credential
+   * @param {Version[]} versions
+   */
+  #unfinished({ id, staged_version: staged, updated_at: changed }, versions) {
+    const previous = versions.find(({ state }) => state === 'previous');
+    if (!previous || staged || !session.mayWrite()) return null;
+    const waiting = holders(this.#uses, changed);
+    const last = waiting.map(({ until }) => until).sort().at(-1);
+    return h('p', { class: 'note warn' }, h('strong', null, 'Rotation not finished.'),
+      last ? [` ${waiting.map(({ integration }) => integration).join(', ')} may use version ${previous.version} until `, time(last), '.'] : ` No job can use version ${previous.version} any more.`, ' ',
+      h('a', { href: `#/credentials/${id}/rotate` }, 'Continue'));
+  }
+
+  /**
+   * The integrations whose patterns match the namespace, for admins.
+   * @param {Credential} credential
+   */
+  async #permitted({ namespace }) {
+    if (!session.isAdmin()) return null;
+    const { body } = await call('GET', '/integrations?limit=1000');
+    const found = body.filter((/** @type {import('./api.js').Integration} */ { namespaces, state }) => state === 'active' && matches(namespaces, namespace));
+    const links = found.flatMap((/** @type {import('./api.js').Integration} */ { id, name }, /** @type {number} */ index) => [index ? ', ' : '', h('a', { href: `#/integrations${query({ lines: id })}` }, name)]);
+    return h('p', null, found.length ? ['Can use it: ', ...links, '. '] : 'No integration can use it. ', h('a', { href: `#/integrations${query({ create: namespace })}` }, 'Connect a new job'));
+  }
+
+  /**
+   * Jobs that were denied this namespace lately.
+   * @param {Credential} credential
+   */
+  async #denied({ namespace }) {
+    if (!session.isAdmin()) return null;
+    const [{ body }, names] = await Promise.all([call('GET', `/audit${query({ namespace, actor: 'integration', since: deniedSince(), limit: '1000' })}`), Names.load()]);
+    const found = denials(body);
+    if (!found.length) return null;
+    return h('div', { class: 'note warn' }, h('p', null, h('strong', null, `Denied in the last ${DENIED_DAYS} days: `),
+      found.flatMap(({ integration, action, count: times, last }, index) => [index ? ', ' : '', names.shown('integration', integration), ` (${DENIED[action]}) ${times}×, last `, live('relative', last)]), '. ',
+      h('a', { href: `#/audit${query({ namespace, actor: 'integration' })}` }, 'See attempts')));
   }
 
   /** @param {Credential} credential */
@@ -75,7 +148,7 @@ class CredentialPage extends Page {
   }
 
   /**
-   * What has happened to the credential, newest first: to admins as the audit has it, to others as far as it shows.
+   * The activity of the credential, newest first: for admins from the audit log, for others from its versions and uses.
    * @param {Credential} credential
    * @param {Version[]} versions
    */
@@ -87,37 +160,41 @@ class CredentialPage extends Page {
       const told = merged(body.filter((/** @type {import('./api.js').AuditEntry} */ { action }) => !['credential.shown', 'activation.begun', 'activation.renewal-begun'].includes(action)));
       events = told.map((entry) => [entry.at, sentence(entry, names, { without: credential.id })]);
       if (next) events.push(['', h('a', { href: `#/audit${query({ subject: credential.id })}` }, 'Earlier entries')]);
-    } else {
+    }
+    // The audit log contains an entry about a second after its cause.
+    const early = session.isAdmin() && !events.length;
+    if (early) this.#loadAgain();
+    if (early || !session.isAdmin()) {
       /** @type {import('./api.js').Use[]} */
-      const uses = session.mayWrite() ? (await call('GET', `${this.#path}/activations?limit=${STORY}`)).body : [];
+      const uses = this.#uses.slice(0, Number(STORY));
       events = [
-        ...uses.map(({ integration, at, purpose }) => /** @type {[string, string]} */ ([at, `${integration} used it${purpose ? `, for “${purpose}”` : ''}.`])),
+        ...mergedUses(uses).map(({ integration, at, purpose, count: times }) => /** @type {[string, string]} */ ([at, `${integration} used it${times > 1 ? `, ${times}×` : ''}${purpose ? `, for “${purpose}”` : ''}.`])),
         ...versions.map(({ version, created_at: at }) => /** @type {[string, string]} */ ([at, version === 1 ? 'It was saved.' : `Version ${version} was saved.`])),
-        ...versions.flatMap(({ version, health }) => health?.checked_at ? [/** @type {[string, string]} */ ([health.checked_at, `Version ${version} was checked: ${health.state}.`])] : []),
+        ...versions.flatMap(({ version, health }) => health?.checked_at ? [/** @type {[string, string]} */ ([health.checked_at, `Version ${version} was checked: ${health.state === 'healthy' ? 'passed' : 'failed'}.`])] : []),
         ...(credential.last_activated_at && !uses.length ? [/** @type {[string, string]} */ ([credential.last_activated_at, 'A job used it last.'])] : []),
         ...(versions.some(({ version }) => version === 1) ? [] : [/** @type {[string, string]} */ ([credential.created_at, 'It was saved.'])]),
       ];
       events.sort(([one], [other]) => other.localeCompare(one));
     }
-    return section('What happened', h('ol', { class: 'story' }, events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text)))));
+    return section('Activity', h('ol', { class: 'story', tabindex: '0', 'aria-label': 'Activity' }, events.map(([at, text]) => h('li', null, at && exactTime(at), h('p', null, text)))));
   }
 
   /** @param {Credential} credential */
   #overview(credential) {
     const { information = {}, health } = credential;
     const known = Object.entries(information).filter(([name]) => !['secrets', 'fingerprint'].includes(name));
-    const checked = health.checked_at ? h('span', { class: 'hint block' }, 'checked ', time(health.checked_at)) : null;
-    return section('Overview',
-      credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential does not decrypt. Ask the operator to restore it from a backup, or replace its data.'),
+    const checked = health.checked_at ? h('span', { class: 'hint block' }, 'checked ', time(health.checked_at)) : requested.has(credential.id) ? h('span', { class: 'hint block' }, 'checking…') : null;
+    return section('Details',
+      credential.damaged && h('p', { class: 'note bad' }, 'The information of this credential cannot be decrypted. Ask the operator to restore it from a backup, or replace its data.'),
       credential.description && h('p', null, credential.description),
       facts([
         ['Type', TYPE_NAMES[credential.type]],
-        ['Health', [healthBadge(health), checked, health.reason && REMEDIES[health.reason] ? h('span', { class: 'hint block' }, REMEDIES[health.reason]) : null]],
+        ['Health', [healthBadge(health), checked, health.reason ? h('span', { class: 'hint block' }, healthText(health)) : null]],
         ...known.map(([name, value]) => /** @type {[string, any]} */ ([NAMES[name] ?? name, name === 'expires_at' ? time(value) : h('code', null, plain(value))])),
-        ['Secrets that are set', (information.secrets ?? []).map((/** @type {string} */ name) => h('span', { class: 'label' }, name))],
+        ['Secrets', (information.secrets ?? []).map((/** @type {string} */ name) => NAMES[name] ?? name).join(', ')],
         ['Fingerprint', h('code', null, information.fingerprint ?? '')],
-        ['Expires', time(credential.expires_at, 'not known')],
-        ['Handed out', credential.vend === 'short' ? 'only as short-lived credentials' : 'as jobs ask for it'],
+        ['Expires', time(credential.expires_at, 'not set')],
+        ['Jobs receive', credential.vend === 'short' ? 'temporary credentials only' : 'saved key or temporary credentials'],
         ['Labels', Object.keys(credential.labels ?? {}).length ? labels(credential) : h('span', { class: 'muted' }, 'none')],
         ['Last used', time(credential.last_activated_at)],
         ['Created', time(credential.created_at)],
@@ -145,34 +222,56 @@ class CredentialPage extends Page {
   #versionButtons({ version, state }) {
     const check = session.server().checks && h('button', { type: 'button', class: 'quiet', 'aria-label': `Check version ${version}`, onclick: () => void this.#check(version) }, 'Check');
     if (state === 'current') return h('div', { class: 'buttons' }, check);
+    const [verb, what] = state === 'previous' ? ['Roll back', 'Roll back to'] : ['Promote', 'Promote'];
     return h('div', { class: 'buttons' },
-      h('button', { type: 'button', class: 'quiet', 'aria-label': `Promote version ${version}`, onclick: () => confirm({
-        heading: `Promote version ${version}?`, danger: false, submit: 'Promote', busy: 'Promoting…',
-        text: ['Jobs get this version from now on. The version that is current now is kept, so you can go back.'],
-        act: () => this.#change('POST', '/promote', `Version ${version} is current: jobs get it from now on.`, { version }),
-      }) }, 'Promote'),
+      h('button', { type: 'button', class: 'quiet', 'aria-label': `${what} version ${version}`, onclick: () => confirm({
+        heading: `${what} version ${version}?`, danger: false, submit: verb, busy: 'One moment…',
+        text: ['Jobs use this version from their next run. The current version is kept, so you can roll back.'],
+        act: () => this.#change('POST', '/promote', `Version ${version} is current. Jobs use it from their next run.`, { version }),
+      }) }, verb),
       check,
-      h('button', { type: 'button', class: 'quiet danger', 'aria-label': `Destroy version ${version}`, onclick: () => confirm({
-        heading: `Destroy version ${version}?`, submit: 'Destroy', busy: 'Destroying…',
-        text: ['Its data key is destroyed: nobody can bring this version back.'],
-        act: () => this.#change('DELETE', `/versions/${version}`, `Version ${version} is destroyed.`),
-      }) }, 'Destroy'));
-  }
-
-  async #uses() {
-    /** @param {import('./api.js').Use[]} uses */
-    const view = (uses) => table('Where it is used', [
-      ['When', ({ at }) => time(at)],
-      ['Integration', ({ integration }) => integration],
-      ['Form', ({ form }) => form === 'raw' ? 'the key itself' : 'short-lived'],
-      ['Purpose', ({ purpose }) => purpose ?? ''],
-      ['Workload', ({ workload }) => h('span', { class: 'long' }, workload ?? '')],
-    ], uses, 'No job has used it in the last 30 days.');
-    return section('Where it is used', await paged(`${this.#path}/activations?limit=20`, view, 'use'));
+      h('button', { type: 'button', class: 'quiet danger', 'aria-label': `Delete version ${version}`, onclick: () => confirm({
+        heading: `Delete version ${version}?`, submit: 'Delete', busy: 'Deleting…',
+        text: ['Its data key is destroyed: no one can restore this version.'],
+        act: () => this.#change('DELETE', `/versions/${version}`, `Version ${version} is deleted.`),
+      }) }, 'Delete'));
   }
 
   /**
-   * Sends a change of what was shown, refused if somebody else has changed it since.
+   * The jobs that used the credential, one row for each, and the log of all uses.
+   * @param {boolean} partial
+   * @param {Node | null} permitted
+   */
+  #usage(partial, permitted) {
+    /** @type {Map<string, Use[]>} */
+    const byJob = new Map();
+    for (const use of this.#uses) byJob.set(use.integration, [...byJob.get(use.integration) ?? [], use]);
+    const times = (/** @type {Map<string, number>} */ found) => [...found].map(([name, number]) => found.size > 1 ? `${name} (${number})` : name).join(', ');
+    const counted = (/** @type {Use[]} */ uses, /** @type {(use: Use) => string | undefined} */ of) => {
+      /** @type {Map<string, number>} */
+      const found = new Map();
+      for (const name of uses.map(of)) if (name) found.set(name, (found.get(name) ?? 0) + 1);
+      return times(found);
+    };
+    return section('Usage', table('Usage in the last 30 days', [
+      ['Integration', ([name]) => session.isAdmin() ? h('a', { href: `#/integrations${query({ name })}` }, name) : name],
+      ['Uses in 30 days', ([, uses]) => `${uses.length.toLocaleString('en')}${partial ? ' or more' : ''}`],
+      ['Last', ([, [last]]) => time(last?.at)],
+      ['Received', ([, uses]) => counted(uses, ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials')],
+      ['Purpose', ([, uses]) => counted(uses, ({ purpose }) => purpose)],
+      ['Workload', ([, uses]) => counted(uses, ({ workload }) => workload) || null],
+    ], [...byJob], 'No job has used it in the last 30 days.'), permitted,
+    this.#uses.length > 0 && h('details', null, h('summary', null, 'Log'), table('All uses', [
+      ['When', ({ at }) => time(at)],
+      ['Integration', ({ integration }) => integration],
+      ['Received', ({ form }) => form === 'raw' ? 'saved key' : 'temporary credentials'],
+      ['Purpose', ({ purpose }) => purpose ?? ''],
+      ['Workload', ({ workload }) => h('span', { class: 'long' }, workload ?? '')],
+    ], this.#uses.slice(0, 200), ''), this.#uses.length > 200 && h('p', { class: 'hint' }, 'The newest 200 are listed.')));
+  }
+
+  /**
+   * Sends a change of what was shown, refused if another user changed it in the meantime.
    * @param {string} method
    * @param {string} path
    * @param {string} done
@@ -196,9 +295,9 @@ class CredentialPage extends Page {
       description: field({ label: 'Description', pointer: '/description', maxlength: 500, value: credential.description ?? '' }),
       labels: field({ label: 'Labels', pointer: '/labels', rows: 3, mono: true, value: text, hint: 'One in each line: name: value.', parse: readLabels }),
       expires: field({ label: 'Expires', pointer: '/expires_at', type: 'datetime-local', value: writeTime(credential.expires_at), hint: 'When the current data expires at its issuer.', parse: readTime }),
-      vend: field({ label: 'Handed out', pointer: '/vend', value: credential.vend, options: [['any', 'As jobs ask for it'], ['short', 'Only as short-lived credentials']] }),
+      vend: field({ label: 'Jobs receive', pointer: '/vend', value: credential.vend, options: [['any', 'Saved key or temporary credentials'], ['short', 'Temporary credentials only']] }),
     };
-    const expiresBefore = fields.expires.control.value;
+    const expiresBefore = fields.expires.text();
     openDialog('Edit', (close) => [form({
       fields: () => Object.values(fields), content: Object.values(fields).map(({ row }) => row), submit: 'Save', busy: 'Saving…',
       send: async () => {
@@ -207,26 +306,54 @@ class CredentialPage extends Page {
         const body = {
           labels: { ...labels, ...removed },
           description: fields.description.read() ?? (credential.description === undefined ? undefined : null),
-          expires_at: fields.expires.control.value === expiresBefore ? undefined : fields.expires.read() ?? null,
+          expires_at: fields.expires.text() === expiresBefore ? undefined : fields.expires.read() ?? null,
           vend: fields.vend.read() === credential.vend ? undefined : fields.vend.read(),
         };
         await this.#change('PATCH', '', 'Saved.', body);
         close();
       },
       buttons: [h('button', { type: 'button', onclick: close }, 'Cancel')],
-      explain: ({ code }) => code === 'precondition-failed' ? 'Somebody else changed it after you opened this page. Close this, reload the page and edit again.' : null,
+      explain: ({ code }) => code === 'precondition-failed' ? this.#conflict(credential, close) : null,
     })]);
+  }
+
+  /**
+   * What another user changed after an edit was opened, and the ways to continue.
+   * @param {Credential} before
+   * @param {() => void} close
+   */
+  #conflict(before, close) {
+    const box = h('span', null, 'Loading the other change…');
+    void load(before.id).then(({ credential: now, etag }) => {
+      const labelsOf = (/** @type {Credential} */ { labels: all = {} }) => Object.entries(all).sort().map(([name, value]) => `${name}: ${value}`).join(', ');
+      /** @type {[string, string, string][]} */
+      const compared = [['description', before.description ?? '', now.description ?? ''], ['labels', labelsOf(before), labelsOf(now)], ['expiry', before.expires_at ?? '', now.expires_at ?? ''], ['“Jobs receive”', before.vend, now.vend], ['the current version', String(before.version), String(now.version)]];
+      const changed = compared.filter(([, old, other]) => old !== other);
+      box.replaceChildren('Another user changed ', changed.map(([name, , other]) => other ? `${name} to “${other}”` : `${name} (now empty)`).join(', ') || 'a version of it', ' ', live('relative', now.updated_at), '. ',
+        h('button', { type: 'button', class: 'quiet', onclick: () => {
+          close();
+          void this.refresh().then(() => this.#edit(now));
+        } }, 'Show theirs'), ' ',
+        h('button', { type: 'button', class: 'quiet', onclick: (/** @type {Event} */ event) => {
+          this.#etag = etag;
+          /** @type {HTMLElement} */ (event.target).closest('form')?.requestSubmit();
+        } }, 'Save mine'));
+    }, () => { box.textContent = 'Close this, reload the page and edit again.'; });
+    return box;
   }
 
   /** @param {Credential} credential */
   #delete(credential) {
+    const { namespace, last_activated_at: last } = credential;
+    const jobs = [...new Set(this.#uses.map(({ integration }) => integration))];
+    const inUse = last && Date.now() - Date.parse(last) < IN_USE * 86_400_000;
     confirm({
-      heading: `Delete this credential of ${credential.namespace}?`, submit: 'Delete', busy: 'Deleting…',
-      text: [`All its versions are destroyed, and nobody can bring them back. Jobs that use ${credential.namespace} fail unless it holds another credential.`,
-        credential.last_activated_at ? h('p', null, 'Last used ', time(credential.last_activated_at), '.') : 'No job has used it yet.'],
+      heading: `Delete this credential of ${namespace}?`, submit: 'Delete', busy: 'Deleting…', typed: inUse ? namespace : '',
+      text: [inUse ? h('p', { class: 'note bad' }, h('strong', null, 'In use. '), jobs.length ? `${jobs.join(', ')} used it in the last ${IN_USE} days, ` : '', 'last ', time(last), '.') : last ? h('p', null, 'Last used ', time(last), '.') : 'No job has used it yet.',
+        `All its versions are deleted, and no one can restore them. Jobs that use ${namespace} fail unless it contains another credential.`],
       act: async () => {
         await call('DELETE', this.#path, { headers: { 'If-Match': this.#etag } });
-        flash(`Deleted the credential of ${credential.namespace}.`);
+        flash(`Deleted the credential of ${namespace}.`);
         announce('Deleted.');
         go('#/credentials');
       },
@@ -235,7 +362,7 @@ class CredentialPage extends Page {
 }
 
 /**
- * Entries of which those of the same job, one after the other, are one.
+ * Merges consecutive uses by the same job for the same purpose.
  * @param {import('./api.js').AuditEntry[]} entries newest first
  */
 function merged(entries) {
@@ -243,9 +370,24 @@ function merged(entries) {
   const told = [];
   for (const entry of entries) {
     const last = told.at(-1);
-    const same = last && entry.action === 'namespace.activated' && last.action === entry.action && last.integration === entry.integration && JSON.stringify(last.credentials) === JSON.stringify(entry.credentials);
+    const same = last && entry.action === 'namespace.activated' && last.action === entry.action && last.integration === entry.integration && last.purpose === entry.purpose && JSON.stringify(last.credentials) === JSON.stringify(entry.credentials);
     if (same) last.count = (last.count ?? 1) + (entry.count ?? 1);
     else told.push({ ...entry });
+  }
+  return told;
+}
+
+/**
+ * Merges consecutive uses by the same job for the same purpose.
+ * @param {Use[]} uses newest first
+ */
+function mergedUses(uses) {
+  /** @type {(Use & {count: number})[]} */
+  const told = [];
+  for (const use of uses) {
+    const last = told.at(-1);
+    if (last && last.integration === use.integration && last.purpose === use.purpose) last.count += 1;
+    else told.push({ ...use, count: 1 });
   }
   return told;
 }

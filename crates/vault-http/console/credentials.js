@@ -3,9 +3,12 @@
 import { call, query } from './api.js';
 import { announce, h, parted } from './dom.js';
 import { checkbox, field, form } from './forms.js';
-import { Page, badge, confirm, copyButton, day, healthBadge, openDialog } from './parts.js';
+import { checkOne } from './checking.js';
+import { healthBadge } from './health.js';
+import { Page, badge, confirm, day, live, openDialog } from './parts.js';
 import { doSeveral, list, loadAll } from './list.js';
 import * as session from './session.js';
+import { deadline } from './times.js';
 
 /** @typedef {import('./api.js').Credential} Credential */
 
@@ -24,6 +27,8 @@ const USE = [['', 'Any time'], ['unused', 'Not in 90 days'], ['staged', 'Has a s
 export const UNUSED_DAYS = 90;
 /** How many credentials the list holds; the server looks through further ones. */
 const LOADED = 5000;
+/** Within how many days an expiry is marked. */
+const SOON = 30;
 /** How many labels a row shows. */
 const LABELS = 2;
 
@@ -101,13 +106,13 @@ class Credentials extends Page {
         [rows, more] = [found.rows, found.partial];
       }
       rows = rows.filter((row) => fits(row, filters));
-      const empty = !clear.hidden ? 'No credential fits these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: its secrets can be used by your jobs, and are never shown again.' : 'No credentials yet.';
+      const empty = !clear.hidden ? 'No credential matches these filters.' : session.mayWrite() ? 'No credentials yet. Add the first one: your jobs can use its secrets, which are never shown again.' : 'No credentials yet.';
       box.replaceChildren(this.#list(rows, more, empty, frozen));
     };
     const change = () => {
-      const hash = `#/credentials${query(chosen())}`;
-      if (hash !== location.hash) history.replaceState(null, '', hash);
-      void show().then(() => announce(box.querySelector('.total')?.textContent || 'No credential fits these filters.'));
+      const hash = `#/credentials${query({ ...chosen(), sort: get('sort') })}`;
+      if (hash !== location.hash) history.replaceState(history.state, '', hash);
+      void show().then(() => announce(box.querySelector('.total')?.textContent || 'No credential matches these filters.'));
     };
     for (const { row } of Object.values(all)) row.querySelector('.optional')?.remove();
     const search = form({
@@ -115,7 +120,7 @@ class Credentials extends Page {
       send: async () => change(),
       buttons: [clear],
     });
-    // Each key while somebody types would build the list anew.
+    // Rebuilding the list at each key would be slow.
     let soon = 0;
     search.addEventListener('input', () => {
       clearTimeout(soon);
@@ -139,23 +144,19 @@ class Credentials extends Page {
     /** @type {[string, (rows: Credential[]) => void][]} */
     const several = session.mayWrite() ? [
       ['Label', (chosen) => this.#label(chosen)],
-      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: async ({ id }) => {
-        await call('POST', `/organization-vault/${id}/check`, { body: {} });
-        return 'A check is requested. Its result appears as the health.';
-      } })])] : []),
+      ...(session.server().checks ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Check', (chosen) => void doSeveral({ heading: 'Check', rows: chosen, name, done: () => void this.refresh(), act: ({ id }) => checkOne(id) })])] : []),
       ...(session.isAdmin() ? [/** @type {[string, (rows: Credential[]) => void]} */ (['Freeze', (chosen) => this.#freeze(chosen)])] : []),
     ] : [];
     return list({
-      caption: 'Credentials', noun: 'credential', empty, rows, partial, file: 'credentials', rowName: (row) => `${row.namespace} ${TYPE_NAMES[row.type]}`, several,
+      caption: 'Credentials', noun: 'credential', sort: this.query.get('sort') ?? '', empty, rows, partial, file: 'credentials', rowName: (row) => `${row.namespace} ${TYPE_NAMES[row.type]}`, several,
       columns: [
         { heading: 'Namespace', cell: (row) => [h('a', { class: 'long', href: `#/credentials/${row.id}` }, parted(row.namespace)), frozen.has(row.namespace) ? [' ', badge('frozen', 'warn')] : []].flat(), value: (row) => row.namespace },
         { heading: 'Type', cell: ({ type }) => h('span', { class: 'whole' }, TYPE_NAMES[type]), value: ({ type }) => TYPE_NAMES[type] },
         { heading: 'Health', cell: ({ health, staged_version: staged, damaged }) => [damaged ? badge('damaged', 'bad') : healthBadge(health), staged ? [' ', badge('staged', 'warn')] : []].flat(), value: ({ health }) => health.state, order: ({ health }) => HEALTH.findIndex(([state]) => state === health.state) },
-        { heading: 'Expires', cell: ({ expires_at: at }) => at ? day(at, '') : null, value: ({ expires_at: at }) => at },
+        { heading: 'Expires', cell: ({ expires_at: at }) => !at ? null : Date.parse(at) - Date.now() < SOON * 86_400_000 ? expiry(at) : day(at, ''), value: ({ expires_at: at }) => at },
         { heading: 'Last used', cell: ({ last_activated_at: at }) => day(at, 'never'), value: ({ last_activated_at: at }) => at },
         { heading: 'Where', cell: (row) => h('span', { class: 'long', translate: 'no' }, parted(place(row))), value: (row) => place(row) },
         { heading: 'Labels', cell: (row) => labels(row, LABELS), value: ({ labels: all = {} }) => Object.entries(all).map(([label, value]) => `${label}:${value}`).join(' ') },
-        { heading: '(Id)', cell: ({ id, namespace }) => copyButton(id, `the id of ${namespace}`, 'Id') },
       ],
     });
   }
@@ -166,7 +167,7 @@ class Credentials extends Page {
     const value = field({ label: 'Value', pointer: '/value', mono: true, placeholder: 'data' });
     const remove = checkbox('Remove this label instead');
     openDialog(`Label ${rows.length} credentials`, (close) => [form({
-      fields: () => [name, value], content: [h('div', { class: 'pair' }, name.row, value.row), remove.row], submit: 'Go on', busy: 'Go on',
+      fields: () => [name, value], content: [h('div', { class: 'pair' }, name.row, value.row), remove.row], submit: 'Apply label', busy: 'One moment…',
       send: async () => {
         const label = name.read();
         const text = remove.control.checked ? null : value.control.value;
@@ -197,7 +198,17 @@ class Credentials extends Page {
 }
 
 /**
- * Whether a credential fits what is chosen in the filters.
+ * An expiry that is near or over, with its date for the pointer.
+ * @param {string} at
+ */
+function expiry(at) {
+  const text = live('relative', at, Date.parse(at) < Date.now() ? 'over' : 'soon');
+  text.title = deadline(at);
+  return text;
+}
+
+/**
+ * Whether a credential matches the filters.
  * @param {Credential} row
  * @param {Record<string, string>} filters
  */

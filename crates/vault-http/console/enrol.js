@@ -139,7 +139,7 @@ class Enrol extends Page {
   /** @param {string} email */
   #done(email) {
     this.typed = false;
-    this.#show('Your account is ready', h('div', null,
+    this.#show('Your account is ready', h('div', { class: 'page-body' },
       h('p', { class: 'note good' }, `${email} is enrolled. The passcode that you just entered is used up: sign in with the next one that the app shows.`),
       h('p', null, h('button', { type: 'button', class: 'primary', onclick: () => go(`#/sign-in?email=${encodeURIComponent(email)}`) }, 'Sign in'))));
   }

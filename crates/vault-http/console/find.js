@@ -1,4 +1,4 @@
-// Finds anything from anywhere: pages, credentials, namespaces, integrations, people.
+// Finds pages, credentials, namespaces, integrations and users by any part of their names.
 
 import { call, query } from './api.js';
 import { freshId, go, h } from './dom.js';
@@ -53,7 +53,7 @@ export function find(places) {
     at = 0;
     results.replaceChildren(...shown.map((thing) => h('li', { role: 'option', id: freshId(), onclick: () => follow(thing) },
       h('span', { class: 'badge plain' }, thing.kind), h('span', { translate: 'no' }, thing.name, thing.more && h('span', { class: 'hint' }, ` ${thing.more}`)))));
-    status.textContent = found.length > MOST ? `${found.length} found. Type more to narrow them.` : found.length ? '' : 'Nothing is called so.';
+    status.textContent = found.length > MOST ? `${found.length} found. Type more to narrow them.` : found.length ? '' : `No results for “${input.value.trim()}”`;
     mark();
   };
   input.addEventListener('input', show);

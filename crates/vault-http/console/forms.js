@@ -4,6 +4,8 @@ import { Problem } from './api.js';
 import { announce, freshId, h } from './dom.js';
 import { problemNote } from './parts.js';
 
+export { readTime, writeTime } from './times.js';
+
 /**
  * A labelled control.
  * @typedef {object} Field
@@ -13,6 +15,7 @@ import { problemNote } from './parts.js';
  * @property {string} label
  * @property {boolean} required
  * @property {() => any} read the member's value; `undefined` leaves the member out. Throws a text for people
+ * @property {() => string} text what the control contains
  * @property {(value: string) => void} write
  * @property {(message: string) => void} refuse shows why the value is not accepted; empty: it is
  */
@@ -24,13 +27,14 @@ import { problemNote } from './parts.js';
  * @property {string | Node} [hint]
  * @property {boolean} [required]
  * @property {string} [value]
- * @property {string} [type]
+ * @property {string} [type] `datetime-local` is a date with an optional time
  * @property {string} [autocomplete]
  * @property {string} [inputmode]
  * @property {string} [placeholder]
  * @property {number} [maxlength]
  * @property {number} [rows] a text of several lines
  * @property {[string, string][]} [options] value and text of each choice
+ * @property {[string, [string, string][]][]} [groups] further choices under headings
  * @property {boolean} [secret] hidden while it is typed, with a button that shows it
  * @property {boolean} [mono]
  * @property {string} [list] the id of a `datalist`
@@ -54,28 +58,44 @@ export function field(options) {
   };
   /** @type {Field['control']} */
   let control;
+  /** @type {HTMLInputElement | null} */
+  let clock = null;
   if (options.options) {
     control = h('select', { id, name: attributes.name, 'aria-describedby': attributes['aria-describedby'] },
-      options.options.map(([value, text]) => h('option', { value }, text)));
+      options.options.map(([value, text]) => h('option', { value }, text)),
+      (options.groups ?? []).map(([label, choices]) => h('optgroup', { label }, choices.map(([value, text]) => h('option', { value }, text)))));
   } else if (options.rows) {
     control = h('textarea', { ...attributes, rows: options.rows, class: secret ? 'mono masked' : attributes.class });
   } else {
-    const type = secret ? 'password' : options.type ?? 'text';
+    const dated = options.type === 'datetime-local';
+    const type = secret ? 'password' : dated ? 'date' : options.type ?? 'text';
     control = h('input', { ...attributes, type, inputmode: options.inputmode, list: options.list });
+    if (dated) clock = h('input', { type: 'time', 'aria-label': `${label}, time`, 'aria-describedby': attributes['aria-describedby'], class: 'clock' });
   }
-  if (options.value !== undefined) control.value = options.value;
+  const write = (/** @type {string} */ value) => {
+    const [date = '', time = ''] = clock ? value.split('T') : [value];
+    control.value = date;
+    if (clock) clock.value = time;
+  };
+  if (options.value !== undefined) write(options.value);
   const error = h('p', { id: errorId, class: 'field-error' });
   const row = h('div', { class: 'field' },
     h('label', { for: id }, label, !required && !options.options && h('span', { class: 'optional' }, ' optional')),
     hint && h('p', { id: hintId, class: 'hint' }, hint),
-    secret ? h('div', { class: 'with-button' }, control, revealButton(control, label)) : control,
+    secret ? h('div', { class: 'with-button' }, control, revealButton(control, label)) : clock ? h('div', { class: 'with-clock' }, control, clock) : control,
     error);
   const parse = options.parse ?? ((text) => text === '' ? undefined : text);
   /** @type {Field} */
   const made = {
     pointer, row, control, label, required,
-    read: () => parse(control.value),
-    write: (value) => { control.value = value; },
+    read: () => {
+      // A browser reports a half-typed date as empty.
+      if (control.validity.badInput || clock?.validity.badInput) throw 'Complete the date, or clear it.';
+      if (clock?.value && !control.value) throw 'Enter the date, or clear the time.';
+      return parse(made.text());
+    },
+    text: () => clock?.value ? `${control.value}T${clock.value}` : control.value,
+    write,
     refuse: (message) => {
       error.textContent = message;
       row.classList.toggle('refused', message !== '');
@@ -84,7 +104,7 @@ export function field(options) {
       else control.removeAttribute('aria-invalid');
     },
   };
-  control.addEventListener('input', () => made.refuse(''));
+  for (const one of [control, clock]) one?.addEventListener('input', () => made.refuse(''));
   return made;
 }
 
@@ -234,28 +254,10 @@ function sentence(text) {
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/**
- * The time in a `datetime-local` control, in RFC 3339.
- * @param {string} text
- */
-export function readTime(text) {
-  if (!text) return undefined;
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime())) throw 'Enter a date and a time.';
-  return time.toISOString().replace(/\.\d+Z$/, 'Z');
-}
-
-/**
- * The other way.
- * @param {string | undefined} time
- */
-export function writeTime(time) {
-  if (!time) return '';
-  const at = new Date(time);
-  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
-}
-
 /** @param {string} text */
 export function passcode(text) {
-  return text.replaceAll(/\s/g, '') || undefined;
+  const code = text.replaceAll(/\s/g, '');
+  // What cannot be right is not sent: it would count as a failed sign-in.
+  if (code && !/^(\d{6}|[\d-]{20,23})$/.test(code)) throw 'Enter the six digits of the app, or a recovery code of 20 digits.';
+  return code || undefined;
 }

@@ -1,6 +1,8 @@
-// What the owner of a job pastes so that the job uses its credentials, filled in for each kind of surroundings.
+// The commands and files that connect a job, filled in for each environment.
 
-import { h } from './dom.js';
+import { call } from './api.js';
+import { matches } from './denied.js';
+import { freshId, h } from './dom.js';
 import { field } from './forms.js';
 import { copyButton } from './parts.js';
 import * as session from './session.js';
@@ -19,14 +21,14 @@ const quoted = (text) => /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.
 
 /** @typedef {{name: string, file: string, namespace: string, url: string, socket: boolean, audience: string}} Filled */
 
-/** @type {[string, string, (filled: Filled) => string][]} */
+/** Key, name, the lines of the job, and what is run once before. @type {[string, string, (filled: Filled) => string, ((filled: Filled) => string)?][]} */
 const SURROUNDINGS = [
-  ['shell', 'Shell, cron, systemd', ({ file, namespace, url }) => `# Once, as the job's user. Paste the token when asked.
-(umask 077; printf 'Token: '; IFS= read -rs token; echo; printf '%s\\n' "$token" > ${file})
-
-# See whether the credentials can be used, then run the job.
+  ['shell', 'Shell, cron, systemd', ({ file, namespace, url }) => `# Can the credentials be used?
 orgvault activate --check --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)}
-orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`],
+# Run the job.
+orgvault exec --activation-url ${quoted(url)} --token-file ${file} --namespace ${quoted(namespace)} -- COMMAND`,
+  // Pasted alone, so that no later line is read as the token. POSIX sh has no read -s.
+  ({ file }) => `(umask 077; trap 'stty echo; exit 1' INT; stty -echo; printf 'Token: '; IFS= read -r token; stty echo; echo; printf '%s\\n' "$token" > ${file})`],
   ['kubernetes', 'Kubernetes', ({ name, namespace, url, socket }) => `# Once: kubectl create secret generic ${name}-orgvault --from-file=token=/dev/stdin   (paste the token, then Ctrl-D)
 apiVersion: batch/v1
 kind: CronJob
@@ -82,7 +84,7 @@ ${name}:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND
   after_script:
     - rm -f /tmp/tmp.*`],
-  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Workloads first. The runner must reach ${url}.
+  ['github-identity', 'GitHub Actions, without a stored token', ({ name, namespace, url, audience }) => `# Trust the repository under Trusted workloads first. The runner must reach ${url}.
 name: ${name}
 on: {schedule: [{cron: "0 2 * * *"}]}
 permissions: {id-token: write}
@@ -94,7 +96,7 @@ jobs:
       ORGVAULT_INTEGRATION_ID: ${audience.split(':').pop()}
     steps:
       - run: orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Workloads first. The runner must reach ${url}.
+  ['gitlab-identity', 'GitLab, without a stored token', ({ name, namespace, url, audience }) => `# Trust the project under Trusted workloads first. The runner must reach ${url}.
 ${name}:
   id_tokens:
     ORGVAULT_IDENTITY_TOKEN: {aud: "${audience}"}
@@ -102,7 +104,7 @@ ${name}:
     ORGVAULT_ACTIVATION_URL: "${url}"
   script:
     - orgvault exec --namespace ${quoted(namespace)} -- COMMAND`],
-  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Workloads first.
+  ['kubernetes-identity', 'Kubernetes, without a stored token', ({ name, namespace, url, audience, socket }) => `# Trust the service account under Trusted workloads first.
 apiVersion: batch/v1
 kind: CronJob
 metadata:
@@ -149,7 +151,7 @@ subprocess.run(
 ];
 
 /**
- * The lines for a job, with a choice of its surroundings and namespace.
+ * The commands for a job, with a choice of its environment and namespace.
  * @param {Job} job
  */
 export function jobLines({ id, name, namespaces }) {
@@ -159,20 +161,29 @@ export function jobLines({ id, name, namespaces }) {
   // A pattern stands for the namespaces below it: the job names one of them.
   const exact = namespaces.filter((pattern) => !pattern.endsWith('*'));
   const below = namespaces.find((pattern) => pattern.endsWith('*'));
-  const namespace = field({ label: 'Namespace', mono: true, value: exact[0] ?? '', required: true, hint: below ? `For example ${below.slice(0, -1)}nightly.` : undefined });
+  const names = h('datalist', { id: freshId() });
+  const namespace = field({ label: 'Namespace', mono: true, value: exact[0] ?? '', required: true, list: names.id });
   const url = field({ label: 'Address of the activation listener', mono: true, value: known ?? '', required: true, hint: known ? 'As this server knows it.' : 'Ask the operator: unix:/path/to/socket, or https://host:port/v1.' });
-  const text = h('code');
-  const box = h('pre', { class: 'lines', tabindex: '0', 'aria-label': 'Lines to paste' }, text);
-  const copy = h('div');
+  const box = h('div', { class: 'page-body' });
   const show = () => {
     const address = url.control.value.trim() || NO_ADDRESS;
-    const lines = SURROUNDINGS.find(([key]) => key === where.control.value)?.[2];
-    text.textContent = lines?.({ name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) }) ?? '';
-    copy.replaceChildren(copyButton(text.textContent, 'the lines'));
+    const [, , lines, once] = SURROUNDINGS.find(([key]) => key === where.control.value) ?? [];
+    const filled = { name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) };
+    const steps = once ? [['1. Store the token, once, as the job’s user', once(filled)], ['2. In your job', lines?.(filled) ?? '']] : [['', lines?.(filled) ?? '']];
+    box.replaceChildren(...steps.map(([heading = '', text = '']) => h('div', { class: 'step' }, heading && h('h4', null, heading),
+      h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, text)), copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines'))));
   };
+  if (below && session.isAdmin()) {
+    void call('GET', '/namespaces?limit=1000').then(({ body }) => {
+      const found = body.map((/** @type {import('./api.js').Namespace} */ { namespace: one }) => one).filter((/** @type {string} */ one) => matches(namespaces, one));
+      names.replaceChildren(...found.map((/** @type {string} */ value) => h('option', { value })));
+      if (!namespace.control.value && found.length) namespace.write(found[0]);
+      show();
+    }, () => {}); // without them the name is typed
+  }
   for (const { control } of [where, namespace, url]) control.addEventListener('input', show);
   show();
   return h('div', { class: 'page-body' },
-    !known && h('p', { class: 'note warn' }, 'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen; if another process serves it, enter its address.'),
-    h('div', { class: 'pair' }, where.row, namespace.row), url.row, box, copy);
+    !known && h('p', { class: 'note warn' }, 'This server has no activation listener in its settings, so jobs cannot use credentials through it. An operator turns it on with --activation-listen. If another process serves it, enter its address.'),
+    h('div', { class: 'pair' }, where.row, namespace.row), names, url.row, box);
 }

@@ -23,6 +23,7 @@ import { badge, openDialog, table } from './parts.js';
  * @property {Column<T>[]} columns
  * @property {T[]} rows
  * @property {boolean} [partial] whether the server has more rows than these
+ * @property {string} [sort] the heading that it is sorted by at first
  * @property {string} [file] the name of the file that an export makes, without its ending; none: there is no export
  * @property {(row: T) => string} [rowName] what a row is called; with it rows can be chosen
  * @property {[string, (rows: T[]) => void][]} [several] what can be done with the chosen rows
@@ -60,14 +61,14 @@ export async function loadAll(path, most = ANSWER) {
  * @template T
  * @param {ListOptions<T>} options
  */
-export function list({ caption, noun, empty, columns, rows, partial = false, file, rowName, several = [] }) {
+export function list({ caption, noun, empty, columns, rows, partial = false, sort = '', file, rowName, several = [] }) {
   const place = `${location.hash} ${caption}`;
-  const state = left.get(place) ?? { sort: '', down: false, page: 0 };
+  const state = left.get(place) ?? { sort, down: false, page: 0 };
   /** @type {Set<T>} */
   const chosen = new Set();
   const box = h('div');
   const status = h('p', { class: 'muted total' });
-  const bar = h('div', { class: 'chosen', role: 'group', 'aria-label': 'With the chosen rows', hidden: true });
+  const bar = h('div', { class: 'chosen', role: 'group', 'aria-label': 'With the selected rows', hidden: true });
 
   const sorted = () => {
     const column = columns.find(({ heading }) => heading === state.sort);
@@ -99,8 +100,8 @@ export function list({ caption, noun, empty, columns, rows, partial = false, fil
   const shownRows = () => sorted().slice(state.page * ROWS, (state.page + 1) * ROWS);
   const showChosen = () => {
     bar.hidden = chosen.size === 0;
-    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} chosen`), ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
-      h('button', { type: 'button', class: 'quiet', onclick: () => { chosen.clear(); show(); } }, 'Choose none'));
+    bar.replaceChildren(h('strong', null, `${count(chosen.size, noun)} selected`), ...several.map(([text, act]) => h('button', { type: 'button', class: 'quiet', onclick: () => act([...chosen]) }, text)),
+      h('button', { type: 'button', class: 'quiet', onclick: () => { chosen.clear(); show(); } }, 'Clear'));
   };
   /** @type {[string, (row: T) => any][]} */
   const cells = columns.map(({ heading, cell }) => [heading, cell]);
@@ -110,7 +111,7 @@ export function list({ caption, noun, empty, columns, rows, partial = false, fil
     // The box stands with the row's name, which stays the first cell.
     if (first) {
       cells.splice(0, cells.length, [first[0], (row) => {
-        const tick = h('input', { type: 'checkbox', class: 'choose', 'aria-label': `Choose ${name(row)}`, onchange: () => {
+        const tick = h('input', { type: 'checkbox', class: 'choose', 'aria-label': `Select ${name(row)}`, onchange: () => {
           if (tick.checked) chosen.add(row);
           else chosen.delete(row);
           showChosen();
@@ -139,9 +140,9 @@ export function list({ caption, noun, empty, columns, rows, partial = false, fil
       const all = shown.every((row) => chosen.has(row));
       for (const row of shown) if (all) chosen.delete(row); else chosen.add(row);
       show();
-      announce(`${count(chosen.size, noun)} chosen.`);
+      announce(`${count(chosen.size, noun)} selected.`);
       /** @type {HTMLElement | null} */ (box.querySelector('.list-head button'))?.focus();
-    } }, pages > 1 ? 'Choose all of this page' : 'Choose all');
+    } }, pages > 1 ? 'Select all of this page' : 'Select all');
     const sortable = columns.filter(({ value }) => value);
     const narrowSort = h('select', { 'aria-label': 'Sort by', class: 'narrow-only', onchange: () => sortBy(narrowSort.value) },
       h('option', { value: '' }, 'Sort by…'), sortable.map(({ heading }) => h('option', { value: heading, selected: heading === state.sort }, heading)));
@@ -161,14 +162,14 @@ export function list({ caption, noun, empty, columns, rows, partial = false, fil
 }
 
 /**
- * Has the browser save what is listed.
+ * Downloads rows as a file.
  * @template T
  * @param {string} name
  * @param {string} kind
  * @param {Column<T>[]} columns
  * @param {T[]} rows
  */
-function save(name, kind, columns, rows) {
+export function save(name, kind, columns, rows) {
   const written = columns.filter(({ value }) => value);
   const line = (/** @type {unknown[]} */ cells) => cells.map(cellOf).join(',');
   const text = kind === 'JSON' ? `${JSON.stringify(rows, null, 2)}\n`

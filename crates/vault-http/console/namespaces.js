@@ -18,7 +18,9 @@ class Namespaces extends Page {
 
   async content() {
     this.actions(h('button', { type: 'button', onclick: () => this.#freezeNamed() }, 'Freeze a namespace'));
-    const { rows, partial } = /** @type {{rows: Namespace[], partial: boolean}} */ (await loadAll('/namespaces'));
+    const { rows: loaded, partial } = /** @type {{rows: Namespace[], partial: boolean}} */ (await loadAll('/namespaces'));
+    const named = this.query.get('namespace');
+    const rows = loaded.toSorted((one, other) => Number(other.namespace === named) - Number(one.namespace === named) || Number(other.frozen) - Number(one.frozen));
     return [list({
       caption: 'Namespaces', noun: 'namespace', rows, partial, file: 'namespaces', empty: 'No namespaces yet. Saving a credential creates its namespace.',
       rowName: ({ namespace }) => namespace,
@@ -26,7 +28,7 @@ class Namespaces extends Page {
       columns: [
         { heading: 'Namespace', cell: ({ namespace }) => h('a', { class: 'long', href: `#/credentials${query({ namespace })}` }, parted(namespace)), value: ({ namespace }) => namespace },
         { heading: 'Credentials', cell: ({ credentials }) => credentials >= MOST ? '1,000 or more' : credentials, value: ({ credentials }) => credentials },
-        { heading: 'State', cell: ({ frozen }) => frozen ? badge('frozen', 'warn') : badge('open', 'good'), value: ({ frozen }) => frozen ? 'frozen' : 'open' },
+        { heading: 'State', cell: ({ frozen }) => frozen ? badge('frozen', 'warn') : null, value: ({ frozen }) => frozen ? 'frozen' : '' },
         { heading: '(Actions)', cell: (row) => this.#button(row) },
       ],
     })];

@@ -2,19 +2,21 @@
 
 import { Problem, call } from './api.js';
 import { announce, freshId, h, nodes } from './dom.js';
-import { count, form } from './forms.js';
+import { count, field, form } from './forms.js';
+import { deadline, relative } from './times.js';
 
 /** @typedef {import('./dom.js').Child} Child */
 
-/** What the next page says first. */
-let pending = '';
+/** What the next page shows first. @type {[string, string] | null} */
+let pending = null;
 
 /**
- * Has the next page say what was done.
+ * Has the next page show a message.
  * @param {string} text
+ * @param {string} [kind] as of a note
  */
-export function flash(text) {
-  pending = text;
+export function flash(text, kind = 'good') {
+  pending = [text, kind];
 }
 
 /**
@@ -35,8 +37,8 @@ export class Page extends HTMLElement {
   connectedCallback() {
     if (this.#heading.isConnected) return;
     this.append(h('header', { class: 'page-head' }, this.#heading, this.#actions), this.#said, this.#body);
-    if (pending) this.say(pending);
-    pending = '';
+    if (pending) this.say(...pending);
+    pending = null;
     watchTyping(this);
     this.heading(this.label());
     void this.refresh();
@@ -93,6 +95,7 @@ export class Page extends HTMLElement {
       const content = await this.content();
       if (load === this.#loads) {
         this.#body.replaceChildren(...nodes(content));
+        this.dispatchEvent(new Event('loaded'));
         if (focused && !focused.isConnected && (!document.activeElement || document.activeElement === document.body)) (this.#like(focused) ?? this.#heading).focus({ preventScroll: true });
       }
     } catch (error) {
@@ -134,6 +137,10 @@ function watchTyping(element) {
     const control = /** @type {HTMLElement} */ (event.target);
     if (control.closest('form') && !control.closest('[role="search"]')) element.typed = true;
   });
+  element.addEventListener('keydown', (event) => {
+    // A half-typed date is no input to the browser.
+    if (/** @type {HTMLElement} */ (event.target).matches('[type="date"], [type="time"]') && /^\d$/.test(event.key)) element.typed = true;
+  });
   element.addEventListener('sent', () => { element.typed = false; });
   element.addEventListener('click', (event) => {
     if (/** @type {HTMLElement} */ (event.target).closest('[data-discard]')) element.typed = false;
@@ -142,8 +149,8 @@ function watchTyping(element) {
 
 /** What some problems are called where the interface's own title is for programs. @type {Record<string, string>} */
 const TITLES = {
-  'precondition-failed': 'It was changed meanwhile', 'malformed-request': 'The server does not understand this',
-  'refused-value': 'Something is not accepted', 'not-found': 'There is no such thing here',
+  'precondition-failed': 'Changed in the meantime', 'malformed-request': 'The server does not understand this',
+  'refused-value': 'Something is not accepted', 'not-found': 'This does not exist',
 };
 
 /**
@@ -154,7 +161,7 @@ const TITLES = {
  */
 export function problemNote(problem, errors = [], more = null) {
   return h('div', { class: 'note bad', role: 'alert', tabindex: '-1' },
-    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length ? null : problem.detail),
+    h('p', null, h('strong', null, `${TITLES[problem.code] ?? problem.title}.`), ' ', problem.checks || errors.length || (more && problem.code === 'precondition-failed') ? null : problem.detail),
     errors.length > 0 && h('ul', null, errors.map(({ pointer, detail }) => h('li', null, h('code', null, pointer.slice(1)), ` ${detail}`))),
     problem.checks && checkReport(problem.checks),
     more && h('p', null, more),
@@ -176,31 +183,46 @@ export function badge(text, kind = 'plain') {
   return h('span', { class: `badge ${kind}` }, text);
 }
 
-/**
- * A credential's health as a mark, with its reason.
- * @param {import('./api.js').Health} health
- */
-export function healthBadge({ state, reason }) {
-  const sign = { healthy: '✓', expiring: '!', expired: '✕', failing: '✕', unchecked: '–' }[state];
-  const kind = { healthy: 'good', expiring: 'warn', expired: 'bad', failing: 'bad', unchecked: 'plain' }[state];
-  return h('span', { class: `badge ${kind}` }, h('span', { 'aria-hidden': 'true' }, `${sign} `), state, reason && `: ${reason}`);
-}
-
 const TIMES = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const SECONDS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+/** What the pointer shows of every time. */
+const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 
-const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
-/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
-const UNITS = [['year', 31_536_000], ['month', 2_592_000], ['day', 86_400], ['hour', 3_600], ['minute', 60]];
+/** Texts that depend on the present time, by their names in `data-live`. */
+const LIVE = { relative, deadline };
 
 /**
- * How long ago a time was, or how far it lies ahead.
- * @param {string} text
+ * A text that depends on the present time, and changes with it.
+ * @param {keyof typeof LIVE} kind
+ * @param {string} text the time
+ * @param {string} [style]
  */
-export function relative(text) {
-  const seconds = (Date.parse(text) - Date.now()) / 1000;
-  const [unit, length] = UNITS.find(([, length]) => Math.abs(seconds) >= length) ?? ['second', 1];
-  return unit === 'second' ? (seconds > 0 ? 'in less than a minute' : 'just now') : RELATIVE.format(Math.trunc(seconds / length), unit);
+export function live(kind, text, style) {
+  return h('span', { class: style, 'data-live': kind, 'data-at': text }, LIVE[kind](text));
 }
+
+/** Brings all texts of the page that depend on the present time up to date. */
+export function tick() {
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-live]'))) {
+    const { live: kind, at = '' } = element.dataset;
+    const text = LIVE[/** @type {keyof typeof LIVE} */ (kind)](at);
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+/**
+ * @param {string} text
+ * @param {Intl.DateTimeFormat} format
+ * @param {boolean} [distance] whether its distance from now follows
+ */
+function stamp(text, format, distance = true) {
+  const at = new Date(text);
+  return h('time', { datetime: text, title: WHOLE.format(at) }, format.format(at), distance && [' ', live('relative', text, 'ago')]);
+}
+
+/** @param {string} text */
+const missing = (text) => h('span', { class: 'muted' }, text);
 
 /**
  * A time in this machine's zone, with how long ago that is.
@@ -208,21 +230,16 @@ export function relative(text) {
  * @param {string} [absent]
  */
 export function time(text, absent = 'never') {
-  if (!text) return h('span', { class: 'muted' }, absent);
-  return h('time', { datetime: text, title: text }, TIMES.format(new Date(text)), h('span', { class: 'ago' }, ` ${relative(text)}`));
+  return text ? stamp(text, TIMES) : missing(absent);
 }
-
-const SECONDS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 /**
  * A time to the second.
  * @param {string} text
  */
 export function exactTime(text) {
-  return h('time', { datetime: text, title: text }, SECONDS.format(new Date(text)), h('span', { class: 'ago' }, ` ${relative(text)}`));
+  return stamp(text, SECONDS);
 }
-
-const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 
 /**
  * The day of a time, where there is no room for more.
@@ -230,7 +247,7 @@ const DAYS = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
  * @param {string} absent
  */
 export function day(text, absent) {
-  return text ? h('time', { datetime: text, title: TIMES.format(new Date(text)) }, DAYS.format(new Date(text))) : h('span', { class: 'muted' }, absent);
+  return text ? stamp(text, DAYS, false) : missing(absent);
 }
 
 /** @param {Date} date */
@@ -291,6 +308,9 @@ export function section(heading, ...children) {
   return h('section', { 'aria-labelledby': id, class: 'card' }, h('h2', { id }, heading), ...children);
 }
 
+/** How long a button shows that it copied, in milliseconds. */
+const COPIED = 2000;
+
 /**
  * A button that copies a text.
  * @param {string} text
@@ -299,12 +319,13 @@ export function section(heading, ...children) {
  */
 export function copyButton(text, what, name = 'Copy') {
   const button = h('button', {
-    type: 'button', class: 'quiet', 'aria-label': `Copy ${what}`,
+    type: 'button', class: 'quiet copy', 'aria-label': `Copy ${what}`,
     onclick: async () => {
       try {
         await navigator.clipboard.writeText(text);
         button.textContent = name === 'Copy' ? 'Copied' : '✓';
         announce(`Copied ${what}.`);
+        setTimeout(() => { button.textContent = name; }, COPIED);
       } catch {
         button.textContent = 'Select and copy it';
         announce(`The browser does not permit copying. Select ${what} and copy it.`);
@@ -312,6 +333,31 @@ export function copyButton(text, what, name = 'Copy') {
     },
   }, name);
   return button;
+}
+
+/**
+ * A button that opens a menu of further actions.
+ * @param {string} name of what they act on
+ * @param {Child[]} items buttons
+ */
+export function menu(name, items) {
+  const id = freshId();
+  const opener = h('button', { type: 'button', class: 'quiet', 'aria-label': `More actions for ${name}`, popovertarget: id }, '⋯');
+  const close = () => box.hidePopover();
+  const box = h('div', { id, class: 'menu', popover: 'auto', ontoggle: (/** @type {ToggleEvent} */ event) => {
+    if (event.newState === 'open') addEventListener('scroll', close, { passive: true, once: true });
+    else removeEventListener('scroll', close);
+  }, onbeforetoggle: () => {
+    // Above everything, so that no table cuts it off.
+    const { bottom, top, right } = opener.getBoundingClientRect();
+    const below = bottom < innerHeight / 2;
+    box.style.top = below ? `${bottom + 4}px` : 'auto';
+    box.style.bottom = below ? 'auto' : `${innerHeight - top + 4}px`;
+    box.style.right = `${document.documentElement.clientWidth - right}px`;
+  } }, ...items);
+  // Closed before the action, so that the focus comes back to the button and not to a hidden item.
+  box.addEventListener('click', close, true);
+  return [opener, box];
 }
 
 /**
@@ -369,12 +415,18 @@ export function openDialogs() {
 
 /**
  * Asks before `act` is done.
- * @param {{heading: string, text: Child[], submit: string, busy: string, danger?: boolean, act: () => Promise<void>}} options
+ * @param {{heading: string, text: Child[], submit: string, busy: string, danger?: boolean, typed?: string, act: () => Promise<void>}} options
+ *   `typed`: what has to be typed first
  */
-export function confirm({ heading, text, submit, busy, danger = true, act }) {
+export function confirm({ heading, text, submit, busy, danger = true, typed = '', act }) {
+  const name = typed ? field({ label: `Type ${typed} to confirm`, mono: true, parse: (text) => {
+    if (text.trim() !== typed) throw `Type ${typed}.`;
+    return text;
+  } }) : null;
+  name?.row.querySelector('.optional')?.remove();
   openDialog(heading, (close) => [form({
-    fields: () => [],
-    content: text.map((part) => part instanceof HTMLElement ? part : h('p', null, part)),
+    fields: () => name ? [name] : [],
+    content: [...text.map((part) => part instanceof HTMLElement ? part : h('p', null, part)), name?.row],
     submit, busy, danger,
     send: async () => {
       await act();

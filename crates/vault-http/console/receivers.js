@@ -1,4 +1,4 @@
-// Receivers: who is told what happens, by webhook or mail.
+// Notifications: receivers of events, by webhook or e-mail.
 
 import { Problem, call } from './api.js';
 import { h } from './dom.js';
@@ -12,16 +12,16 @@ import * as session from './session.js';
 
 /** The events of an organization in words, by what they are about. @type {[string, [string, string][]][]} */
 const EVENTS = [
-  ['Credentials', [['credential.expiring', 'expires in 30, 7 and 1 days'], ['credential.expired', 'has expired'], ['credential.failing', 'is not accepted any more'], ['credential.healthy-again', 'is accepted again'], ['credential.replaced', 'was replaced'], ['credential.deleted', 'was deleted']]],
-  ['Jobs', [['integration.token-expiring', 'an integration expires in 30, 7 and 1 days'], ['integration.refused-after-freeze', 'a job was refused because its namespace is frozen'], ['namespace.frozen', 'a namespace was frozen'], ['namespace.thawed', 'a namespace was thawed']]],
-  ['People', [['account.locked', 'an account was locked after failed attempts'], ['account.re-enrolled', 'password and passcode were taken from an account'], ['account.re-enrolment-confirmed', 'its owner has enrolled again'], ['account.recovery-code-used', 'somebody used a recovery code'], ['account.admin-added', 'somebody has become an admin']]],
+  ['Credentials', [['credential.expiring', '30, 7 and 1 days before it expires'], ['credential.expired', 'has expired'], ['credential.failing', 'stops working'], ['credential.healthy-again', 'works again'], ['credential.replaced', 'was replaced'], ['credential.deleted', 'was deleted']]],
+  ['Jobs', [['integration.token-expiring', '30, 7 and 1 days before an integration expires'], ['integration.refused-after-freeze', 'a job was denied because its namespace is frozen'], ['namespace.frozen', 'a namespace was frozen'], ['namespace.thawed', 'a namespace was thawed']]],
+  ['People', [['account.locked', 'an account was locked after failed attempts'], ['account.re-enrolled', 'an account’s sign-in was reset'], ['account.re-enrolment-confirmed', 'its owner has enrolled again'], ['account.recovery-code-used', 'a user used a recovery code'], ['account.admin-added', 'a user became an admin']]],
 ];
 
-/** Why a receiver was not told, and what to do. @type {Record<string, string>} */
+/** Why a delivery failed, and what to do. @type {Record<string, string>} */
 const FAILURES = {
-  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', unreachable: 'It does not answer within 10 seconds.',
-  'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It answered that it wants no more (status 410).', refused: 'It answers with an error.',
-  'no-mail-server': 'This server sends no mail.', 'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.', 'login-not-offered': 'The mail server does not offer a login to this server.', 'no-member': 'The address belongs to no active colleague.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
+  'unknown-host': 'Its host name does not resolve.', 'blocked-address': 'This server does not connect to its address; an operator allows it with --allow-egress.', unreachable: 'It does not respond within 10 seconds.',
+  'untrusted-certificate': 'Its certificate is not trusted.', redirected: 'It redirects, which is not followed: use the final address.', gone: 'It responded that it is gone (status 410).', refused: 'It responds with an error.',
+  'no-mail-server': 'This server sends no mail.', 'starttls-not-offered': 'The mail server does not offer STARTTLS, which --smtp-url requires.', 'login-not-offered': 'The mail server does not offer a login to this server.', 'no-member': 'The address has no active user.', damaged: 'Its row was changed outside the service. Remove it, and tell an operator.',
 };
 
 /** @param {string | undefined} error */
@@ -54,22 +54,22 @@ function showSecret(secret, text, closed) {
 
 class Receivers extends Page {
   label() {
-    return 'Receivers';
+    return 'Notifications';
   }
 
   async content() {
     this.actions(h('button', { type: 'button', class: 'primary', onclick: () => this.#add() }, 'Add a receiver'));
     const { body: rows } = /** @type {{body: Receiver[]}} */ (await call('GET', '/receivers'));
     return [
-      h('p', { class: 'hint' }, 'Receivers are told what happens: before a key expires, when one stops working, when somebody is locked out. Each is told by a signed request to a URL, or by mail.'),
+      h('p', { class: 'hint' }, 'Get a webhook or e-mail before a key expires or when one stops working. Webhooks are signed.'),
       list({
         caption: 'Receivers', noun: 'receiver', file: 'receivers', rows,
-        empty: 'No receivers yet. Add one, so that somebody learns of it before a key expires.',
+        empty: 'No receivers yet. Add one to get a message before a key expires.',
         columns: [
           { heading: 'Address', cell: ({ kind, url, to }) => [h('span', { class: 'long', translate: 'no' }, url ?? to), h('span', { class: 'hint block' }, kind === 'webhook' ? 'webhook' : 'mail')], value: ({ url, to }) => url ?? to },
           { heading: 'State', cell: ({ state, last_error: error }) => [badge(state, state === 'active' ? 'good' : 'bad'), error ? h('span', { class: 'hint block' }, why(error)) : null], value: ({ state }) => state },
           { heading: 'Events', cell: ({ events }) => events.length === eventBoxes(null).all ? 'all' : h('span', { title: events.join('\n') }, `${events.length} of ${eventBoxes(null).all}`), value: ({ events }) => events.join(' ') },
-          { heading: 'Last told', cell: ({ last_delivered_at: at }) => time(at), value: ({ last_delivered_at: at }) => at },
+          { heading: 'Last delivered', cell: ({ last_delivered_at: at }) => time(at), value: ({ last_delivered_at: at }) => at },
           { heading: '(Actions)', cell: (receiver) => this.#buttons(receiver) },
         ],
       })];
@@ -90,9 +90,9 @@ class Receivers extends Page {
 
   #add() {
     const mail = session.server().mail;
-    const kind = field({ label: 'How', pointer: '/kind', options: mail ? [['webhook', 'By webhook'], ['email', 'By mail']] : [['webhook', 'By webhook']], value: 'webhook' });
+    const kind = field({ label: 'How', pointer: '/kind', options: mail ? [['webhook', 'Webhook'], ['email', 'E-mail']] : [['webhook', 'Webhook']], value: 'webhook' });
     const url = field({ label: 'URL', pointer: '/url', required: true, mono: true, placeholder: 'https://hooks.example.com/orgvault', maxlength: 2048, hint: 'https. Only its host is shown later.' });
-    const to = field({ label: 'E-mail address', pointer: '/to', required: true, type: 'email', hint: 'Of a colleague who has an account. At most one mail an hour.' });
+    const to = field({ label: 'E-mail address', pointer: '/to', required: true, type: 'email', hint: 'Of a user of your organization. At most one e-mail an hour.' });
     const { groups, read, all } = eventBoxes(null);
     const turn = () => {
       const isMail = kind.control.value === 'email';
@@ -103,7 +103,7 @@ class Receivers extends Page {
     turn();
     openDialog('Add a receiver', (close) => [form({
       fields: () => kind.control.value === 'email' ? [kind, to] : [kind, url],
-      content: [kind.row, !mail && h('p', { class: 'hint' }, 'This server sends no mail. An operator turns that on with --smtp-url.'), url.row, to.row, h('h3', null, 'Told when'), ...groups],
+      content: [kind.row, !mail && h('p', { class: 'hint' }, 'This server sends no mail. An operator turns that on with --smtp-url.'), url.row, to.row, h('h3', null, 'Events'), ...groups],
       submit: 'Add', busy: 'Adding…',
       send: async () => {
         const events = read();
@@ -126,7 +126,7 @@ class Receivers extends Page {
       h('button', { type: 'button', class: danger ? 'quiet danger' : 'quiet', 'aria-label': `${text} ${name}`, onclick }, text);
     const turn = (/** @type {string} */ next) => async () => {
       await call('PATCH', `/receivers/${id}`, { body: { state: next } });
-      await this.done(next === 'active' ? `Enabled ${name}.` : `Disabled ${name}: it is told nothing.`);
+      await this.done(next === 'active' ? `Enabled ${name}.` : `Disabled ${name}. It gets no events.`);
     };
     return h('div', { class: 'buttons' },
       state !== 'disabled' && button('Test', () => void this.#attempt(async () => {
@@ -135,14 +135,14 @@ class Receivers extends Page {
       })),
       button('Deliveries', () => this.#deliveries(receiver)),
       button('Events', () => this.#edit(receiver)),
-      kind === 'webhook' && button('New secret', () => confirm({ heading: `A new signing secret for ${name}?`, text: ['For 24 hours messages are signed with the old one too.'], submit: 'Make a new secret', busy: 'One moment…', danger: false, act: async () => {
+      kind === 'webhook' && button('New secret', () => confirm({ heading: `A new signing secret for ${name}?`, text: ['For 24 hours messages are signed with the old one too.'], submit: 'Create new secret', busy: 'One moment…', danger: false, act: async () => {
         const { body } = await call('POST', `/receivers/${id}/rotate-secret`);
         showSecret(body.secret, 'Give it to the program behind the URL within 24 hours.', () => void this.done(`${name} has a new signing secret.`));
       } })),
       state === 'disabled'
-        ? button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['It is told what happens from now on.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') }))
-        : button('Disable', () => confirm({ heading: `Disable ${name}?`, text: ['It is told nothing until it is enabled again.'], submit: 'Disable', busy: 'Disabling…', act: turn('disabled') })),
-      button('Remove', () => confirm({ heading: `Remove ${name}?`, text: ['It is told nothing more, and what waits for it is dropped.'], submit: 'Remove', busy: 'Removing…', act: async () => {
+        ? button('Enable', () => confirm({ heading: `Enable ${name}?`, text: ['It gets events from now on.'], submit: 'Enable', busy: 'Enabling…', danger: false, act: turn('active') }))
+        : button('Disable', () => confirm({ heading: `Disable ${name}?`, text: ['It gets no events until it is enabled again.'], submit: 'Disable', busy: 'Disabling…', act: turn('disabled') })),
+      button('Remove', () => confirm({ heading: `Remove ${name}?`, text: ['It gets no more events, and pending ones are dropped.'], submit: 'Remove', busy: 'Removing…', act: async () => {
         await call('DELETE', `/receivers/${id}`);
         await this.done(`Removed receiver ${name}.`);
       } }), true));
@@ -152,7 +152,7 @@ class Receivers extends Page {
   #edit({ id, events, url, to }) {
     const { groups, read } = eventBoxes(events);
     const none = h('p', { class: 'note bad', role: 'alert', hidden: true }, 'Choose at least one event, or disable the receiver.');
-    openDialog(`What ${url ?? to} is told`, (close) => [form({
+    openDialog(`Events of ${url ?? to}`, (close) => [form({
       fields: () => [], content: [...groups, none], submit: 'Save', busy: 'Saving…',
       send: async () => {
         const wanted = read();
@@ -173,7 +173,7 @@ class Receivers extends Page {
    */
   #deliveries({ id, url, to }) {
     const box = h('div', { 'aria-live': 'polite' }, h('p', { class: 'muted' }, 'Loading…'));
-    const dialog = openDialog(`Delivered to ${url ?? to}`, (close) => [h('div', { class: 'page-body' }, box,
+    const dialog = openDialog(`Deliveries to ${url ?? to}`, (close) => [h('div', { class: 'page-body' }, box,
       h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'primary', onclick: close }, 'Close')))]);
     dialog.classList.add('wide');
     dialog.addEventListener('close', () => void this.refresh());
@@ -200,13 +200,13 @@ class Receivers extends Page {
     }) }, 'Send again');
     /** @type {[string, (row: Delivery) => any][]} */
     const columns = [
-      ['Event', ({ type }) => h('code', null, type)],
+      ['Event', ({ type }) => h('code', { class: 'whole' }, type)],
       ['When', ({ timestamp }) => time(timestamp)],
       ['State', ({ state, last_error: error, next_attempt_at: next }) => [badge(state, state === 'delivered' ? 'good' : state === 'failed' ? 'bad' : 'plain'),
-        error ? h('span', { class: 'hint block' }, why(error), state === 'waiting' && next ? [' Next attempt ', time(next), '.'] : '') : null]],
+        error ? h('span', { class: 'hint block' }, why(error), state === 'waiting' && next ? [' Next attempt ', time(next)] : '') : null]],
       ['(Actions)', (row) => row.state === 'waiting' ? null : again(row)],
     ];
-    return table('Deliveries', columns, rows, 'Nothing yet. What happens from now on comes here.');
+    return table('Deliveries', columns, rows, 'No events yet.');
   }
 }
 

@@ -1,12 +1,16 @@
 // The rotation of a key after the new one is saved: check it, promote it, wait for the jobs, disable the old one.
 
-import { call } from './api.js';
+import { call, query } from './api.js';
 import { h } from './dom.js';
-import { Page, confirm, facts, healthBadge, section, table, time } from './parts.js';
+import { count } from './forms.js';
+import { Page, confirm, copyButton, facts, section, table, time } from './parts.js';
 import { check } from './checking.js';
 import { rotationSteps } from './credential-form.js';
 import { load } from './credentials.js';
+import { denials } from './denied.js';
+import { healthBadge } from './health.js';
 import * as session from './session.js';
+import { length } from './times.js';
 
 /**
  * @typedef {import('./api.js').Credential} Credential
@@ -14,19 +18,56 @@ import * as session from './session.js';
  * @typedef {import('./api.js').Use} Use
  */
 
-/** How long an activation lasts at most, in milliseconds: so long a job may hold the key that it was given. */
+/** The longest time that an activation can last, in milliseconds. A job can use the key until then. */
 const LONGEST = 12 * 3_600_000;
+/** The names of fields in sentences. @type {Record<string, string>} */
+const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
+/** Fields that identify a key: if one differs, the secret that belongs to it differs too. */
+const KEY_IDS = ['access_key_id', 'private_key_id'];
 
-/** Where an old key is disabled, by type. @type {Record<string, string>} */
-const DISABLE = {
-  s3: 'In AWS: aws iam update-access-key --access-key-id OLD_KEY_ID --status Inactive. Disable the key before you delete it: a disabled key can be enabled again.',
-  azure_identity: 'In Azure: az ad app credential delete --id CLIENT_ID --key-id OLD_SECRET_ID. Renew the account key of the connection string separately.',
-  gcs: 'In Google Cloud: gcloud iam service-accounts keys disable OLD_KEY_ID --iam-account SERVICE_ACCOUNT. A disabled key can be enabled again.',
-  'direct-link': 'Ask the issuer of the link to revoke the old one; a signed link ends at its own expiry.',
-};
+/** @param {string} name */
+const fieldName = (name) => FIELDS[name] ?? name.replaceAll('_', ' ');
+
+/**
+ * The jobs that may still use the key from before a change: each with the latest moment at which its activation ends.
+ * @param {Use[]} uses
+ * @param {string} changed when the credential was last changed
+ * @returns {{integration: string, at: string, until: string}[]}
+ */
+export function holders(uses, changed) {
+  /** @type {Map<string, {integration: string, at: string, until: string}>} */
+  const found = new Map();
+  for (const { integration, at } of uses) {
+    // Uses do not name their version, so everything before the change counts.
+    const end = Date.parse(at) + LONGEST;
+    if (Date.parse(at) <= Date.parse(changed) && end > Date.now() && !found.has(integration)) found.set(integration, { integration, at, until: new Date(end).toISOString() });
+  }
+  return [...found.values()];
+}
+
+/**
+ * How the old key is disabled at its provider.
+ * @param {Credential} credential
+ * @param {Record<string, any>} old
+ */
+function disabling({ type, information = {} }, old) {
+  const [command, undo] = {
+    s3: !information.endpoint || /amazonaws\.com/.test(information.endpoint) ? ['aws iam update-access-key --access-key-id OLD_KEY_ID --status Inactive', 'An inactive key can be activated again. Delete it later.'] : ['', ''],
+    azure_identity: ['az ad app credential delete --id CLIENT_ID --key-id OLD_SECRET_ID', 'Renew the account key of the connection string separately.'],
+    gcs: ['gcloud iam service-accounts keys disable OLD_KEY_ID --iam-account SERVICE_ACCOUNT', 'A disabled key can be enabled again.'],
+    'direct-link': ['', ''],
+  }[type];
+  const key = String(old.access_key_id ?? old.private_key_id ?? old.client_id ?? '').replace('…', '');
+  const named = key ? ['the key that ends in ', h('code', null, key)] : ['the key with the fingerprint ', h('code', null, old.fingerprint ?? '')];
+  if (type === 'direct-link') return [h('p', null, 'Ask the issuer of the link to revoke the old one. A signed link expires by itself.')];
+  if (!command) return [h('p', null, 'Disable ', ...named, ' at ', h('code', null, information.endpoint), '.')];
+  return [h('p', null, 'Disable ', ...named, ':'), h('div', { class: 'secret' }, h('code', null, command), copyButton(command, 'the command')), h('p', { class: 'hint' }, undo)];
+}
 
 class Rotation extends Page {
   #etag = '';
+  /** What is shown once the old version is deleted. @type {Node[] | null} */
+  #finished = null;
 
   label() {
     return 'Rotation';
@@ -46,13 +87,14 @@ class Rotation extends Page {
     const versions = body;
     this.#etag = etag;
     this.heading(`Rotation: ${credential.namespace}`);
-    this.actions(h('a', { class: 'button', href: `#/credentials/${this.#id}` }, 'The credential'));
+    this.actions(h('a', { class: 'button', href: `#/credentials/${this.#id}` }, 'Back to credential'));
     const staged = versions.find(({ state }) => state === 'staged');
     const current = versions.find(({ state }) => state === 'current');
     const previous = versions.find(({ state }) => state === 'previous');
+    if (this.#finished) return this.#finished;
     if (staged && current) return this.#staged(staged, current);
     if (current && previous) return this.#promoted(credential, current, previous);
-    return [rotationSteps(0), section('New key', h('p', null, 'No other version is kept. Make a new key at the storage provider and save it here.'),
+    return [rotationSteps(0), section('New key', h('p', null, `No rotation is in progress: version ${credential.version} is the only one. Create a new key at the storage provider and save it here.`),
       h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${this.#id}/replace` }, 'Enter the new key')))];
   }
 
@@ -65,24 +107,24 @@ class Rotation extends Page {
     const accepted = staged.health?.state === 'healthy';
     const refused = staged.health?.state === 'failing';
     const promote = h('button', { type: 'button', class: accepted || !checks ? 'primary' : '', onclick: () => {
-      const act = () => this.#promote(staged.version, `Version ${staged.version} is current: jobs get it from now on.`);
+      const act = () => this.#promote(staged.version, `Version ${staged.version} is current. Jobs use it from their next run.`);
       if (accepted) void act();
       else confirm({ heading: `Promote version ${staged.version} unchecked?`, danger: refused, submit: 'Promote', busy: 'Promoting…',
-        text: [refused ? 'The storage provider does not accept it: jobs will fail.' : 'Nothing shows yet that the storage provider accepts it.', 'You can go back at any time: the version that is current now is kept.'], act });
+        text: [refused ? 'Its check failed: jobs may fail.' : 'It was not checked yet.', 'You can roll back at any time: the current version is kept.'], act });
     } }, 'Promote');
     return [rotationSteps(accepted ? 2 : 1),
       section('What changes', changes(current, staged)),
       section(accepted ? 'Promote' : 'Check', h('p', null, staged.health ? [healthBadge(staged.health), ' '] : [],
-        accepted ? 'The storage provider accepts the new key. Promote it: jobs get it from their next activation on.'
-          : checks ? 'See whether the storage provider accepts the new key. Jobs notice nothing of it.' : 'This server does not check saved credentials: try the new key at the storage provider, then promote it.'),
+        accepted ? 'The new key works. Promote it: jobs use it from their next run.'
+          : checks ? 'Check the new key with the storage provider. Running jobs are not affected.' : 'This server does not check saved credentials. Try the new key at the storage provider, then promote it.'),
       h('div', { class: 'buttons' },
         checks && h('button', { type: 'button', class: accepted ? '' : 'primary', onclick: () => void check(this, this.#id, staged.version) }, accepted ? 'Check again' : 'Check the new key'), promote,
         h('button', { type: 'button', class: 'danger', onclick: () => confirm({
-          heading: `Discard version ${staged.version}?`, text: ['The staged key is destroyed. Jobs keep the key that they have.'], submit: 'Discard', busy: 'Discarding…',
+          heading: `Discard version ${staged.version}?`, text: ['The staged key is deleted. Jobs keep the current key.'], submit: 'Discard', busy: 'Discarding…',
           act: async () => {
             await call('DELETE', `${this.#path}/versions/${staged.version}`, { headers: { 'If-Match': this.#etag } });
             await this.done(`Version ${staged.version} is discarded.`);
-          } }) }, 'Discard it')))];
+          } }) }, 'Discard version')))];
   }
 
   /**
@@ -94,33 +136,26 @@ class Rotation extends Page {
     const { body } = await call('GET', `${this.#path}/activations?limit=1000`);
     /** @type {Use[]} */
     const uses = body;
-    // Uses do not say their version: what was handed out before the last change may be the old key.
-    const changed = Date.parse(credential.updated_at);
-    /** @type {Map<string, Use>} */
-    const holders = new Map();
-    for (const use of uses) {
-      const at = Date.parse(use.at);
-      if (at <= changed && at > Date.now() - LONGEST && !holders.has(use.integration)) holders.set(use.integration, use);
-    }
-    const waiting = holders.size > 0;
-    const latest = Math.max(...[...holders.values()].map(({ at }) => Date.parse(at)));
-    const back = h('button', { type: 'button', onclick: () => confirm({ heading: `Go back to version ${previous.version}?`, danger: false, submit: 'Go back', busy: 'Going back…',
-      text: [`Jobs get version ${previous.version} again from their next activation on. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Go back to version ${previous.version}`);
-    const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Look again');
-    return [rotationSteps(waiting ? 3 : 4),
-      section('Wait for jobs', waiting
-        ? h('div', { class: 'page-body' }, h('p', null, 'These jobs may still hold the old key. An activation lasts at most 12 hours, so none does after ', time(new Date(latest + LONGEST).toISOString()), '.'),
-          table('Jobs that may hold the old key', [['Job', ({ integration }) => integration], ['Was given it', ({ at }) => time(at)], ['May hold it until', ({ at }) => time(new Date(Date.parse(at) + LONGEST).toISOString())]], [...holders.values()], ''))
-        : h('p', { class: 'note good' }, 'No job can hold the old key any more: none was given it in the last 12 hours.'),
+    const waiting = holders(uses, credential.updated_at);
+    const last = waiting.map(({ until }) => until).sort().at(-1);
+    const back = h('button', { type: 'button', onclick: () => confirm({ heading: `Roll back to version ${previous.version}?`, danger: false, submit: 'Roll back', busy: 'Rolling back…',
+      text: [`Jobs use version ${previous.version} again from their next run. Version ${current.version} is kept.`], act: () => this.#promote(previous.version, `Version ${previous.version} is current again.`) }) }, `Roll back to version ${previous.version}`);
+    const again = h('button', { type: 'button', class: 'quiet', onclick: () => void this.refresh() }, 'Refresh');
+    return [rotationSteps(waiting.length ? 3 : 4, !current.health),
+      section('Wait for jobs', last
+        ? h('div', { class: 'page-body' }, h('p', null, 'These jobs may still use the old key, at the latest until ', time(last), '.'),
+          table('Jobs that may use the old key', [['Job', ({ integration }) => integration], ['Issued', ({ at }) => time(at)], ['Expires by', ({ until }) => time(until)]], waiting, ''))
+        : h('p', { class: 'note good' }, 'No job can use the old key any more: none received it in the last 12 hours.'),
       h('div', { class: 'buttons' }, again, back)),
-      section('Disable the old key', h('p', null, waiting ? 'Not yet: wait for the jobs above. Then disable the old key where it was issued.' : 'Now disable the old key where it was issued.'),
-        facts([['Old key', previous.information?.access_key_id ?? previous.information?.client_id ?? previous.information?.private_key_id ?? h('code', null, previous.information?.fingerprint ?? '')], ['Saved', time(previous.created_at)]]),
-        h('p', { class: 'hint' }, DISABLE[credential.type] ?? ''),
-        !waiting && h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => confirm({ heading: `Destroy version ${previous.version}?`, submit: 'Destroy', busy: 'Destroying…',
-          text: ['Its data key is destroyed: nobody can bring this version back. Do this once the old key is disabled.'], act: async () => {
+      section('Disable the old key', waiting.length > 0 && h('p', { class: 'note warn' }, 'Not yet: wait for the jobs above.'),
+        ...disabling(credential, previous.information ?? {}),
+        facts([['Old key saved', time(previous.created_at)]]),
+        !waiting.length && h('div', { class: 'buttons' }, h('button', { type: 'button', class: 'danger', onclick: () => confirm({ heading: `Delete version ${previous.version}?`, submit: 'Delete', busy: 'Deleting…',
+          text: ['Its data key is destroyed: no one can restore this version. Delete it once the old key is disabled.'], act: async () => {
             await call('DELETE', `${this.#path}/versions/${previous.version}`, { headers: { 'If-Match': this.#etag } });
-            await this.done(`Version ${previous.version} is destroyed. The rotation is done.`);
-          } }) }, `The old key is disabled: destroy version ${previous.version}`))),
+            this.#finished = await finished(credential, current, previous, uses);
+            await this.done(`Version ${previous.version} is deleted.`);
+          } }) }, `I’ve disabled the old key — delete version ${previous.version}`))),
       section('What changed', changes(previous, current))];
   }
 
@@ -135,20 +170,43 @@ class Rotation extends Page {
 }
 
 /**
- * In what two versions differ, as far as it shows.
+ * The end of a rotation: how long it took, and how the jobs did.
+ * @param {Credential} credential
+ * @param {Version} current
+ * @param {Version} previous
+ * @param {Use[]} uses
+ */
+async function finished({ id, namespace, updated_at: promoted }, current, previous, uses) {
+  const moved = new Set(uses.filter(({ at }) => at >= promoted).map(({ integration }) => integration)).size;
+  const denied = session.isAdmin() ? denials((await call('GET', `/audit${query({ namespace, actor: 'integration', since: promoted, limit: '1000' })}`)).body).reduce((sum, one) => sum + one.count, 0) : null;
+  const jobs = [`${count(moved, 'job')} ${moved === 1 ? 'has' : 'have'} used the new key`, denied === null ? '' : `, ${denied} denied`].join('');
+  return [rotationSteps(5, !current.health), section('Rotation complete',
+    h('p', { class: 'note good' }, `Version ${current.version} replaced version ${previous.version}. Took ${length(Date.now() - Date.parse(current.created_at))}. ${jobs}.`),
+    h('div', { class: 'buttons' }, h('a', { class: 'button primary', href: `#/credentials/${id}` }, 'Back to credential')))];
+}
+
+/**
+ * What differs between two versions. Secrets are not compared one by one: only the fingerprint of all fields shows them.
  * @param {Version} before
  * @param {Version} after
  */
 function changes(before, after) {
-  const text = (/** @type {unknown} */ value) => value === undefined ? 'not set' : Array.isArray(value) ? value.join(', ') : String(value);
-  const names = [...new Set([...Object.keys(before.information ?? {}), ...Object.keys(after.information ?? {})])];
-  const rows = names.map((name) => ({ name, one: text(before.information?.[name]), other: text(after.information?.[name]) }));
-  const same = before.information?.fingerprint === after.information?.fingerprint;
-  const differing = rows.filter(({ one, other }) => one !== other);
+  const [one = {}, other = {}] = [before.information, after.information];
+  const text = (/** @type {unknown} */ value) => value === undefined ? 'not set' : Array.isArray(value) ? value.map(fieldName).join(', ') : String(value);
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => name !== 'fingerprint');
+  const differing = names.filter((name) => text(one[name]) !== text(other[name]));
+  const same = one.fingerprint === other.fingerprint;
+  const secrets = [...new Set([...one.secrets ?? [], ...other.secrets ?? []])].map(fieldName);
+  const certain = KEY_IDS.some((name) => differing.includes(name)) || !differing.length;
+  const prints = ` (fingerprint ${one.fingerprint} → ${other.fingerprint})`;
+  const named = secrets.length > 1 ? `at least one of ${secrets.join(', ')}` : secrets.join('');
+  const changed = [...differing.map((name) => name === 'secrets' ? 'which secrets are set' : fieldName(name)), ...(secrets.length && !same && certain ? [named] : [])];
+  const unchanged = names.filter((name) => name !== 'secrets' && !differing.includes(name)).map(fieldName);
   return h('div', { class: 'page-body' },
-    same && h('p', { class: 'note warn' }, 'Nothing: both versions hold the same data. Did you enter the old key again?'),
-    differing.length > 0 && table('Differences', [['Field', ({ name }) => h('code', null, name)], [`Version ${before.version}`, ({ one }) => one], [`Version ${after.version}`, ({ other }) => other]], differing, ''),
-    h('p', { class: 'hint' }, `Unchanged: ${rows.filter(({ one, other }) => one === other).map(({ name }) => name).join(', ') || 'nothing'}. Secrets are compared by the fingerprint alone.`));
+    same ? h('p', { class: 'note warn' }, 'Nothing: both versions contain the same data. Did you enter the old key again?')
+      : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, secrets.length && !certain ? ` Possibly also ${secrets.join(', ')}: secrets are not shown.` : ''),
+    h('p', null, h('strong', null, 'Unchanged: '), `${unchanged.join(', ') || 'nothing'}.`),
+    differing.length > 0 && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => text(one[name])], [`Version ${after.version}`, (name) => text(other[name])]], differing, ''));
 }
 
 customElements.define('ov-rotation', Rotation);

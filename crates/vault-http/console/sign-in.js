@@ -54,7 +54,7 @@ class SignIn extends Page {
         send: async () => {
           await signIn(email.read(), proof.password.read(), proof.passcode.read(), ttl.read());
         },
-        explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one.' : null,
+        explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.' : null,
       }),
       h('p', { class: 'hint' }, 'Invited? Open the link that you were given, or ', h('a', { href: '#/enrol' }, 'enter your enrolment code'), '.'),
     ];
@@ -65,7 +65,7 @@ class SignIn extends Page {
 export function extendSession() {
   openDialog('Stay signed in', (close) => {
     const old = session.token();
-    return [again('Stay signed in', 'A session cannot be extended: this begins a new one and ends the old.', () => {
+    return [again('Stay signed in', 'This starts a new session and ends the current one.', () => {
       if (old) call('POST', '/logout', { token: old }).catch(() => {}); // it ends by itself soon
       announce('You stay signed in.');
       close();
@@ -84,7 +84,7 @@ export function signInAgain(reason) {
       h('button', { type: 'button', onclick: () => {
         close();
         session.end('You are signed out.');
-      } }, 'Sign in as somebody else'))], true);
+      } }, 'Sign in as another user'))], true);
   dialog.classList.add('locked');
 }
 
@@ -100,13 +100,13 @@ function again(submit, text, done, other) {
   const ttl = field({ label: 'Sign me out after', pointer: '/ttl', options: LIFETIMES, value: '3600' });
   return form({
     fields: () => [proof.password, proof.passcode, ttl],
-    content: [h('p', null, text), proof.password.row, proof.passcode.row, ttl.row],
+    content: [h('p', null, text), h('input', { type: 'text', autocomplete: 'username', class: 'hidden', tabindex: '-1', 'aria-hidden': 'true', value: session.account().email, readonly: true }), proof.password.row, proof.passcode.row, ttl.row],
     submit, busy: 'Signing in…',
     send: async () => {
       await signIn(session.account().email, proof.password.read(), proof.passcode.read(), ttl.read());
       done();
     },
-    explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one.' : null,
+    explain: ({ code }) => code === 'invalid-login' ? 'If the passcode was used before, wait for the next one. Still refused? An admin can unlock your account.' : null,
     buttons: [other],
   });
 }

@@ -3,7 +3,7 @@
 const PLACE = 'orgvault.theme';
 /** @typedef {'system' | 'light' | 'dark'} Theme */
 /** @type {[Theme, string][]} */
-export const THEMES = [['system', 'As the system'], ['light', 'Light'], ['dark', 'Dark']];
+export const THEMES = [['system', 'Match system'], ['light', 'Light'], ['dark', 'Dark']];
 
 /** @returns {Theme} */
 export function theme() {

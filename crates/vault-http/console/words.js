@@ -1,6 +1,6 @@
-// The audit in words: what each action is called, and what an entry says.
+// The audit log in words: the actions, and entries as sentences.
 
-import { call } from './api.js';
+import { call, query } from './api.js';
 import { h, parted } from './dom.js';
 import * as session from './session.js';
 
@@ -13,32 +13,47 @@ import * as session from './session.js';
 export const ACTIONS = {
   'credential.saved': 'saved %', 'credential.staged': 'staged a new version of %', 'credential.promoted': 'promoted a version of %',
   'credential.replaced': 'replaced the key of %', 'credential.version-destroyed': 'destroyed a version of %', 'credential.described': 'changed labels, description, expiry or rule of %',
-  'credential.vend-relaxed': 'let jobs get % as it is', 'credential.vend-restricted': 'let jobs get % only as short-lived credentials',
-  'credential.matched': 'compared data with %', 'credential.check-requested': 'asked for a check of %', 'credential.failing': 'found that % is not accepted any more',
-  'credential.healthy': 'found that % is accepted', 'credential.deleted': 'deleted %', 'credentials.listed': 'listed the credentials', 'credential.shown': 'looked at %',
-  'namespace.activated': 'used %', 'activation.begun': 'began to use %', 'activation.renewal-begun': 'began to use % for longer', 'activation.renewed': 'used % for longer', 'activation.renewal-failed': 'could not use % for longer', 'activation.ended': 'ended %', 'activation.refused': 'was refused: the namespace is empty or too large, or too many activations live',
-  'activation.refused-outside': 'was refused: the namespace is not one of its own', 'activation.refused-token': 'was refused: the token is replaced, expired or disabled', 'activation.refused-workload': 'was refused: no trust allows the workload',
-  'activation.refused-frozen': 'was refused: the namespace is frozen', 'activation.failed': 'could not be given %', 'namespace.checked': 'checked %',
+  'credential.vend-relaxed': 'let jobs receive the saved key of %', 'credential.vend-restricted': 'restricted % to temporary credentials',
+  'credential.matched': 'compared data with %', 'credential.check-requested': 'requested a check of %', 'credential.failing': 'checked %: the check failed',
+  'credential.healthy': 'checked %: the check passed', 'credential.deleted': 'deleted %', 'credentials.listed': 'listed the credentials', 'credential.shown': 'looked at %',
+  'namespace.activated': 'used %', 'activation.begun': 'started to use %', 'activation.renewal-begun': 'started to renew its use of %', 'activation.renewed': 'renewed its use of %', 'activation.renewal-failed': 'could not renew its use of %', 'activation.ended': 'stopped using %', 'activation.refused': 'was denied %: it has no credentials or too many, or the integration has too many active runs',
+  'activation.refused-outside': 'was denied %: the integration has no access to it', 'activation.refused-token': 'was denied %: the token was replaced, has expired or is disabled', 'activation.refused-workload': 'was denied %: no trust matches the workload',
+  'activation.refused-frozen': 'was denied %: it is frozen', 'activation.failed': 'was denied %: its credentials could not be issued', 'namespace.checked': 'checked %',
   'namespace.frozen': 'froze %', 'namespace.thawed': 'thawed %',
   'integration.created': 'created %', 'integration.rotated': 'issued a new token for %', 'integration.disabled': 'disabled %', 'integration.enabled': 'enabled %',
   'integration.changed': 'changed %', 'integration.deleted': 'deleted %', 'integration.trusted': 'let workloads act for %', 'integration.distrusted': 'ended a trust of %',
-  'receiver.added': 'added %', 'receiver.changed': 'changed what % is told', 'receiver.secret-replaced': 'made a new signing secret of %', 'receiver.removed': 'removed %', 'receiver.disabled': 'disabled %: it wants no more, or belongs to nobody any more', 'receiver.tested': 'sent a test to %', 'receiver.resent': 'sent an event to % again',
-  'account.created': 'created %', 'account.invited': 'invited %', 'invitation.address-in-use': 'could not invite somebody: the address is in use', 'account.enrolment-refused': 'tried a wrong code to enrol as %',
-  'account.enrolment-drafted': 'began to enrol as %', 'account.enrolled': 'enrolled as %', 'invitation.role-changed': 'changed the role of %', 'invitation.deleted': 'withdrew the invitation of %',
+  'receiver.added': 'added %', 'receiver.changed': 'changed events or state of %', 'receiver.secret-replaced': 'issued a new signing secret for %', 'receiver.removed': 'removed %', 'receiver.disabled': 'turned off %: the receiver is gone, or its address has no active user', 'receiver.tested': 'sent a test to %', 'receiver.resent': 'resent an event to %',
+  'account.created': 'created %', 'account.invited': 'invited %', 'invitation.address-in-use': 'could not invite a user: the address is in use', 'account.enrolment-refused': 'tried a wrong code to enrol as %',
+  'account.enrolment-drafted': 'started to enrol as %', 'account.enrolled': 'enrolled as %', 'invitation.role-changed': 'changed the role in the invitation of %', 'invitation.deleted': 'withdrew the invitation of %',
   'account.disabled': 'disabled %', 'account.enabled': 'enabled %', 'account.deleted': 'deleted %', 'account.role-changed': 'changed the role of %', 'account.password-changed': 'changed the password of %',
-  'account.passcode-reset': 'replaced passcode and recovery codes of %', 'account.re-enrolled': 'had % enrol again', 'account.passcode-drafted': 'asked for a new authenticator of %', 'account.passcode-changed': 'changed the authenticator of %',
-  'account.passcode-unconfirmed': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'made new recovery codes of %', 'account.unlocked': 'unlocked %', 'account.passcode-read': 'printed the passcode of %',
-  'login.succeeded': 'signed in', 'login.refused': 'was refused at login (password, or closed account)', 'login.passcode-refused': 'was refused at login (wrong passcode)', 'login.turned-away': 'was turned away at login',
-  'login.class-closed': 'closed logins after too many failures of %', 'login.passcode-disabled': 'disabled passcodes after too many failures of %', 'session.logged-out': 'signed out', 'session.ended': 'ended a session of %',
-  'audit.listed': 'read the audit', 'audit.delivery-reset': 'had the audit delivered anew', 'audit.cut': 'removed audit entries whose time was over', 'row.state-recorded': 'recorded the state of %',
+  'account.passcode-reset': 'replaced passcode and recovery codes of %', 'account.re-enrolled': 'reset the sign-in of %', 'account.passcode-drafted': 'requested a new authenticator for %', 'account.passcode-changed': 'changed the authenticator of %',
+  'account.passcode-unconfirmed': 'entered a wrong code for the new authenticator of %', 'account.recovery-codes-replaced': 'replaced the recovery codes of %', 'account.unlocked': 'unlocked %', 'account.passcode-read': 'printed the passcode of %',
+  'login.succeeded': 'signed in', 'login.refused': 'failed to sign in as %: wrong password, or the account is disabled', 'login.passcode-refused': 'failed to sign in as %: wrong passcode', 'login.turned-away': 'failed to sign in as %: unknown address, lockout or disabled passcodes',
+  'login.class-closed': 'locked % after too many failed sign-ins', 'login.passcode-disabled': 'disabled passcodes of % after too many wrong ones', 'session.logged-out': 'signed out', 'session.ended': 'ended a session of %',
+  'audit.listed': 'read the audit log', 'audit.delivery-reset': 'restarted audit log delivery', 'audit.cut': 'removed audit entries past their retention', 'row.state-recorded': 'recorded the state of %',
   'organization.created': 'created the organization', 'organization.disabled': 'disabled the organization', 'organization.enabled': 'enabled the organization', 'organization.deleted': 'deleted the organization',
   'organization.key-replaced': 'replaced the key of the organization', 'organization.key-destroyed': 'destroyed an old key of the organization', 'instance.created': 'created the instance', 'issuer.added': 'added an issuer of identity tokens', 'issuer.removed': 'removed an issuer of identity tokens', 'instance.root-key-replaced': 'replaced the root key',
   'instance.key-replaced': 'replaced the instance key', 'instance.key-destroyed': 'destroyed an old instance key', 'database.key-read': "printed the database's key", 'database.copied': 'copied the database',
   'database.backed-up': 'backed up the database', 'database.restored': 'restored the database',
 };
 
-/** What kinds of actors are called where nothing else is known of them. @type {Record<string, string>} */
-const ACTORS = { operator: 'An operator', system: 'The system', unknown: 'Somebody', embedder: 'The program around the vault', account: 'An account', integration: 'An integration' };
+/** Groups of actions, by the start of their names, with the objects that they are about. @type {[RegExp, string, string][]} */
+export const GROUPS = [
+  [/^credential/, 'Credentials', 'a credential'], [/^(namespace|activation)/, 'Jobs and namespaces', 'a namespace'], [/^integration/, 'Integrations', 'an integration'],
+  [/^(account|invitation)/, 'Users', 'a user'], [/^(login|session)/, 'Sign-in', 'a user'], [/^receiver/, 'Notifications', 'a receiver'], [/./, 'Organization and audit log', 'the organization'],
+];
+
+/**
+ * An action with the kind of its object: "added a receiver".
+ * @param {string} action
+ */
+export function actionText(action) {
+  const object = GROUPS.find(([start]) => start.test(action))?.[2] ?? 'an object';
+  return (ACTIONS[action] ?? action).replace('%', object);
+}
+
+/** The names of actors without an id. @type {Record<string, string>} */
+const ACTORS = { operator: 'An operator', system: 'The system', unknown: 'An unknown client', embedder: 'The program around the vault', account: 'An account', integration: 'An integration' };
 
 /** What the organization's accounts, integrations and credentials are called, by their ids. */
 export class Names {
@@ -78,6 +93,7 @@ export class Names {
   shown(kind, id) {
     const name = this.of(id);
     if (kind === 'credential') return name ? h('a', { href: `#/credentials/${id}` }, parted(name)) : h('span', null, 'a deleted credential ', h('code', null, id));
+    if (kind === 'integration' && name) return h('a', { href: `#/integrations${query({ name })}` }, parted(name));
     return name ? parted(name) : h('code', null, id);
   }
 }
@@ -89,8 +105,33 @@ export class Names {
  */
 export function who({ actor, account, integration }, names) {
   const id = account ?? integration;
-  if (id) return h('strong', null, names.shown('account', id));
+  if (id) return h('strong', null, names.shown(account ? 'account' : 'integration', id));
   return h('strong', null, ACTORS[actor] ?? actor);
+}
+
+/** Why sign-ins failed. @type {Record<string, string>} */
+const SIGN_INS = { 'login.refused': 'wrong password, or the account is disabled', 'login.passcode-refused': 'wrong passcode', 'login.turned-away': 'unknown address, lockout or disabled passcodes' };
+
+/** Refusals that programs repeat. */
+const REPEATED = /^(login\.(refused|passcode-refused|turned-away)|activation\.(refused|failed))/;
+
+/**
+ * Entries of which consecutive repetitions of the same refusal are one, with the sum of their counts.
+ * @param {AuditEntry[]} entries
+ * @returns {{entry: AuditEntry, all: AuditEntry[]}[]}
+ */
+export function withoutRepetitions(entries) {
+  /** @type {{entry: AuditEntry, all: AuditEntry[]}[]} */
+  const found = [];
+  const same = (/** @type {AuditEntry} */ one) => JSON.stringify([one.action, one.subject, one.integration, one.account, one.namespace, one.purpose, one.network]);
+  for (const entry of entries) {
+    const last = found.at(-1);
+    if (last && REPEATED.test(entry.action) && same(last.entry) === same(entry)) {
+      last.entry.count = (last.entry.count ?? 1) + (entry.count ?? 1);
+      last.all.push(entry);
+    } else found.push({ entry: { ...entry }, all: [entry] });
+  }
+  return found;
 }
 
 /**
@@ -101,20 +142,25 @@ export function who({ actor, account, integration }, names) {
  * @returns {(Node | string)[]}
  */
 export function sentence(entry, names, { without } = {}) {
-  const { action, subject, namespace, count: times, purpose, credentials = [] } = entry;
+  const { action, subject, namespace, count: times = 1, purpose, credentials = [], changes = [] } = entry;
   const [kind = '', id] = subject.split(':');
-  const text = ACTIONS[action] ?? `${action} %`;
+  const often = times > 1 ? `, ${times.toLocaleString('en')}×` : '';
+  const failed = SIGN_INS[action];
+  if (failed && !entry.account) return ['Failed sign-in', id ? [' for ', h('strong', null, names.shown(kind, id))] : [], entry.network ? ` from ${entry.network}` : '', `: ${failed}${often}.`].flat();
+  const version = changes.find(({ field }) => field === 'version');
+  const number = version?.to ?? version?.from;
+  const text = (ACTIONS[action] ?? `${action} %`).replace(/\ba (new )?version\b/, number ? `version ${number}` : '$&');
   const own = id === entry.account && id !== undefined;
   const [before = '', after] = text.split('%');
   /** @type {(Node | string)[]} */
   let about = [];
   if (after !== undefined) {
-    if (kind === 'activation' || kind === 'namespace' || (namespace && !id)) about = [namespace ? h('code', null, namespace) : 'an activation'];
+    if (kind === 'activation' || kind === 'namespace' || action.startsWith('activation.') || (namespace && !id)) about = [namespace ? h('code', null, namespace) : 'a namespace'];
     else if (id && id === without) about = ['it'];
-    else if (own) about = ['the own account'];
+    else if (own) about = ['their own account'];
     else if (id) about = [kind === 'credential' ? '' : `${kind} `, names.shown(kind, id)];
     else about = [kind === 'vault' ? 'credentials' : kind];
   }
-  const forms = credentials.filter((one) => !without || one.id === without).map(({ id: one, version, form }) => [without ? '' : credentials.length > 1 ? [names.of(one) ?? one, ' '].join('') : '', `version ${version}`, form === 'raw' ? '' : ` (${form})`].join(''));
-  return [who(entry, names), ' ', before, ...about, after ?? '', forms.length ? `, ${forms.join(', ')}` : '', times && times > 1 ? `, ${times} times` : '', purpose ? [', for “', purpose, '”'].join('') : '', '.'];
+  const forms = credentials.filter((one) => !without || one.id === without).map(({ id: one, version: issued, form }) => [without ? '' : credentials.length > 1 ? [names.of(one) ?? one, ' '].join('') : '', `version ${issued}`, form === 'raw' ? '' : ' (temporary)'].join(''));
+  return [who(entry, names), ' ', before, ...about, after ?? '', action === 'credential.replaced' && number ? ` (version ${number})` : '', forms.length ? `, ${forms.join(', ')}` : '', often, purpose ? [', for “', purpose, '”'].join('') : '', '.'];
 }
