@@ -4,7 +4,8 @@ import { Idempotency, Problem, call, query } from './api.js';
 import { announce, go, h } from './dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
-import { recognise } from './paste.js';
+import formats from './formats.js';
+import { recognize } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
 import * as session from './session.js';
 
@@ -90,6 +91,16 @@ const SHAPES = {
   ],
 };
 
+/**
+ * The text of a file: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
+ * @param {File} file
+ */
+async function decoded(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
+  return new TextDecoder(encoding).decode(bytes);
+}
+
 class CredentialForm extends Page {
   /** @type {Map<string, Field>} */
   #data = new Map();
@@ -98,6 +109,8 @@ class CredentialForm extends Page {
   #shown = h('div', { class: 'page-body' });
   /** @type {CredentialType} */
   #type = 's3';
+  /** Names of the fields that the last paste filled. @type {Set<string>} */
+  #filled = new Set();
   /** Where the expiry of what is pasted goes. @type {Field | null} */
   #expires = null;
   #etag = '';
@@ -157,7 +170,7 @@ class CredentialForm extends Page {
     const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
       label: 'Paste what you have', rows: 2, mono: true,
-      hint: 'An AWS profile, variables or downloaded .csv, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
+      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
     });
     text.row.querySelector('.optional')?.remove();
     // No list of endings: the file ~/.aws/credentials has none.
@@ -172,7 +185,7 @@ class CredentialForm extends Page {
       act();
       text.control.focus();
     } }, name))));
-    const take = (/** @type {import('./paste.js').Recognised} */ one) => {
+    const take = (/** @type {import('./paste.js').Recognized} */ one) => {
       const held = [...this.#data.values()].some(({ control }) => control.value !== '');
       const { url } = one.values;
       if (one.type !== this.#type) {
@@ -195,8 +208,12 @@ class CredentialForm extends Page {
       }
       fill(one);
     };
-    const fill = (/** @type {import('./paste.js').Recognised} */ one) => {
+    const fill = (/** @type {import('./paste.js').Recognized} */ one) => {
       let filled = 0;
+      // Fields of another key must not remain: its endpoint would be this key's.
+      const isWhole = !one.place && (one.values.access_key_id || one.values.client_secret);
+      if (isWhole && this.#mode === 'save') for (const [name, target] of this.#data) if (!one.values[name] && this.#filled.has(name)) target.write('');
+      if (!one.place) this.#filled = new Set(Object.keys(one.values));
       for (const [name, value] of Object.entries(one.values)) {
         const target = this.#data.get(name);
         if (!target) continue;
@@ -214,25 +231,31 @@ class CredentialForm extends Page {
         ends = ' and when it expires';
       }
       const missing = [...this.#data.values()].filter(({ required, control }) => required && !control.value).map(({ label }) => label);
-      say(`Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`);
+      say(h('p', null, `Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`),
+        one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
+        one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
       this.typed = true;
     };
     const parse = (/** @type {string} */ pasted) => {
       if (!pasted.trim()) return false;
-      const all = recognise(pasted);
+      const all = recognize(pasted);
       const [first] = all;
       if (!first) {
-        say('Not recognised: fill in the fields below.');
+        say('Not recognized: fill in the fields below.');
         return false;
       }
-      if (all.length === 1) take(first);
-      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => take(one)]));
+      const accept = (/** @type {import('./paste.js').Entry} */ one) => {
+        if ('refused' in one) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${one.refused.field ? `${one.refused.field}: ` : ''}${formats.reasons[one.refused.reason]}.`));
+        else take(one);
+      };
+      if (all.length === 1) accept(first);
+      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => accept(one)]));
       return true;
     };
     const read = async (/** @type {File | undefined} */ chosen) => {
       if (!chosen) return;
       if (chosen.size > 65_536) say('The file is too large: at most 64 KiB.');
-      else parse(await chosen.text());
+      else parse(await decoded(chosen));
     };
     text.control.addEventListener('input', () => {
       // What was recognised must not stay in sight.
