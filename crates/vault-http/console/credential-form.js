@@ -211,8 +211,7 @@ class CredentialForm extends Page {
     const fill = (/** @type {import('./paste.js').Recognized} */ one) => {
       let filled = 0;
       // Fields of another key must not remain: its endpoint would be this key's.
-      const isWhole = !one.place && (one.values.access_key_id || one.values.client_secret);
-      if (isWhole && this.#mode === 'save') for (const [name, target] of this.#data) if (!one.values[name] && this.#filled.has(name)) target.write('');
+      if (!one.place && one.values.access_key_id && this.#mode === 'save') for (const [name, target] of this.#data) if (!one.values[name] && this.#filled.has(name)) target.write('');
       if (!one.place) this.#filled = new Set(Object.keys(one.values));
       for (const [name, value] of Object.entries(one.values)) {
         const target = this.#data.get(name);
@@ -258,7 +257,7 @@ class CredentialForm extends Page {
       else parse(await decoded(chosen));
     };
     text.control.addEventListener('input', () => {
-      // What was recognised must not stay in sight.
+      // What was recognized must not stay in sight.
       if (parse(text.control.value)) text.write('');
     });
     file.addEventListener('change', () => void read(file.files?.[0]).then(() => { file.value = ''; }));
@@ -281,7 +280,7 @@ class CredentialForm extends Page {
   #save() {
     const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, value: this.query.get('namespace') ?? '',
       hint: 'Jobs ask for it by this name, which is fixed.' });
-    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognised from what you paste.' });
+    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognized from what you paste.' });
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });

@@ -93,3 +93,98 @@ fn texts_are_read_as_the_vectors_say() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+fn read_one(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Vec<(String, Value)> {
+    let entries = read(source, texts, files).unwrap_or_else(|failure| panic!("{failure}"));
+    entries.iter().map(|entry| (entry.name.clone(), described(entry))).collect()
+}
+
+#[test]
+fn key_files_are_read_where_rclone_reads_them() {
+    let section =
+        |name: &str, file: &str| format!("[{name}]\ntype = google cloud storage\nservice_account_file = {file}\n");
+    let names =
+        ["${RCLONE_CONFIG_DIR}/key.json", "~/key.json", "keys/key.json", "$KEYS/key.json", "/etc/key.json", "a~/k"];
+    let text: String = names.iter().enumerate().map(|(at, file)| section(&at.to_string(), file)).collect();
+    let files = Files {
+        variable: &|name| match name {
+            "HOME" => Some("/home/user".to_owned()),
+            "KEYS" => Some("/keys".to_owned()),
+            _ => None,
+        },
+        read: &|path| Ok(json!({"private_key": path}).to_string()),
+    };
+    let found = read_one(Source::Rclone, &[(Path::new("/conf/rclone.conf"), &text)], &files);
+    let keys: Vec<Value> = found
+        .into_iter()
+        .map(|(_, entry)| comparable(entry)["values"]["service_account_key"]["private_key"].clone())
+        .collect();
+    let expected =
+        ["/conf/key.json", "/home/user/key.json", "keys/key.json", "/keys/key.json", "/etc/key.json", "a~/k"];
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn aws_profiles_merge_across_files_in_any_order() {
+    let config = "[profile daily]\nregion = eu-north-1\n[profile reader]\nrole_arn = r\nsource_profile = daily\n";
+    let credentials = "[daily]\naws_access_key_id = k\naws_secret_access_key = s\n";
+    let (config, credentials) = ((Path::new("config"), config), (Path::new("credentials"), credentials));
+    for texts in [[config, credentials], [credentials, config]] {
+        let found = read_one(Source::Aws, &texts, &NO_FILES);
+        assert_eq!(found.len(), 2);
+        for (name, entry) in found {
+            let region = if name == "daily" { json!("eu-north-1") } else { Value::Null };
+            assert_eq!((&entry["values"]["access_key_id"], &entry["values"]["region"]), (&json!("k"), &region));
+        }
+    }
+}
+
+#[test]
+fn utf_16_is_decoded_and_other_encodings_are_named() {
+    let bytes = |unit: fn(u16) -> [u8; 2]| "\u{feff}{\"a\": \"ü\"}".encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+    for bytes in [bytes(u16::to_le_bytes), bytes(u16::to_be_bytes)] {
+        assert_eq!(decode(&bytes).as_ref().map(|text| text.as_str()), Ok("{\"a\": \"ü\"}"));
+    }
+    assert!(decode(b"{\0\"\0").is_err_and(|error| error.contains("UTF-16")));
+    assert!(decode(b"a\xff").is_err_and(|error| error.contains("byte 1")));
+}
+
+#[test]
+fn files_with_errors_are_refused_with_their_line() {
+    for (source, text, reason) in [
+        (Source::Rclone, "# Encrypted rclone configuration File\nRCLONE_ENCRYPT_V0:\nabc", "rclone config show"),
+        (Source::Rclone, "[a]\nhunter2\n", "line 2: expected `name = value`"),
+        (Source::Aws, "hunter2 = a\n", "line 1: expected a section"),
+        (Source::Airflow, "{\n\"a\": hunter2}", "line 2: expected a JSON object (column 6)"),
+        (Source::Text, "hunter2", "no credential found"),
+    ] {
+        let Err(failure) = read(source, &[(Path::new("file"), text)], &NO_FILES) else { panic!("{text} was read") };
+        let failure = failure.to_string();
+        assert!(failure.contains(reason) && !failure.contains("hunter2"), "{failure}");
+    }
+}
+
+proptest::proptest! {
+    /// No text stops the reader, and no reason contains a value.
+    #[test]
+    fn no_text_panics_or_shows_a_value(
+        text in "(\\[[a-z ]{0,4}\\]\n|(export |\\$env:)?(type|endpoint|AWS_ACCESS_KEY_ID|secret_key|[a-z_.]{0,6}) ?[=:] ?.{0,4}HUNTER2.{0,4}\n|\\{\"[a-z_]{0,6}\": ?\"HUNTER2\"\\}|\\PC{0,10}\n){0,8}"
+    ) {
+        for source in Source::ALL {
+            let entries = match read(source, &[(Path::new("file"), &text)], &NO_FILES) {
+                Ok(entries) => entries,
+                Err(failure) => {
+                    proptest::prop_assert!(!failure.to_string().contains("HUNTER2"));
+                    continue;
+                }
+            };
+            for entry in entries {
+                let flaw = match &entry.content {
+                    Ok(fields) => check(fields).err().or_else(|| fields.needs.clone()),
+                    Err(flaw) => Some(flaw.clone()),
+                };
+                proptest::prop_assert!(!flaw.is_some_and(|flaw| flaw.reason.contains("HUNTER2")));
+            }
+        }
+    }
+}
