@@ -164,6 +164,13 @@ fn the_scripts_are_well_typed() {
     assert_eq!(run.status, Some(0), "{}", run.stdout);
 }
 
+/// The same texts test `orgvault import`.
+#[test]
+fn pasted_texts_are_read_as_the_vectors_say() {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/paste_vectors.mjs");
+    Run::of(Command::new("node").arg(here)).done();
+}
+
 #[test]
 fn what_people_have_at_hand_fills_the_form_of_each_type() {
     let stage = Stage::start();
@@ -218,6 +225,52 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     let data = json!({"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "a/secret+of=aws", "bucket": "nightly-imports", "region": "eu-central-1"});
     let path = format!("/v1/organization-vault/{}/match", found("aws")["id"].as_str().unwrap());
     assert_eq!(session.call("POST", &path).json(&json!({"data": data})).send().expect(200).json()["same"], true);
+    browser.check_nothing_refused();
+}
+
+/// A secret never ends in another field, and an address is never left out.
+#[test]
+fn pasted_text_fills_the_fields_that_it_names() {
+    let stage = Stage::start();
+    stage.sign_in("editor");
+    let browser = &stage.browser;
+    let values =
+        || ["Access key ID", "Secret access key", "Session token", "Endpoint"].map(|label| browser.value(label));
+    let cases = [
+        (
+            "export AWS_ACCESS_KEY_ID=ASIAPASTED AWS_SECRET_ACCESS_KEY=a/b AWS_SESSION_TOKEN=c",
+            ["ASIAPASTED", "a/b", "c", ""],
+        ),
+        (
+            r#"{"url": "https://store.example:9000", "accessKey": "PASTED1", "secretKey": "d", "api": "s3v4", "path": "auto"}"#,
+            ["PASTED1", "d", "", "https://store.example:9000"],
+        ),
+        (
+            "Access Key ID\nPASTED2\nSecret Access Key\ne\nhttps://lake.example",
+            ["PASTED2", "e", "", "https://lake.example"],
+        ),
+        (
+            r#"{"cos_hmac_keys": {"access_key_id": "PASTED3", "secret_access_key": "f"}, "endpoints": "https://list.example/v2"}"#,
+            ["PASTED3", "f", "", ""],
+        ),
+        (
+            "[house]\ntype = s3\nprovider = Minio\naccess_key_id = PASTED4\nsecret_access_key = g\nendpoint = store.example:9000",
+            ["PASTED4", "g", "", "https://store.example:9000"],
+        ),
+    ];
+    stage.visit("#/credentials/new");
+    for (text, expected) in cases {
+        browser.paste("Paste what you have", text);
+        browser.see("Filled ");
+        assert_eq!(values(), expected.map(str::to_owned), "{text}");
+    }
+    assert_eq!(browser.value("Path-style access"), "true");
+    browser.paste(
+        "Paste what you have",
+        "AWS_ACCESS_KEY_ID=OTHER\nAWS_SECRET_ACCESS_KEY=h\nS3_GATEWAY_LOOKUP=https://store.example",
+    );
+    browser.see("Nothing was filled in. S3_GATEWAY_LOOKUP");
+    assert_eq!(values()[0], "PASTED4");
     browser.check_nothing_refused();
 }
 

@@ -1,4 +1,4 @@
-//! `orgvault import`: files of other programs, with mistakes in them.
+//! `orgvault import`: files of other programs, also with errors in them.
 
 use serde_json::{Value, json};
 use vault_tests::binary::{self, Run};
@@ -203,4 +203,72 @@ fn an_import_that_was_interrupted_goes_on() {
     desk.vault.stop();
     let stopped = desk.run(&import);
     assert_eq!(stopped.status, Some(1), "{stopped:?}");
+}
+
+/// A profile whose settings are in the config file, and whose key is in the credentials file.
+#[test]
+fn both_files_of_the_aws_tools_are_read_as_one() {
+    let desk = Desk::open();
+    let config = desk.file(
+        "config",
+        "[profile daily]\nregion = eu-north-1\noutput = json\n\n[profile \"late shift\"]\nrole_arn = arn:aws:iam::123456789012:role/x\nsource_profile = daily\n\n[services house]\ns3 =\n  endpoint_url = https://store.example:9000\n",
+    );
+    let credentials = desk.file(
+        "credentials",
+        "[daily]\naws_access_key_id = AKIAIMPORTED00000007\naws_secret_access_key = SECRET0007\nservices = house\n",
+    );
+    let import = [&*config, &*credentials, "--namespace", "imports/{name}", "--bucket", "b", "--yes"];
+    let (status, found) = desk.import(&import);
+    assert_eq!((status, found.as_object().unwrap().len()), (Some(0), 2), "{found}");
+    assert_eq!(found["daily"]["left_out"], json!(["output"]));
+    assert_eq!((&found["daily"]["state"], &found["late shift"]["state"]), (&json!("saved"), &json!("saved")));
+    let saved = desk.session.list();
+    let daily = saved.iter().find(|item| item["namespace"] == "imports/daily").unwrap();
+    assert_eq!(
+        (&daily["information"]["endpoint"], &daily["information"]["region"]),
+        (&json!("https://store.example:9000"), &json!("eu-north-1"))
+    );
+}
+
+/// Nothing is saved as a key of Amazon's because its address has an unknown name.
+#[test]
+fn an_address_that_is_not_recognized_is_refused_by_name() {
+    let desk = Desk::open();
+    let key = |name: &str, value: &str| json!({"access_key": "AKIAIMPORTED00000008", "secret_key": "SECRET0008", "bucket": "b", name: value});
+    let file = desk.file(
+        "kv.json",
+        &json!({"a": key("server", "https://a.example"), "b": key("gateway_lookup_url", "https://b.example"), "c": key("owner", "data")}).to_string(),
+    );
+    let (status, found) = desk.import(&[&file, "--namespace", "{name}", "--yes"]);
+    assert_eq!(status, Some(1));
+    assert_eq!((&found["b"]["state"], &found["b"]["field"]), (&json!("refused"), &json!("gateway_lookup_url")));
+    assert_eq!((&found["c"]["state"], &found["c"]["left_out"]), (&json!("saved"), &json!(["owner"])));
+    let saved = desk.session.list();
+    let endpoint = |name: &str| {
+        saved.iter().find(|item| item["namespace"] == name).map(|item| item["information"]["endpoint"].clone())
+    };
+    assert_eq!((endpoint("a"), endpoint("b")), (Some(json!("https://a.example")), None));
+}
+
+/// Standard input has no name, and a name with other data is not "already saved".
+#[test]
+fn standard_input_needs_a_name_and_other_data_is_reported() {
+    let desk = Desk::open();
+    let piped = |number: u8, arguments: &[&str]| {
+        let secret = json!({"access_key": format!("AKIAIMPORTED0000000{number}"), "secret_key": format!("SECRET{number}"), "bucket": "b"});
+        let printed = json!({"request_id": "1", "data": {"data": secret, "metadata": {"version": 1}}}).to_string();
+        let file = desk.file("piped.json", &printed);
+        let mut command = binary::command();
+        command.env("HOME", desk.vault.scratch("desk")).env_remove("XDG_STATE_HOME");
+        command.args(["import", "-", "--namespace", "imports/{name}", "--yes"]).args(arguments);
+        Run::of(command.stdin(std::fs::File::open(file).unwrap()))
+    };
+    assert!(piped(1, &[]).misused().stderr.contains("--name required"));
+    piped(1, &["--name", "one"]).done();
+    assert!(piped(1, &["--name", "one"]).done().stdout.contains("already saved"));
+    let other = piped(2, &["--name", "one"]);
+    assert_eq!(other.status, Some(1), "{other:?}");
+    assert!(other.stdout.contains("other data") && other.stdout.contains("orgvault credential replace"), "{other:?}");
+    piped(2, &["--name", "two"]).done();
+    assert_eq!(desk.session.list().len(), 2);
 }

@@ -5,7 +5,8 @@ import { announce, go, h } from './dom.js';
 import { checkbox, count, field, form, readTime, writeTime } from './forms.js';
 import { Page, day, flash } from './parts.js';
 import { requestCheck } from './checking.js';
-import { recognise } from './paste.js';
+import formats from './formats.js';
+import { recognize } from './paste.js';
 import { TYPE_NAMES, load, place } from './credentials.js';
 import * as session from './session.js';
 
@@ -91,6 +92,16 @@ const SHAPES = {
   ],
 };
 
+/**
+ * The text of a file: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
+ * @param {File} file
+ */
+async function decoded(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const encoding = bytes[0] === 0xff && bytes[1] === 0xfe ? 'utf-16le' : bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : 'utf-8';
+  return new TextDecoder(encoding).decode(bytes);
+}
+
 class CredentialForm extends Page {
   /** @type {Map<string, Field>} */
   #data = new Map();
@@ -99,6 +110,8 @@ class CredentialForm extends Page {
   #shown = h('div', { class: 'page-body' });
   /** @type {CredentialType} */
   #type = 's3';
+  /** Names of the fields that the last paste filled. @type {Set<string>} */
+  #filled = new Set();
   /** Where the expiry of what is pasted goes. @type {Field | null} */
   #expires = null;
   #etag = '';
@@ -158,7 +171,7 @@ class CredentialForm extends Page {
     const status = h('div', { class: 'hint', role: 'status' });
     const text = field({
       label: 'Paste what you have', rows: 2, mono: true,
-      hint: 'An AWS profile, variables or downloaded .csv, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
+      hint: 'An AWS profile, variables, labels with values, a downloaded .csv or .json file, an rclone section, the JSON of az ad sp create-for-rbac, an Azure connection string, a Google Cloud key file, a link. The text is parsed in your browser.',
     });
     text.row.querySelector('.optional')?.remove();
     // No list of endings: the file ~/.aws/credentials has none.
@@ -173,7 +186,7 @@ class CredentialForm extends Page {
       act();
       text.control.focus();
     } }, name))));
-    const take = (/** @type {import('./paste.js').Recognised} */ one) => {
+    const take = (/** @type {import('./paste.js').Recognized} */ one) => {
       const held = [...this.#data.values()].some(({ control }) => control.value !== '');
       const { url } = one.values;
       if (one.type !== this.#type) {
@@ -196,8 +209,11 @@ class CredentialForm extends Page {
       }
       fill(one);
     };
-    const fill = (/** @type {import('./paste.js').Recognised} */ one) => {
+    const fill = (/** @type {import('./paste.js').Recognized} */ one) => {
       let filled = 0;
+      // Fields of another key must not remain: its endpoint would be this key's.
+      if (!one.place && one.values.access_key_id && this.#mode === 'save') for (const [name, target] of this.#data) if (!one.values[name] && this.#filled.has(name)) target.write('');
+      if (!one.place) this.#filled = new Set(Object.keys(one.values));
       for (const [name, value] of Object.entries(one.values)) {
         const target = this.#data.get(name);
         if (!target) continue;
@@ -215,28 +231,34 @@ class CredentialForm extends Page {
         ends = ' and when it expires';
       }
       const missing = [...this.#data.values()].filter(({ required, control }) => required && !control.value).map(({ label }) => label);
-      say(`Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`);
+      say(h('p', null, `Filled ${count(filled, 'field')}${ends} from ${one.source}.${missing.length ? ` Still missing: ${missing.join(', ')}.` : ''}`),
+        one.needs && h('p', { class: 'note warn' }, `${one.needs.field}: ${formats.reasons[one.needs.reason]}.`),
+        one.leftOut.length > 0 && h('p', { class: 'hint' }, `Left out: ${one.leftOut.join(', ')}.`));
       this.typed = true;
     };
     const parse = (/** @type {string} */ pasted) => {
       if (!pasted.trim()) return false;
-      const all = recognise(pasted);
+      const all = recognize(pasted);
       const [first] = all;
       if (!first) {
-        say('Not recognised: fill in the fields below.');
+        say('Not recognized: fill in the fields below.');
         return false;
       }
-      if (all.length === 1) take(first);
-      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => take(one)]));
+      const accept = (/** @type {import('./paste.js').Entry} */ one) => {
+        if ('refused' in one) say(h('p', { class: 'note warn' }, `Nothing was filled in. ${one.refused.field ? `${one.refused.field}: ` : ''}${formats.reasons[one.refused.reason]}.`));
+        else take(one);
+      };
+      if (all.length === 1) accept(first);
+      else ask(`There are ${all.length} keys in it. Which one?`, all.map((one) => [one.source.replace(/^the /, ''), () => accept(one)]));
       return true;
     };
     const read = async (/** @type {File | undefined} */ chosen) => {
       if (!chosen) return;
       if (chosen.size > 65_536) say('The file is too large: at most 64 KiB.');
-      else parse(await chosen.text());
+      else parse(await decoded(chosen));
     };
     text.control.addEventListener('input', () => {
-      // What was recognised must not stay in sight.
+      // What was recognized must not stay in sight.
       if (parse(text.control.value)) text.write('');
     });
     file.addEventListener('change', () => void read(file.files?.[0]).then(() => { file.value = ''; }));
@@ -259,7 +281,7 @@ class CredentialForm extends Page {
   #save() {
     const namespace = field({ label: 'Namespace', pointer: '/namespace', required: true, placeholder: 'imports/nightly', mono: true, value: this.query.get('namespace') ?? '',
       hint: 'Jobs use this name. It cannot be changed later.' });
-    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognised from what you paste.' });
+    const type = field({ label: 'Type', pointer: '/type', options: Object.entries(TYPE_NAMES), value: 's3', hint: 'Recognized from what you paste.' });
     type.control.addEventListener('input', () => this.#choose(/** @type {CredentialType} */ (type.control.value)));
     const labels = field({ label: 'Labels', pointer: '/labels', rows: 2, mono: true, placeholder: 'team: data', hint: 'One in each line: name: value.', parse: (text) => text.trim() ? readLabels(text) : undefined });
     const description = field({ label: 'Description', pointer: '/description', maxlength: 500 });

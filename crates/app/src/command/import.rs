@@ -1,4 +1,4 @@
-//! `orgvault import`: saves the storage credentials that another program's file holds.
+//! `orgvault import`: saves the storage credentials in files of other programs.
 
 use crate::activation::names::named;
 use crate::client::args::ProfileArg;
@@ -6,7 +6,7 @@ use crate::client::data::printable;
 use crate::client::login::{Login, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
-use crate::import::{self, Entry, Flaw, Source};
+use crate::import::{self, Entry, Files, Flaw, Source};
 use crate::manifest::NAME;
 use crate::output::{Output, table};
 use crate::run_as::NamedFiles;
@@ -16,7 +16,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vault_client::{ClientError, ListFilter, SaveRequest, Session, WireJson};
 use vault_core::credential::Labels;
@@ -24,7 +24,7 @@ use vault_core::namespace::Namespace;
 
 /// The largest file that is read, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-/// What stands for an entry's name in a rule.
+/// The placeholder for an entry's name in a rule.
 const PLACEHOLDER: &str = "{name}";
 
 /// The flags of `orgvault import`.
@@ -32,31 +32,35 @@ const PLACEHOLDER: &str = "{name}";
 pub(crate) struct ImportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// The file (mode 0600); - reads standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Whose file it is: rclone (rclone.conf), aws (credentials file), airflow (connections export, JSON) or kv (kv get
-    /// -format=json of OpenBao or Vault, or a JSON object of secrets by path)
+    /// Files (mode 0600); - reads standard input. A profile of the AWS tools can be in two: ~/.aws/config ~/.aws/credentials
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Format of the files: rclone (rclone.conf), aws (config and credentials files), airflow (connections export, JSON), kv
+    /// (kv get -format=json of OpenBao or Vault, a JSON object of secrets by path, JSON of cloud tools) or text (variables,
+    /// labels, CSV, connection string) [default: recognized from the content]
     #[arg(long, value_name = "PROGRAM", value_parser = named(Source::ALL.map(Source::as_str), Source::parse))]
-    from: Source,
-    /// Namespace to save into; {name} stands for the entry's name, such as imports/{name} [default: ask]
+    from: Option<Source>,
+    /// Name of the only entry; required for standard input if the text contains no name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Namespace to save into; {name} is replaced by the entry's name, such as imports/{name} [default: prompt]
     #[arg(long, value_name = "RULE")]
     namespace: Option<String>,
-    /// Bucket or container of the entries that name none, or NAME=BUCKET for one of them; repeatable [default: ask]
+    /// Bucket or container of entries without one, or NAME=BUCKET for one of them; repeatable [default: prompt]
     #[arg(long = "bucket", value_name = "[NAME=]BUCKET")]
     buckets: Vec<String>,
-    /// Only the entry of this name; repeatable [default: all]
+    /// Entry to import; repeatable [default: all]
     #[arg(long = "only", value_name = "NAME")]
     only: Vec<String>,
-    /// Show what would be saved, and save nothing
+    /// Show the result without saving
     #[arg(long)]
     dry_run: bool,
-    /// Save without asking
+    /// Save without confirmation
     #[arg(long)]
     yes: bool,
 }
 
-/// What becomes of an entry.
+/// The result for an entry.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 enum Outcome {
@@ -67,8 +71,10 @@ enum Outcome {
     },
     /// It was saved.
     Saved { id: String },
-    /// The namespace has a credential of this name.
+    /// The namespace contains a credential with this name and the same data.
     Present { id: String },
+    /// The namespace contains a credential with this name and other data.
+    Different { id: String },
     /// It cannot be saved.
     Refused {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +85,7 @@ enum Outcome {
     },
 }
 
-/// An entry on its way into the vault.
+/// An entry and its result.
 #[derive(Serialize)]
 struct Import {
     name: String,
@@ -87,8 +93,13 @@ struct Import {
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
+    /// Names in the entry that fill no field.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<String>,
     #[serde(skip)]
     places: String,
+    #[serde(skip)]
+    expires_at: Option<String>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -102,15 +113,23 @@ impl From<Flaw> for Outcome {
 /// Carries the command out.
 pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
-    let bytes = secret_file::read_or_stdin(&NamedFiles::default(), "FILE", &args.file, MAX_FILE)?;
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|error| Failure::new(format!("{}: byte {} is no UTF-8", args.file.display(), error.valid_up_to())))?;
-    let mut entries = import::read(args.from, &args.file, text)?;
+    let mut entries = read(&args)?;
+    let all = || args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = args.only.iter().find(|name| entries.iter().all(|entry| entry.name != **name)) {
-        return Err(Failure::usage(format!("--only: {} has no entry {unknown}", args.file.display())));
+        return Err(Failure::usage(format!("--only: {} has no entry {unknown}", all())));
     }
     entries.retain(|entry| args.only.is_empty() || args.only.contains(&entry.name));
-    // Asked on a terminal only where there is one that is not the file itself.
+    if let Some(name) = &args.name {
+        let [entry] = &mut entries[..] else {
+            let found = entries.len();
+            return Err(Failure::usage(format!("--name: {} has {found} entries. Choose one with --only", all())));
+        };
+        entry.name.clone_from(name);
+    }
+    if entries.iter().any(|entry| entry.name.is_empty()) {
+        return Err(Failure::usage("--name required: standard input does not contain a name for the credential"));
+    }
+    // Prompt only if standard input is a terminal, not a file to import.
     let asks = io::stdin().is_terminal() && !output.is_json();
     let rule = rule(args.namespace.as_deref(), asks)?;
     let buckets = Buckets::parse(&args.buckets, &entries, asks)?;
@@ -125,9 +144,32 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
         }
         save(&session, &mut imports);
     }
-    let refused = imports.iter().filter(|import| matches!(import.outcome, Outcome::Refused { .. })).count();
+    let is_unsaved = |import: &&Import| matches!(import.outcome, Outcome::Refused { .. } | Outcome::Different { .. });
+    let refused = imports.iter().filter(is_unsaved).count();
     output.print(&imports, &shown(&imports))?;
     Ok(if refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The entries of all files.
+fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
+    let mut texts = Vec::new();
+    for file in &args.files {
+        let bytes = secret_file::read_or_stdin(&NamedFiles::default(), "FILE", file, MAX_FILE)?;
+        let text = import::decode(&bytes).map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+        texts.push((file.as_path(), text));
+    }
+    let source = |text: &str| args.from.unwrap_or_else(|| Source::detect(text));
+    let first = texts.first().map_or(Source::Text, |(_, text)| source(text));
+    if let Some((file, _)) = texts.iter().find(|(_, text)| source(text) != first) {
+        let message = format!("{}: the files have different formats. Import them one by one", file.display());
+        return Err(Failure::usage(message));
+    }
+    let files = Files {
+        variable: &|name| std::env::var(name).ok(),
+        read: &|path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
+    };
+    let texts: Vec<(&Path, &str)> = texts.iter().map(|(file, text)| (*file, text.as_str())).collect();
+    import::read(first, &texts, &files)
 }
 
 fn rule(given: Option<&str>, asks: bool) -> Result<String, Failure> {
@@ -195,7 +237,9 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         name,
         kind: None,
         namespace: None,
+        left_out: Vec::new(),
         places: String::new(),
+        expires_at: None,
         outcome: Outcome::Saved { id: String::new() },
     };
     let mut fields = match content {
@@ -203,6 +247,8 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         Err(flaw) => return Ok(Import { outcome: flaw.into(), ..import }),
     };
     import.kind = Some(fields.kind.as_str());
+    import.left_out = std::mem::take(&mut fields.left_out);
+    import.expires_at = fields.expires_at.take();
     let missing = import::place(fields.kind).filter(|place| fields.get(place).is_none());
     if let Some(place) = missing
         && let Some(bucket) = buckets.find(&import.name, place)?
@@ -219,29 +265,45 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
     import.places = import::shown(&fields);
     import.outcome = match import::check(&fields) {
         Err(flaw) => flaw.into(),
-        Ok(()) => match present(session, &namespace, &import.name)? {
-            Some(id) => Outcome::Present { id },
-            None => Outcome::Ready { data: SecretString::from(fields.to_json()?.as_str()).into() },
-        },
+        Ok(()) => {
+            let data = || -> Result<WireJson, Failure> { Ok(SecretString::from(fields.to_json()?.as_str()).into()) };
+            match present(session, &namespace, &import.name, data)? {
+                Some(outcome) => outcome,
+                None => Outcome::Ready { data: data()? },
+            }
+        }
     };
     import.namespace = Some(namespace);
     Ok(import)
 }
 
-/// The credential that an entry of this name has become before.
-fn present(session: &Session, namespace: &str, name: &str) -> Result<Option<String>, Failure> {
+/// The result for an entry whose namespace contains credentials with its name: whether one of them has the same data.
+fn present(
+    session: &Session,
+    namespace: &str,
+    name: &str,
+    data: impl Fn() -> Result<WireJson, Failure>,
+) -> Result<Option<Outcome>, Failure> {
     let labels = vec![format!("{NAME}:{}", as_label(name))];
     let filter = ListFilter { namespace: Some(namespace.to_owned()), labels, ..ListFilter::default() };
-    let found = session.list(filter).next().transpose();
-    Ok(found.map_err(|error| failure("list credentials", &error))?.map(|item| item.id))
+    let mut other = None;
+    for found in session.list(filter) {
+        let id = found.map_err(|error| failure("list credentials", &error))?.id;
+        match session.matches(&id, data()?) {
+            Ok(true) => return Ok(Some(Outcome::Present { id })),
+            Ok(false) => other = Some(id),
+            Err(error) => return Err(failure(&format!("compare with credential {id}"), &error)),
+        }
+    }
+    Ok(other.map(|id| Outcome::Different { id }))
 }
 
-/// Saves those that are ready, each by itself. If the server is gone, the rest is left for the next time.
+/// Saves the entries that are ready, each in its own request. If the server does not respond, the others stay unsaved.
 fn save(session: &Session, imports: &mut [Import]) {
     let mut gone = false;
     for import in imports {
         let refused = |reason: String| Outcome::Refused { line: None, field: None, reason };
-        let left = refused("not tried, since the server did not answer: run this again".to_owned());
+        let left = refused("not tried, because the server did not respond. Run the command again".to_owned());
         let data = match std::mem::replace(&mut import.outcome, left) {
             Outcome::Ready { data } if gone => {
                 drop(data);
@@ -256,6 +318,7 @@ fn save(session: &Session, imports: &mut [Import]) {
         let kind = import.kind.unwrap_or_default().to_owned();
         let mut request = SaveRequest::new(kind, import.namespace.clone().unwrap_or_default(), data);
         request.labels = Some(BTreeMap::from([(NAME.to_owned(), as_label(&import.name))]));
+        request.expires_at.clone_from(&import.expires_at);
         import.outcome = match session.save(&request, None) {
             Ok(saved) => Outcome::Saved { id: saved.id },
             Err(error) => {
@@ -273,13 +336,22 @@ fn shown(imports: &[Import]) -> String {
             let what = match &import.outcome {
                 Outcome::Ready { .. } => format!("would be saved: {}", import.places),
                 Outcome::Saved { id } => format!("saved as {id}"),
-                Outcome::Present { id } => format!("is there already: {id}"),
+                Outcome::Present { id } => format!("already saved: {id}"),
+                Outcome::Different { id } => format!(
+                    "NOT saved: credential {id} has this name and other data. To replace its data, run `orgvault credential \
+                     replace {id}`, or choose another --name or --namespace"
+                ),
                 Outcome::Refused { line, field, reason } => {
                     let line = line.map(|line| format!("line {line}, ")).unwrap_or_default();
                     let field = field.as_ref().map(|field| format!("{field}: ")).unwrap_or_default();
                     format!("NOT saved: {line}{field}{reason}")
                 }
             };
+            let left_out = match &import.left_out[..] {
+                [] => String::new(),
+                names => format!(" (left out: {})", names.join(", ")),
+            };
+            let what = what + &left_out;
             let namespace = import.namespace.clone().unwrap_or_default();
             [import.name.clone(), import.kind.unwrap_or_default().to_owned(), namespace, what]
                 .map(|text| printable(&text))

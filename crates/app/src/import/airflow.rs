@@ -1,122 +1,129 @@
 //! Connections of Apache Airflow, as `airflow connections export` writes them ("Managing Connections").
 
-use super::fields::Fields;
-use super::kv::{line_of, syntax};
-use super::{Entry, Flaw};
+use super::Flaw;
+use super::json::flattened;
+use super::reading::{Fields, Pair, interpret, key_file};
+use super::table::{table, text};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use url::form_urlencoded;
 use vault_core::credential::CredentialType;
 
-/// A connection, whichever way it is written.
+/// A connection, however it is written.
 struct Connection {
     kind: String,
     host: String,
+    port: String,
+    schema: String,
     login: String,
     password: String,
     extra: Map<String, Value>,
 }
 
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
-    let connections: Map<String, Value> = serde_json::from_str(text).map_err(|error| syntax(&error))?;
-    Ok(connections
-        .into_iter()
-        .map(|(name, value)| {
-            let line = line_of(text, &name);
-            let content = connection(&value, line).and_then(|connection| credential(connection, line));
-            Entry { name, content }
-        })
-        .collect())
+/// The type in a connection's URI.
+pub(super) fn kind(address: &str) -> Option<String> {
+    let (scheme, _) = address.split_once("://")?;
+    let kind = scheme.replace('-', "_");
+    (kind != "s3" && table().airflow.kind(&kind).is_some()).then_some(kind)
 }
 
-fn connection(value: &Value, line: usize) -> Result<Connection, Flaw> {
-    match value {
-        Value::String(address) => of_address(address, line),
-        Value::Object(members) => {
-            let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let extra = match members.get("extra") {
-                Some(Value::String(text)) if !text.is_empty() => serde_json::from_str(text)
-                    .map_err(|_| Flaw::of(line, "extra", "it is a string that is no JSON object"))?,
-                Some(Value::Object(members)) => members.clone(),
-                _ => Map::new(),
-            };
-            let (kind, host) = (text("conn_type"), text("host"));
-            Ok(Connection { kind, host, login: text("login"), password: text("password"), extra })
+pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fields, Flaw> {
+    let member = |name: &str| members.get(name).map(text).unwrap_or_default();
+    let extra = match members.get("extra_dejson").or_else(|| members.get("extra")) {
+        Some(Value::String(text)) if !text.is_empty() => {
+            serde_json::from_str(text).map_err(|_| Flaw::of(line, "extra", "json"))?
         }
-        _ => Err(Flaw::new(line, "a connection must be an object or a URI")),
-    }
+        Some(Value::Object(members)) => members.clone(),
+        _ => Map::new(),
+    };
+    let (kind, host, port, schema) = (member("conn_type"), member("host"), member("port"), member("schema"));
+    credential(
+        Connection { kind, host, port, schema, login: member("login"), password: member("password"), extra },
+        line,
+    )
 }
 
-/// `type://login:password@host?name=value`.
-fn of_address(address: &str, line: usize) -> Result<Connection, Flaw> {
+/// `type://login:password@host:port/schema?name=value`.
+pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
     // No URL in the strict sense: its scheme may have underscores, and its host may be empty.
-    let (kind, rest) = address.split_once("://").ok_or_else(|| Flaw::new(line, "the connection is no URI"))?;
+    let (scheme, rest) = address.split_once("://").unwrap_or_default();
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let authority = place.split('/').next().unwrap_or_default();
+    let (authority, path) = place.split_once('/').unwrap_or((place, ""));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (login, password) = user.split_once(':').unwrap_or((user, ""));
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
+    let (host, port) = host.rsplit_once(':').filter(|(_, port)| is_port(port)).unwrap_or((host, ""));
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let parameters = form_urlencoded::parse(query.as_bytes());
     let mut extra: Map<String, Value> =
         parameters.map(|(name, value)| (name.into_owned(), Value::from(value.into_owned()))).collect();
     // Nested ones are a JSON object in one parameter.
     if let Some(Value::String(text)) = extra.remove("__extra__") {
-        extra = serde_json::from_str(&text).map_err(|_| Flaw::of(line, "__extra__", "it is no JSON object"))?;
+        extra = serde_json::from_str(&text).map_err(|_| Flaw::of(line, "extra", "json"))?;
     }
-    Ok(Connection {
-        kind: kind.replace('-', "_"),
-        host: decoded(host),
-        login: decoded(login),
-        password: decoded(password),
-        extra,
-    })
+    credential(
+        Connection {
+            kind: scheme.replace('-', "_"),
+            host: decoded(host),
+            port: port.to_owned(),
+            schema: decoded(path.split('/').next().unwrap_or_default()),
+            login: decoded(login),
+            password: decoded(password),
+            extra,
+        },
+        line,
+    )
 }
 
 fn credential(connection: Connection, line: usize) -> Result<Fields, Flaw> {
-    let Connection { kind, host, login, password, extra } = connection;
-    let fields = |kind| {
-        let mut fields = Fields::new(kind, line);
-        for (name, value) in &extra {
-            // Older releases name the provider, too.
-            let bare = name.rsplit_once("__").map_or(&**name, |(_, bare)| bare);
-            fields.set_called(bare, value.clone(), line);
-        }
-        fields
+    let Connection { kind: named, host, port, schema, login, password, extra } = connection;
+    let Some(kind) = table().airflow.kind(&named) else {
+        return Err(Flaw::of(line, "conn_type", if named.is_empty() { "no-type" } else { "type" }));
     };
-    match &*kind {
-        "aws" | "s3" => {
-            let mut fields = fields(CredentialType::S3);
-            let service = extra.get("service_config").and_then(|services| services.get("s3"));
-            if let Some(bucket) = service.and_then(|s3| s3.get("bucket_name")) {
-                fields.set("bucket", bucket.clone(), line, "service_config");
+    let mut pairs = flattened(&extra, "", &|_| line);
+    // Settings of other services do not concern a bucket.
+    pairs.retain(|pair| {
+        let service = pair.name.strip_prefix("service_config.");
+        service.is_none_or(|name| name.starts_with("s3.") || name.starts_with("sts."))
+    });
+    for pair in &mut pairs {
+        // Older releases put the provider into the name.
+        let bare = pair.name.rsplit_once("__").map(|(_, bare)| bare.to_owned());
+        let own = bare.or_else(|| pair.name.strip_prefix("service_config.").map(str::to_owned));
+        pair.counts_as = own.map(Cow::Owned);
+    }
+    let has = |name: &str| pairs.iter().any(|pair| pair.normal() == name && !text(&pair.value).is_empty());
+    let mut more = Vec::new();
+    let mut add = |name: &str, value: String, counts_as| more.push(Pair::new(name, value, line).counting_as(counts_as));
+    match kind {
+        CredentialType::S3 => {
+            if !host.is_empty() {
+                let scheme = if matches!(&*schema, "http" | "https") { schema } else { String::new() };
+                add("host", host, "host");
+                add("port", port, "port");
+                add("schema", scheme, "scheme");
             }
-            fields.set("access_key_id", login, line, "login");
-            fields.set("secret_access_key", password, line, "password");
-            Ok(fields)
+            add("login", login, "access_key_id");
+            add("password", password, "secret_access_key");
         }
-        "google_cloud_platform" => {
-            let fields = fields(CredentialType::Gcs);
-            if fields.get("service_account_key").is_none() {
-                return Err(Flaw::of(line, "keyfile_dict", "the connection has no key of a service account in it"));
+        CredentialType::AzureIdentity => {
+            let is_application = has("tenantid") || has("tenant");
+            // Without a directory, the login is the account, and the password its key.
+            let account = if host.is_empty() { "account" } else { "ignored" };
+            add("login", login, if is_application { "client_id" } else { account });
+            add("password", password, if is_application { "client_secret" } else { "account_key" });
+            if !has("connectionstring") {
+                add("host", host, "address");
             }
-            Ok(fields)
         }
-        "wasb" | "azure" | "adls" | "azure_data_lake" => {
-            let mut fields = fields(CredentialType::AzureIdentity);
-            fields.set("client_id", login, line, "login");
-            fields.set("client_secret", password, line, "password");
-            let account = host.trim_start_matches("https://").split('.').next().unwrap_or_default();
-            if fields.get("connection_string").is_none() && !account.is_empty() {
-                let connection =
-                    format!("DefaultEndpointsProtocol=https;AccountName={account};EndpointSuffix=core.windows.net");
-                fields.set("connection_string", connection, line, "host");
+        _ => {
+            let is_key = |pair: &Pair| pair.normal().contains("keyfiledict") && key_file(&pair.value).is_some();
+            if !pairs.iter().any(is_key) {
+                return Err(Flaw::of(line, if has("keypath") { "key_path" } else { "keyfile_dict" }, "no-key"));
             }
-            Ok(fields)
-        }
-        "" => Err(Flaw::of(line, "conn_type", "the connection has none")),
-        other => {
-            let reason = format!("{other} cannot be kept in a vault; aws, wasb, adls and google_cloud_platform can");
-            Err(Flaw::of(line, "conn_type", reason))
         }
     }
+    pairs.extend(more);
+    interpret(&pairs, Some(kind), line).unwrap_or_else(|| Err(Flaw::of(line, "", "unknown")))
 }

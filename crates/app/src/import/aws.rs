@@ -1,49 +1,80 @@
 //! Profiles of the AWS tools (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
 
-use super::fields::Fields;
-use super::ini::{Section, sections};
-use super::{Entry, Flaw};
-use serde_json::Value;
+use super::ini::{Section, find, merged, value};
+use super::reading::{Fields, Pair, interpret};
+use super::table::{Table, normal};
+use super::{Entry, Flaw, unquoted};
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
-    let sections = sections(text)?;
-    Ok(sections
-        .iter()
-        .map(|section| Entry { name: name(section).to_owned(), content: profile(section, &sections) })
-        .collect())
-}
+const KEYS: [&str; 3] = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
 
-/// The configuration file says `[profile name]`, the credentials file `[name]`.
-fn name(section: &Section) -> &str {
-    section.name.strip_prefix("profile ").unwrap_or(&section.name).trim()
-}
+/// Sections that are no profiles.
+const OTHERS: [&str; 3] = ["plugins", "preview", "toplevel"];
 
-fn profile(section: &Section, all: &[Section]) -> Result<Fields, Flaw> {
-    for (field, reason) in [
-        ("sso_session", "it signs in with a browser, which a job cannot"),
-        ("sso_start_url", "it signs in with a browser, which a job cannot"),
-        ("credential_process", "its key is made by a program"),
-        ("credential_source", "it takes its key from its surroundings, not from here"),
-        ("web_identity_token_file", "it takes its key from its surroundings, not from here"),
-    ] {
-        if let Some(line) = section.get(field) {
-            return Err(Flaw::of(line.number, field, reason));
+/// The profiles in the sections of one or several files.
+pub(super) fn entries(sections: Vec<Section>) -> Vec<Entry> {
+    let (mut profiles, mut services) = (Vec::new(), Vec::new());
+    for section in sections {
+        let (kind, name) = match section.name.split_once(char::is_whitespace) {
+            Some((kind @ ("profile" | "services" | "sso-session"), name)) => (kind, unquoted(name.trim())),
+            _ => ("", &*section.name),
+        };
+        if kind == "sso-session" || OTHERS.contains(&name) {
+            continue;
+        }
+        let name = name.to_owned();
+        let all: &mut Vec<Section> = if kind == "services" { &mut services } else { &mut profiles };
+        match all.iter_mut().find(|other| other.name == name) {
+            None => all.push(Section { name, line: section.line, lines: merged(section.lines) }),
+            Some(other) => {
+                let before = std::mem::take(&mut other.lines);
+                // The credentials file, in which a header is only the name, takes precedence over the config file.
+                let (first, then) = if kind == "profile" { (section.lines, before) } else { (before, section.lines) };
+                other.lines = merged(first.into_iter().chain(then));
+            }
         }
     }
-    let mut fields = Fields::new(CredentialType::S3, section.line);
+    let entry =
+        |section: &Section| Entry { name: section.name.clone(), content: profile(section, &profiles, &services) };
+    profiles.iter().map(entry).collect()
+}
+
+fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Result<Fields, Flaw> {
+    let mut pairs = section.lines.clone();
+    let flaw =
+        |field, kind| Err(Flaw::of(find(&section.lines, field).map_or(section.line, |line| line.line), field, kind));
     // A role is assumed with the key of another profile.
-    let source = section.get("source_profile").map(|line| {
-        let found = all.iter().find(|other| name(other) == line.value);
-        found.ok_or_else(|| Flaw::of(line.number, "source_profile", "the file has no profile of this name"))
-    });
-    for from in source.transpose()?.into_iter().chain([section]) {
-        for line in &from.lines {
-            fields.set_called(&line.name, Value::from(&*line.value), line.number);
+    let source = value(&section.lines, "source_profile");
+    if !source.is_empty() && source != section.name {
+        let Some(from) = profiles.iter().find(|other| other.name == source) else {
+            return flaw("source_profile", "no-source");
+        };
+        if !value(&from.lines, "role_arn").is_empty() {
+            return flaw("source_profile", "chain");
         }
+        let refused = from.lines.iter().find_map(|line| Table::refused_name(&normal(&line.name)));
+        if let Some(kind) = refused.filter(|kind| *kind != "not-supported") {
+            return flaw("source_profile", kind);
+        }
+        let is_key = |line: &Pair| KEYS.contains(&&*line.name);
+        pairs.retain(|line| !is_key(line));
+        pairs.splice(0..0, from.lines.iter().filter(|line| is_key(line)).cloned());
     }
-    if let Some(line) = section.get("s3.addressing_style").filter(|line| line.value == "path") {
-        fields.set("path_style_access", true, line.number, &line.name);
+    let service = value(&section.lines, "services");
+    if !service.is_empty() {
+        let Some(settings) = services.iter().find(|other| other.name == service) else {
+            return flaw("services", "no-services");
+        };
+        pairs = merged(pairs.into_iter().chain(settings.lines.iter().filter(|line| is_of_bucket(&line.name)).cloned()));
     }
-    Ok(fields)
+    pairs.retain(|line| {
+        !["source_profile", "services"].contains(&&*line.name) && (!line.name.contains('.') || is_of_bucket(&line.name))
+    });
+    interpret(&pairs, Some(CredentialType::S3), section.line)
+        .unwrap_or_else(|| Err(Flaw::of(section.line, "", "unknown")))
+}
+
+/// Whether a nested setting concerns a bucket: those of other services do not.
+fn is_of_bucket(name: &str) -> bool {
+    name.starts_with("s3.") || name.starts_with("sts.")
 }

@@ -1,62 +1,100 @@
-//! Sections of names and values, as rclone and the AWS tools write them.
+//! INI files: sections of names and values, as rclone and the AWS tools write them.
 
-use super::Flaw;
+use super::reading::Pair;
+use super::{Flaw, unquoted};
+use serde_json::Value;
 
 /// `[name]` and the lines below it.
 pub(super) struct Section {
     pub(super) name: String,
     pub(super) line: usize,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Pair>,
 }
 
-/// `name = value`. A name of an indented line stands behind that of the line above: `s3.addressing_style`.
-pub(super) struct Line {
-    pub(super) name: String,
-    pub(super) value: String,
-    pub(super) number: usize,
+/// Which program's rules a file follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dialect {
+    /// Indented lines belong to the line above (`s3.addressing_style`), and a comment can follow a value.
+    Aws,
+    /// Indentation means nothing, and a value is the rest of the line.
+    Rclone,
 }
 
-impl Section {
-    /// The value of this name.
-    pub(super) fn get(&self, name: &str) -> Option<&Line> {
-        self.lines.iter().rev().find(|line| line.name == name)
-    }
+/// The value of this name.
+pub(super) fn value<'a>(lines: &'a [Pair], name: &str) -> &'a str {
+    find(lines, name).and_then(|line| line.value.as_str()).unwrap_or_default()
+}
 
-    /// The text of this name; empty if it has none.
-    pub(super) fn text(&self, name: &str) -> &str {
-        self.get(name).map_or("", |line| &line.value)
+pub(super) fn find<'a>(lines: &'a [Pair], name: &str) -> Option<&'a Pair> {
+    lines.iter().find(|line| line.name == name)
+}
+
+/// Lines of several sections: the last of a name counts.
+pub(super) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
+    let mut merged: Vec<Pair> = Vec::new();
+    for line in lines {
+        match merged.iter_mut().find(|other| other.name == line.name) {
+            Some(other) => *other = line,
+            None => merged.push(line),
+        }
     }
+    merged
+}
+
+/// Whether a line starts a section.
+pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
+    let end = match dialect {
+        Dialect::Aws => line.rfind(']')?,
+        Dialect::Rclone => line.strip_suffix(']')?.len(),
+    };
+    line.get(1..end).filter(|name| line.starts_with('[') && !name.is_empty()).map(str::trim)
 }
 
 /// The sections of a file.
-pub(super) fn sections(text: &str) -> Result<Vec<Section>, Flaw> {
+pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Flaw> {
     let mut sections: Vec<Section> = Vec::new();
+    let mut above: Option<(String, usize)> = None;
     for (index, line) in text.lines().enumerate() {
         let (number, bare) = (index + 1, line.trim());
         if bare.is_empty() || bare.starts_with(['#', ';']) {
             continue;
         }
-        if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            let name = name.trim().to_owned();
-            if sections.iter().any(|section| section.name == name) {
-                return Err(Flaw::new(number, format!("the section {name} is there twice")));
-            }
-            sections.push(Section { name, line: number, lines: Vec::new() });
+        let level = line.len() - line.trim_start().len();
+        let assignment =
+            bare.find(['=', ':']).filter(|at| *at > 0).map(|at| (bare[..at].trim(), bare[at + 1..].trim()));
+        let expected = || Flaw::new(number, "expected `name = value` or a section such as [name]");
+        if let (Dialect::Aws, Some(section), Some((name, _))) =
+            (dialect, sections.last_mut(), above.as_ref().filter(|(_, outer)| level > *outer))
+        {
+            let (inner, value) = assignment.ok_or_else(expected)?;
+            section.lines.push(Pair::new(format!("{name}.{inner}"), unquoted(value), number));
+            continue;
+        }
+        if let Some(name) = header(bare, dialect) {
+            sections.push(Section { name: name.to_owned(), line: number, lines: Vec::new() });
+            above = None;
             continue;
         }
         let Some(section) = sections.last_mut() else {
             return Err(Flaw::new(number, "expected a section such as [name]"));
         };
-        let Some((name, value)) = bare.split_once('=') else {
-            return Err(Flaw::new(number, "expected `name = value` or a section such as [name]"));
-        };
-        let name = name.trim().to_ascii_lowercase();
-        let above = section.lines.iter().rev().find(|above| !above.name.contains('.')).map(|above| &above.name);
-        let name = match above.filter(|_| line.starts_with([' ', '\t'])) {
-            Some(above) => format!("{above}.{name}"),
-            None => name,
-        };
-        section.lines.push(Line { name, value: value.trim().to_owned(), number });
+        let (name, value) = assignment.ok_or_else(expected)?;
+        let name = name.to_lowercase();
+        let value = if dialect == Dialect::Aws { without_comment(value) } else { value };
+        section.lines.push(Pair::new(name.clone(), Value::from(unquoted(value)), number));
+        above = Some((name, level));
     }
     Ok(sections)
+}
+
+/// The value before ` #` or ` ;`.
+fn without_comment(value: &str) -> &str {
+    let mut before = ' ';
+    for (at, c) in value.char_indices() {
+        if (c == '#' || c == ';') && at > 0 && before.is_whitespace() {
+            return value[..at].trim_end();
+        }
+        before = c;
+    }
+    value
 }

@@ -1,38 +1,45 @@
-//! What other programs keep of storage credentials, read from their files.
+//! Reads the storage credentials in files of other programs.
 //!
-//! A file holds entries: remotes, profiles, connections, secrets. Each becomes a credential, or says why it cannot: where in the
-//! file, in which field, and never with a value.
+//! A file contains entries: remotes, profiles, connections, secrets. Each becomes a credential or a reason why it cannot be
+//! saved, with its line and field, and never with a value. The console's `paste.js` reads the same text in the same way:
+//! both use one table of names (`formats.js`), and `vectors.json` tests both.
 
 mod airflow;
 mod aws;
-mod fields;
+mod azure;
 mod ini;
-mod kv;
+mod json;
+mod lines;
 mod rclone;
+mod reading;
+mod table;
 
 use crate::failure::Failure;
-use fields::Fields;
+use reading::Fields;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldClass};
 use vault_core::{Error, field::FieldError};
+use zeroize::Zeroizing;
 
-/// Whose file it is.
+/// The program that a file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// `rclone.conf`, or what `rclone config show` prints.
     Rclone,
-    /// The credentials file of the AWS tools.
+    /// The config and credentials files of the AWS tools.
     Aws,
-    /// What `airflow connections export` writes, as JSON.
+    /// The output of `airflow connections export`, as JSON.
     Airflow,
-    /// What `bao kv get -format=json` or `vault kv get -format=json` prints, or an object of secrets by path.
+    /// JSON: the output of `bao kv get -format=json` or `vault kv get -format=json`, secrets by path, or a single object.
     Kv,
+    /// Variables, labels with values, tables, connection strings, links.
+    Text,
 }
 
 impl Source {
     /// Every one.
-    pub(crate) const ALL: [Self; 4] = [Self::Rclone, Self::Aws, Self::Airflow, Self::Kv];
+    pub(crate) const ALL: [Self; 5] = [Self::Rclone, Self::Aws, Self::Airflow, Self::Kv, Self::Text];
 
     /// Its name.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -41,6 +48,7 @@ impl Source {
             Self::Aws => "aws",
             Self::Airflow => "airflow",
             Self::Kv => "kv",
+            Self::Text => "text",
         }
     }
 
@@ -48,6 +56,91 @@ impl Source {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|source| source.as_str() == text)
     }
+
+    /// The source of a text, by its form.
+    pub(crate) fn detect(text: &str) -> Self {
+        let text = text.trim_start();
+        if text.starts_with(['{', '[']) {
+            match serde_json::from_str::<serde_json::Value>(text) {
+                Ok(document) if json::is_airflow(&document) => return Self::Airflow,
+                Ok(_) => return Self::Kv,
+                Err(_) if text.starts_with('{') => return Self::Kv,
+                Err(_) => {}
+            }
+        }
+        if text.contains("RCLONE_ENCRYPT_V0") {
+            return Self::Rclone;
+        }
+        let is_type =
+            |line: &str| line.trim().strip_prefix("type").is_some_and(|rest| rest.trim_start().starts_with(['=', ':']));
+        let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';']));
+        match lines.next().and_then(|line| ini::header(line, ini::Dialect::Aws)) {
+            Some(_) if text.lines().any(is_type) => Self::Rclone,
+            Some(_) => Self::Aws,
+            None => Self::Text,
+        }
+    }
+}
+
+/// What a file refers to outside of itself.
+pub(crate) struct Files<'a> {
+    /// The value of an environment variable.
+    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
+    /// The content of another file.
+    pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
+}
+
+impl Files<'_> {
+    /// A file's name as rclone expands it: `~` at the start, then variables. A relative name is relative to the current folder.
+    fn expanded(&self, folder: &Path, name: &str) -> PathBuf {
+        let home = name.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let name = match home.zip((self.variable)("HOME")) {
+            Some((rest, home)) => home + rest,
+            None => name.to_owned(),
+        };
+        let mut expanded = String::new();
+        let mut rest = &*name;
+        while let Some((before, after)) = rest.split_once('$') {
+            expanded.push_str(before);
+            let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            let (variable, behind) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+                Some((variable, behind)) => (variable, behind),
+                None => after.split_at(after.find(|c| !is_part(c)).unwrap_or(after.len())),
+            };
+            match variable {
+                "" => expanded.push('$'),
+                "RCLONE_CONFIG_DIR" => expanded.push_str(&folder.to_string_lossy()),
+                _ => expanded.push_str(&(self.variable)(variable).unwrap_or_default()),
+            }
+            rest = behind;
+        }
+        expanded.push_str(rest);
+        PathBuf::from(expanded)
+    }
+}
+
+/// The text in `bytes`: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
+    let wide = |unit: fn([u8; 2]) -> u16| {
+        let units: Zeroizing<Vec<u16>> =
+            Zeroizing::new(bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect());
+        String::from_utf16(&units).map_err(|_| "is not valid UTF-16".to_owned())
+    };
+    match bytes {
+        [0xff, 0xfe, ..] => wide(u16::from_le_bytes).map(Zeroizing::new),
+        [0xfe, 0xff, ..] => wide(u16::from_be_bytes).map(Zeroizing::new),
+        _ if bytes.contains(&0) => Err("contains zero bytes. If it is UTF-16, save it as UTF-8".to_owned()),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Zeroizing::new(text.strip_prefix('\u{feff}').unwrap_or(text).to_owned())),
+            Err(error) => Err(format!("byte {} is no UTF-8", error.valid_up_to())),
+        },
+    }
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    let quotes = ['"', '\'', '`'].into_iter();
+    quotes.filter_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote)).next().unwrap_or(text)
 }
 
 /// Why an entry cannot be saved. Never contains a value.
@@ -65,8 +158,14 @@ impl Flaw {
         Self { line, field: None, reason: reason.into() }
     }
 
-    fn of(line: usize, field: &str, reason: impl Into<String>) -> Self {
-        Self { line, field: Some(field.to_owned()), reason: reason.into() }
+    /// A reason from the table.
+    fn of(line: usize, field: &str, kind: &str) -> Self {
+        let field = Some(field.to_owned()).filter(|field| !field.is_empty());
+        Self { line, field, reason: table::table().reason(kind).to_owned() }
+    }
+
+    fn because(self, detail: &str) -> Self {
+        Self { reason: format!("{} {detail}", self.reason), ..self }
     }
 }
 
@@ -87,24 +186,46 @@ pub(crate) struct Entry {
     pub(crate) content: Result<Fields, Flaw>,
 }
 
-/// The entries of a file, in its order.
-pub(crate) fn read(source: Source, path: &Path, text: &str) -> Result<Vec<Entry>, Failure> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let entries = match source {
-        Source::Rclone => rclone::entries(path, text),
-        Source::Aws => aws::entries(text),
-        Source::Airflow => airflow::entries(text),
-        Source::Kv => kv::entries(path, text),
-    };
-    let entries = entries.map_err(|flaw| Failure::new(format!("{}: {flaw}", path.display())))?;
+/// The entries of the files of one source, in their order. An entry without a name in its file has the file's
+/// name; from standard input, its name is empty.
+pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Result<Vec<Entry>, Failure> {
+    let mut entries = Vec::new();
+    let mut sections = Vec::new();
+    for (path, text) in texts {
+        let found = match source {
+            Source::Rclone => rclone::entries(text, path.parent().unwrap_or(Path::new("")), files),
+            Source::Airflow | Source::Kv => json::entries(text),
+            Source::Text => Ok(lines::entries(text)),
+            // A profile can be in several files.
+            Source::Aws => ini::sections(text, ini::Dialect::Aws).map(|found| {
+                sections.extend(found);
+                Vec::new()
+            }),
+        };
+        let mut found = found.map_err(|flaw| Failure::new(format!("{}: {flaw}", path.display())))?;
+        let name = path.file_stem().filter(|_| path.as_os_str() != "-");
+        let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        found.iter_mut().filter(|entry| entry.name.is_empty()).for_each(|entry| entry.name.clone_from(&name));
+        entries.extend(found);
+    }
+    entries.extend(aws::entries(sections));
     if entries.is_empty() {
-        return Err(Failure::new(format!("{} has no entry of {}", path.display(), source.as_str())));
+        let paths: Vec<String> = texts.iter().map(|(path, _)| path.display().to_string()).collect();
+        return Err(Failure::new(format!(
+            "{}: no credential found. To choose the format, pass --from",
+            paths.join(", ")
+        )));
     }
     Ok(entries)
 }
 
-/// Whether the server will take the data of an entry, as far as can be told here: the first flaw.
+/// Whether the server will accept the data of an entry, as far as this can be checked here: the first error.
 pub(crate) fn check(fields: &Fields) -> Result<(), Flaw> {
+    if let Some(missing) =
+        fields.needs.as_ref().filter(|_| fields.get("endpoint").or(fields.get("connection_string")).is_none())
+    {
+        return Err(missing.clone());
+    }
     let body = fields.to_json().map_err(|_| Flaw::new(fields.line, "it is no JSON"))?;
     let Err(error) = CredentialData::from_json(fields.kind, body.as_bytes(), DataPolicy::default()) else {
         return Ok(());
@@ -117,10 +238,11 @@ pub(crate) fn check(fields: &Fields) -> Result<(), Flaw> {
 
 fn flaw(fields: &Fields, flaw: &FieldError) -> Flaw {
     let name = flaw.pointer.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match fields.get(name) {
-        Some(field) => Flaw::of(field.line, &field.called, flaw.detail.to_string()),
-        None => Flaw::of(fields.line, name, format!("{} (the credential's {name})", flaw.detail)),
-    }
+    let (line, field, reason) = match fields.get(name) {
+        Some(field) => (field.line, &*field.called, flaw.detail.to_string()),
+        None => (fields.line, name, format!("{} (the credential's {name})", flaw.detail)),
+    };
+    Flaw { line, field: Some(field.to_owned()), reason }
 }
 
 /// The field in which a type's bucket or container is.

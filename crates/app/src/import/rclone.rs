@@ -1,96 +1,87 @@
 //! Remotes of rclone (rclone.org: "s3", "azureblob", "googlecloudstorage").
 
-use super::fields::Fields;
-use super::ini::{Section, sections};
-use super::{Entry, Flaw};
-use serde_json::Value;
+use super::ini::{Dialect, Section, find, merged, sections, value};
+use super::reading::{Fields, Pair, interpret};
+use super::table::table;
+use super::{Entry, Files, Flaw};
 use std::path::Path;
 use vault_core::credential::CredentialType;
 
-pub(super) fn entries(path: &Path, text: &str) -> Result<Vec<Entry>, Flaw> {
+pub(super) fn entries(text: &str, folder: &Path, files: &Files<'_>) -> Result<Vec<Entry>, Flaw> {
     if let Some(line) =
         text.lines().position(|line| line.contains("RCLONE_ENCRYPT_V0") || line.contains("Encrypted rclone"))
     {
-        return Err(Flaw::new(line + 1, "the configuration is encrypted: import what `rclone config show` prints"));
+        return Err(Flaw::new(line + 1, "the configuration is encrypted: import the output of `rclone config show`"));
     }
-    let entry = |section: &Section| Entry { name: section.name.clone(), content: remote(path, section) };
-    Ok(sections(text)?.iter().map(entry).collect())
-}
-
-fn remote(path: &Path, section: &Section) -> Result<Fields, Flaw> {
-    let Some(kind) = section.get("type") else {
-        return Err(Flaw::of(section.line, "type", "the remote has none"));
-    };
-    match &*kind.value {
-        "s3" => s3(section),
-        "azureblob" => azure(section),
-        "google cloud storage" => gcs(path, section),
-        other => {
-            let reason = format!("{other} cannot be kept in a vault; s3, azureblob and google cloud storage can");
-            Err(Flaw::of(kind.number, "type", reason))
+    let mut remotes: Vec<Section> = Vec::new();
+    for section in sections(text, Dialect::Rclone)? {
+        match remotes.iter_mut().find(|other| other.name == section.name) {
+            Some(other) => other.lines.extend(section.lines),
+            None => remotes.push(section),
         }
     }
+    let entry = |section: Section| {
+        let lines = merged(section.lines);
+        Entry { content: remote(section.line, lines, folder, files), name: section.name }
+    };
+    Ok(remotes.into_iter().map(entry).collect())
 }
 
-fn s3(section: &Section) -> Result<Fields, Flaw> {
-    if let Some(line) =
-        section.get("env_auth").filter(|line| line.value == "true" && section.get("access_key_id").is_none())
-    {
-        return Err(Flaw::of(line.number, "env_auth", "the remote takes its key from its surroundings, not from here"));
+fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) -> Result<Fields, Flaw> {
+    let number = |field| find(&lines, field).map_or(start, |line| line.line);
+    let flaw = |field, kind| Err(Flaw::of(number(field), field, kind));
+    let is_set = |field: &&&str| !value(&lines, field).is_empty();
+    let is_true = |field: &&&str| value(&lines, field) == "true";
+    let named = value(&lines, "type");
+    let Some(kind) = table().rclone.kind(named) else {
+        return flaw("type", if named.is_empty() { "no-type" } else { "type" });
+    };
+    let mut more = Vec::new();
+    let mut without = vec!["type", "provider"];
+    match kind {
+        CredentialType::S3 => {
+            if value(&lines, "env_auth") == "true" && value(&lines, "access_key_id").is_empty() {
+                return flaw("env_auth", "elsewhere");
+            }
+            let (provider, endpoint) = (value(&lines, "provider"), value(&lines, "endpoint"));
+            if endpoint.is_empty() && !["", "AWS"].contains(&provider) {
+                return flaw("provider", "endpoint-needed");
+            }
+            // What rclone does (`setQuirks` in its s3.go): some providers never get the bucket in the path.
+            let is_virtual = table().rclone.virtual_hosted.iter().any(|name| name == provider);
+            if is_virtual {
+                without.push("force_path_style");
+            }
+            if !endpoint.is_empty() && (is_virtual || value(&lines, "force_path_style").is_empty()) {
+                let style = Pair::new("provider", !is_virtual, number("provider"));
+                more.push(style.counting_as("force_path_style"));
+            }
+        }
+        CredentialType::AzureIdentity => {
+            let switches = ["env_auth", "use_msi", "use_az", "use_emulator"];
+            let others = ["client_certificate_path", "service_principal_file", "username"];
+            let elsewhere = switches.iter().find(is_true).or_else(|| others.iter().find(is_set));
+            if let Some(field) =
+                elsewhere.filter(|_| value(&lines, "key").is_empty() && value(&lines, "sas_url").is_empty())
+            {
+                return flaw(field, "elsewhere");
+            }
+        }
+        _ => {
+            without.extend(["service_account_file", "client_id", "client_secret", "token"]);
+            if value(&lines, "service_account_credentials").is_empty() {
+                let Some(line) = find(&lines, "service_account_file").filter(|_| is_set(&&"service_account_file"))
+                else {
+                    return flaw("service_account_credentials", "no-key");
+                };
+                let name = value(&lines, "service_account_file");
+                let key = (files.read)(&files.expanded(folder, name))
+                    .map_err(|error| Flaw::of(line.line, &line.name, "key-file").because(&error))?;
+                more.push(Pair::new(&*line.name, key, line.line).counting_as("service_account_credentials"));
+            }
+        }
     }
-    let mut fields = Fields::new(CredentialType::S3, section.line);
-    for line in &section.lines {
-        fields.set_called(&line.name, Value::from(&*line.value), line.number);
-    }
-    // Left out, it means yes for all stores but Amazon's.
-    if fields.get("endpoint").is_some() && fields.get("path_style_access").is_none() {
-        fields.set("path_style_access", true, section.line, "force_path_style");
-    }
-    Ok(fields)
-}
-
-fn azure(section: &Section) -> Result<Fields, Flaw> {
-    let mut fields = Fields::new(CredentialType::AzureIdentity, section.line);
-    for line in &section.lines {
-        fields.set_called(&line.name, Value::from(&*line.value), line.number);
-    }
-    let account = section.text("account");
-    let of_account = format!("DefaultEndpointsProtocol=https;AccountName={account};EndpointSuffix=core.windows.net");
-    let own = ["key", "sas_url", "account"].iter().find_map(|name| section.get(name));
-    if let Some(line) = own {
-        let connection = match &*line.name {
-            "key" => format!("{of_account};AccountKey={}", line.value),
-            "sas_url" => match line.value.split_once('?') {
-                Some((address, signature)) => {
-                    // The container stands behind the account's address.
-                    let endpoint = address.split('/').take(3).collect::<Vec<_>>().join("/");
-                    format!("BlobEndpoint={endpoint};SharedAccessSignature={signature}")
-                }
-                None => return Err(Flaw::of(line.number, "sas_url", "it has no signature")),
-            },
-            _ => of_account,
-        };
-        fields.set("connection_string", connection, line.number, &line.name);
-    }
-    Ok(fields)
-}
-
-fn gcs(path: &Path, section: &Section) -> Result<Fields, Flaw> {
-    let mut fields = Fields::new(CredentialType::Gcs, section.line);
-    if let Some(line) = section.get("service_account_credentials") {
-        fields.set("service_account_key", &*line.value, line.number, &line.name);
-    } else if let Some(line) = section.get("service_account_file").filter(|line| !line.value.is_empty()) {
-        // As rclone finds it: a relative name is beside the configuration.
-        let file = path.parent().unwrap_or(Path::new("")).join(&line.value);
-        let key = std::fs::read_to_string(&file)
-            .map_err(|error| Flaw::of(line.number, &line.name, format!("cannot read {}: {error}", file.display())))?;
-        fields.set("service_account_key", key, line.number, &line.name);
-    } else {
-        return Err(Flaw::of(
-            section.line,
-            "service_account_credentials",
-            "the remote has no key of a service account",
-        ));
-    }
-    Ok(fields)
+    lines.retain(|line| !without.contains(&&*line.name));
+    lines.extend(more);
+    interpret(&lines, Some(kind), start).unwrap_or_else(|| Err(Flaw::of(start, "", "unknown")))
 }

@@ -1,128 +1,190 @@
 use super::*;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
 
-fn read_all(source: Source, text: &str) -> Vec<Entry> {
-    read(source, Path::new("/nowhere/file.json"), text).unwrap_or_else(|failure| panic!("{failure}"))
+/// A text and its entries, which `tests/paste_vectors.mjs` compares with the console's.
+#[derive(Deserialize)]
+struct Vector {
+    about: String,
+    text: String,
+    entries: Vec<Value>,
 }
 
-fn said(entry: &Entry) -> String {
+const NO_FILES: Files<'_> = Files { variable: &|_| None, read: &|_| Err("there is none".to_owned()) };
+
+fn vectors() -> Vec<Vector> {
+    serde_json::from_str(include_str!("vectors.json")).expect("the vectors are JSON")
+}
+
+fn read_all(text: &str) -> Result<Vec<Entry>, Failure> {
+    read(Source::detect(text), &[(Path::new("-"), text)], &NO_FILES)
+}
+
+/// The kind of a reason in the table.
+fn kind(flaw: &Flaw) -> String {
+    let reasons = table::table().reasons();
+    let found = reasons.iter().find(|(_, reason)| flaw.reason.starts_with(&***reason));
+    found.map_or_else(|| flaw.reason.clone(), |(kind, _)| (*kind).clone())
+}
+
+/// An entry as the vectors write it.
+fn described(entry: &Entry) -> Value {
+    let refusal = |flaw: &Flaw| json!([flaw.field.clone().unwrap_or_default(), kind(flaw)]);
     match &entry.content {
-        Ok(fields) => match check(fields) {
-            Ok(()) => format!("{} {}", fields.kind.as_str(), fields.to_json().expect("JSON").as_str()),
-            Err(flaw) => flaw.to_string(),
+        Err(flaw) => json!({"name": entry.name, "refused": refusal(flaw)}),
+        Ok(fields) => {
+            let data: Map<String, Value> = serde_json::from_str(&fields.to_json().expect("JSON")).expect("JSON");
+            let mut members = json!({"name": entry.name, "type": fields.kind.as_str(), "values": data});
+            if !fields.left_out.is_empty() {
+                members["left_out"] = json!(fields.left_out);
+            }
+            if let Some(flaw) = &fields.needs {
+                members["needs"] = refusal(flaw);
+            }
+            if let Some(time) = &fields.expires_at {
+                members["expires_at"] = json!(time);
+            }
+            members
+        }
+    }
+}
+
+/// Key files are compared as objects, and flags as texts: both are what a form contains.
+fn comparable(mut entry: Value) -> Value {
+    for (name, value) in entry["values"].as_object_mut().into_iter().flatten() {
+        let parsed =
+            value.as_str().filter(|_| name == "service_account_key").and_then(|text| serde_json::from_str(text).ok());
+        *value = match parsed {
+            Some(object) => object,
+            None if value.is_boolean() => json!(value.to_string()),
+            None => value.take(),
+        };
+    }
+    if let Some(names) = entry["left_out"].as_array_mut() {
+        names.sort_by_key(Value::to_string);
+    } else if let Some(members) = entry.as_object_mut() {
+        members.remove("left_out");
+    }
+    if let Some(time) = entry.get_mut("expires_at").filter(|time| time.is_string()) {
+        *time = json!(time.as_str().unwrap_or_default().replace("+00:00", "Z"));
+    }
+    if let Some(members) = entry.as_object_mut() {
+        members.retain(|_, value| !value.is_null());
+    }
+    entry
+}
+
+fn by_name(entries: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let mut entries: Vec<Value> = entries.into_iter().map(comparable).collect();
+    entries.sort_by_key(|entry| entry["name"].to_string());
+    entries
+}
+
+#[test]
+fn texts_are_read_as_the_vectors_say() {
+    let mut wrong = Vec::new();
+    for Vector { about, text, entries } in vectors() {
+        let text = decode(text.as_bytes()).expect("text");
+        let found = by_name(read_all(&text).unwrap_or_default().iter().map(described));
+        let expected = by_name(entries);
+        if found != expected {
+            wrong.push(format!("{about}\n found    {}\n expected {}", json!(found), json!(expected)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn read_one(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Vec<(String, Value)> {
+    let entries = read(source, texts, files).unwrap_or_else(|failure| panic!("{failure}"));
+    entries.iter().map(|entry| (entry.name.clone(), described(entry))).collect()
+}
+
+#[test]
+fn key_files_are_read_where_rclone_reads_them() {
+    let section =
+        |name: &str, file: &str| format!("[{name}]\ntype = google cloud storage\nservice_account_file = {file}\n");
+    let names =
+        ["${RCLONE_CONFIG_DIR}/key.json", "~/key.json", "keys/key.json", "$KEYS/key.json", "/etc/key.json", "a~/k"];
+    let text: String = names.iter().enumerate().map(|(at, file)| section(&at.to_string(), file)).collect();
+    let files = Files {
+        variable: &|name| match name {
+            "HOME" => Some("/home/user".to_owned()),
+            "KEYS" => Some("/keys".to_owned()),
+            _ => None,
         },
-        Err(flaw) => flaw.to_string(),
+        read: &|path| Ok(json!({"private_key": path}).to_string()),
+    };
+    let found = read_one(Source::Rclone, &[(Path::new("/conf/rclone.conf"), &text)], &files);
+    let keys: Vec<Value> = found
+        .into_iter()
+        .map(|(_, entry)| comparable(entry)["values"]["service_account_key"]["private_key"].clone())
+        .collect();
+    let expected =
+        ["/conf/key.json", "/home/user/key.json", "keys/key.json", "/keys/key.json", "/etc/key.json", "a~/k"];
+    assert_eq!(keys, expected);
+}
+
+#[test]
+fn aws_profiles_merge_across_files_in_any_order() {
+    let config = "[profile daily]\nregion = eu-north-1\n[profile reader]\nrole_arn = r\nsource_profile = daily\n";
+    let credentials = "[daily]\naws_access_key_id = k\naws_secret_access_key = s\n";
+    let (config, credentials) = ((Path::new("config"), config), (Path::new("credentials"), credentials));
+    for texts in [[config, credentials], [credentials, config]] {
+        let found = read_one(Source::Aws, &texts, &NO_FILES);
+        assert_eq!(found.len(), 2);
+        for (name, entry) in found {
+            let region = if name == "daily" { json!("eu-north-1") } else { Value::Null };
+            assert_eq!((&entry["values"]["access_key_id"], &entry["values"]["region"]), (&json!("k"), &region));
+        }
     }
 }
 
-fn all(source: Source, text: &str) -> Vec<(String, String)> {
-    read_all(source, text).iter().map(|entry| (entry.name.clone(), said(entry))).collect()
-}
-
-#[track_caller]
-fn refused(source: Source, text: &str, reason: &str) {
-    let Err(failure) = read(source, Path::new("/nowhere/file"), text) else { panic!("it was read") };
-    assert!(failure.to_string().contains(reason), "{failure}");
-}
-
 #[test]
-fn remotes_of_rclone() {
-    let text = "# comment\n[nightly]\ntype = s3\nprovider = Minio\naccess_key_id = AKIA\nsecret_access_key = s=1\n\
-                endpoint = minio.example:9000\nbucket = in\n\n[photos]\ntype = drive\ntoken = {\"a\":1}\n\n[ci]\ntype = s3\n\
-                env_auth = true\n\n[lake]\ntype = azureblob\naccount = acct\ntenant = t-1\nclient_id = c-1\nclient_secret = x\n\
-                container = raw\n\n[half]\ntype = s3\naccess_key_id = AKIA\nbucket = b\n\n[gone]\ntype = google cloud storage\n\
-                service_account_file = gone.json\n";
-    let found = all(Source::Rclone, text);
-    let expected = [
-        (
-            "nightly",
-            "s3 {\"access_key_id\":\"AKIA\",\"bucket\":\"in\",\"endpoint\":\"https://minio.example:9000\",\"path_style_access\":true,\"secret_access_key\":\"s=1\"}",
-        ),
-        ("photos", "line 11, type: drive cannot be kept in a vault; s3, azureblob and google cloud storage can"),
-        ("ci", "line 16, env_auth: the remote takes its key from its surroundings, not from here"),
-        (
-            "lake",
-            "azure_identity {\"client_id\":\"c-1\",\"client_secret\":\"x\",\"connection_string\":\"DefaultEndpointsProtocol=https;AccountName=acct;EndpointSuffix=core.windows.net\",\"container\":\"raw\",\"tenant_id\":\"t-1\"}",
-        ),
-        ("half", "line 26, secret_access_key: is required (the credential's secret_access_key)"),
-    ];
-    for ((name, said), (expected_name, expected)) in found.iter().zip(expected) {
-        assert_eq!((&**name, &**said), (expected_name, expected));
+fn utf_16_is_decoded_and_other_encodings_are_named() {
+    let bytes = |unit: fn(u16) -> [u8; 2]| "\u{feff}{\"a\": \"ü\"}".encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+    for bytes in [bytes(u16::to_le_bytes), bytes(u16::to_be_bytes)] {
+        assert_eq!(decode(&bytes).as_ref().map(|text| text.as_str()), Ok("{\"a\": \"ü\"}"));
     }
-    assert!(
-        found[5].1.starts_with("line 33, service_account_file: cannot read /nowhere/gone.json: "),
-        "{}",
-        found[5].1
-    );
-    refused(Source::Rclone, "# Encrypted rclone configuration File\nRCLONE_ENCRYPT_V0:\nabc", "rclone config show");
-    refused(Source::Rclone, "[a]\ntype = s3\n[a]\n", "line 3: the section a is there twice");
-    refused(Source::Rclone, "[a]\nsecret\n", "line 2: expected `name = value`");
-    refused(Source::Rclone, "", "no entry of rclone");
+    assert!(decode(b"{\0\"\0").is_err_and(|error| error.contains("UTF-16")));
+    assert!(decode(b"a\xff").is_err_and(|error| error.contains("byte 1")));
 }
 
 #[test]
-fn profiles_of_the_aws_tools() {
-    let text = "[default]\naws_access_key_id=AKIA\naws_secret_access_key=s\n\n[role]\nrole_arn=arn:aws:iam::123456789012:role/x\n\
-                source_profile=default\nregion=eu-west-1\n\n[profile sso]\nsso_session = corp\n\n[lost]\nsource_profile = gone\n\
-                role_arn=arn:aws:iam::123456789012:role/x\n\n[own]\naws_access_key_id=AKIB\naws_secret_access_key=t\n\
-                endpoint_url=http://10.0.0.1:9000\nbucket=b\ns3 =\n  addressing_style = path\n";
-    let found = all(Source::Aws, text);
-    let names: Vec<&str> = found.iter().map(|(name, _)| &**name).collect();
-    assert_eq!(names, ["default", "role", "sso", "lost", "own"]);
-    assert_eq!(found[0].1, "line 1, bucket: is required (the credential's bucket)");
-    assert_eq!(found[1].1, "line 5, bucket: is required (the credential's bucket)");
-    assert_eq!(found[2].1, "line 11, sso_session: it signs in with a browser, which a job cannot");
-    assert_eq!(found[3].1, "line 14, source_profile: the file has no profile of this name");
-    assert!(found[4].1.contains("\"path_style_access\":true"), "{}", found[4].1);
-    let role = read_all(Source::Aws, text).swap_remove(1).content.unwrap_or_else(|flaw| panic!("{flaw}"));
-    assert_eq!(role.get("access_key_id").and_then(fields::Field::text), Some("AKIA"));
-}
-
-#[test]
-fn connections_of_airflow() {
-    let text = r#"{
-  "s3_nightly": {"conn_type": "aws", "login": "AKIA", "password": "s", "extra": "{\"region_name\": \"eu-west-1\", \"service_config\": {\"s3\": {\"bucket_name\": \"in\"}}}"},
-  "by_uri": "aws://AKIB:a%2Fb%40c@/?region_name=eu-west-1&bucket_name=in",
-  "warehouse": {"conn_type": "postgres", "host": "db", "login": "u", "password": "p"},
-  "lake": {"conn_type": "wasb", "login": "c-1", "password": "x", "host": "acct.blob.core.windows.net", "extra": {"tenant_id": "t-1"}},
-  "google": {"conn_type": "google_cloud_platform", "extra": {"key_path": "/a"}},
-  "broken": {"conn_type": "aws", "login": "AKIA", "extra": "{nothing"},
-  "odd": 7
-}"#;
-    let found = all(Source::Airflow, text);
-    let of =
-        |name: &str| found.iter().find(|(found, _)| found == name).map(|(_, said)| said.clone()).unwrap_or_default();
-    assert!(of("s3_nightly").contains("\"bucket\":\"in\"") && of("s3_nightly").contains("\"region\":\"eu-west-1\""));
-    assert!(of("by_uri").contains("\"secret_access_key\":\"a/b@c\""), "{}", of("by_uri"));
-    assert!(of("warehouse").starts_with("line 4, conn_type: postgres cannot be kept"));
-    assert!(of("lake").contains("AccountName=acct") && of("lake").starts_with("azure_identity"), "{}", of("lake"));
-    assert!(of("google").starts_with("line 6, keyfile_dict: "));
-    assert!(of("broken").starts_with("line 7, extra: "));
-    assert!(of("odd").starts_with("line 8: a connection must be"));
-    refused(Source::Airflow, "{\n\"a\": hunter2}", "line 2: it is no JSON object (column 6)");
-}
-
-#[test]
-fn secrets_of_kv_engines() {
-    let printed = r#"{"request_id": "1", "data": {"data": {"access_key": "AKIA", "secret_key": "s", "bucket": "b"}, "metadata": {"version": 3}}}"#;
-    let found = all(Source::Kv, printed);
-    assert_eq!(found[0].0, "file");
-    assert!(found[0].1.starts_with("s3 {"), "{}", found[0].1);
-    let text = "{\n\"etl/google\": {\"type\": \"service_account\", \"private_key\": \"x\"},\n\"etl/db\": {\"user\": \"u\", \"password\": \"p\"},\n\
-                \"etl/link\": {\"url\": \"https://files.example/a?sig=x\"}\n}";
-    let found = all(Source::Kv, text);
-    let of =
-        |name: &str| found.iter().find(|(found, _)| found == name).map(|(_, said)| said.clone()).unwrap_or_default();
-    assert!(of("etl/google").starts_with("line 2, "), "{}", of("etl/google"));
-    assert_eq!(of("etl/db"), "line 3: none of its members says what it opens: password, user");
-    assert_eq!(of("etl/link"), "direct-link {\"url\":\"https://files.example/a?sig=x\"}");
+fn files_with_errors_are_refused_with_their_line() {
+    for (source, text, reason) in [
+        (Source::Rclone, "# Encrypted rclone configuration File\nRCLONE_ENCRYPT_V0:\nabc", "rclone config show"),
+        (Source::Rclone, "[a]\nhunter2\n", "line 2: expected `name = value`"),
+        (Source::Aws, "hunter2 = a\n", "line 1: expected a section"),
+        (Source::Airflow, "{\n\"a\": hunter2}", "line 2: expected a JSON object (column 6)"),
+        (Source::Text, "hunter2", "no credential found"),
+    ] {
+        let Err(failure) = read(source, &[(Path::new("file"), text)], &NO_FILES) else { panic!("{text} was read") };
+        let failure = failure.to_string();
+        assert!(failure.contains(reason) && !failure.contains("hunter2"), "{failure}");
+    }
 }
 
 proptest::proptest! {
-    /// Whatever a file holds, nothing of its values is told but what it is called.
+    /// No text stops the reader, and no reason contains a value.
     #[test]
-    fn no_file_stops_the_reader(text in "(\\[[a-z ]{0,4}\\]\n|[a-z_]{0,6} ?= ?.{0,8}\n|\\PC{0,10}\n){0,8}") {
+    fn no_text_panics_or_shows_a_value(
+        text in "(\\[[a-z ]{0,4}\\]\n|(export |\\$env:)?(type|endpoint|AWS_ACCESS_KEY_ID|secret_key|[a-z_.]{0,6}) ?[=:] ?.{0,4}HUNTER2.{0,4}\n|\\{\"[a-z_]{0,6}\": ?\"HUNTER2\"\\}|\\PC{0,10}\n){0,8}"
+    ) {
         for source in Source::ALL {
-            let _ = read(source, Path::new("/nowhere/file"), &text).map(|entries| entries.iter().map(said).count());
+            let entries = match read(source, &[(Path::new("file"), &text)], &NO_FILES) {
+                Ok(entries) => entries,
+                Err(failure) => {
+                    proptest::prop_assert!(!failure.to_string().contains("HUNTER2"));
+                    continue;
+                }
+            };
+            for entry in entries {
+                let flaw = match &entry.content {
+                    Ok(fields) => check(fields).err().or_else(|| fields.needs.clone()),
+                    Err(flaw) => Some(flaw.clone()),
+                };
+                proptest::prop_assert!(!flaw.is_some_and(|flaw| flaw.reason.contains("HUNTER2")));
+            }
         }
     }
 }

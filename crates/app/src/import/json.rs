@@ -1,0 +1,132 @@
+//! JSON: secrets of OpenBao and Vault, one or several by path; connections of Airflow; what cloud tools print.
+
+use super::airflow;
+use super::reading::{Fields, Pair, interpret, key_file};
+use super::table::table;
+use super::{Entry, Flaw};
+use serde_json::{Map, Value};
+use vault_core::credential::CredentialType;
+
+pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
+    let document: Value = serde_json::from_str(text).map_err(|error| syntax(&error))?;
+    let secret = |name: &str, value: &Value, line: usize| secret(name, value, text, line);
+    let all = |members: &Map<String, Value>| {
+        members.iter().filter_map(|(name, value)| secret(name, value, line_of(text, name))).collect()
+    };
+    let members = match &document {
+        Value::Array(items) => {
+            let name = |(index, item): (usize, &Value)| {
+                let named = ["conn_id", "name", "alias"].into_iter().find_map(|name| item.get(name)?.as_str());
+                secret(&named.map_or_else(|| (index + 1).to_string(), str::to_owned), item, 1)
+            };
+            return Ok(items.iter().enumerate().filter_map(name).collect());
+        }
+        Value::Object(members) => members,
+        _ => return Err(Flaw::new(1, table().reason("json"))),
+    };
+    let one = |value: &Value, line: usize| Ok(secret("", value, line).into_iter().collect());
+    // The tools print the secret in `data`; version 2 of the engine has it in `data` of that.
+    if let (Some(outer @ Value::Object(data)), true) = (members.get("data"), members.contains_key("request_id")) {
+        let inner = data.get("data").filter(|inner| inner.is_object() && data.get("metadata").is_some());
+        return one(inner.unwrap_or(outer), line_of(text, "data"));
+    }
+    let wrapped = ["Credentials", "AccessKey", "accessKey"]
+        .into_iter()
+        .find_map(|name| members.get(name).filter(|value| value.is_object()).map(|value| (value, line_of(text, name))));
+    if let Some((value, line)) = wrapped {
+        return one(value, line);
+    }
+    let aliases = members.get("aliases").or_else(|| members.get("hosts")).and_then(Value::as_object);
+    if let Some(aliases) = aliases.filter(|_| members.contains_key("version")) {
+        return Ok(all(aliases));
+    }
+    let is_connection = is_airflow(&document);
+    let is_by_path = !members.is_empty() && members.values().all(|value| value.is_object() && printed(value).is_none());
+    let single = if is_connection || is_by_path { None } else { secret("", &document, 1) };
+    let has_objects = is_connection || members.values().any(Value::is_object);
+    Ok(if single.is_some() || !has_objects { single.into_iter().collect() } else { all(members) })
+}
+
+/// Whether an object contains connections of Airflow.
+pub(super) fn is_airflow(document: &Value) -> bool {
+    let is_connection = |value: &Value| match value {
+        Value::String(text) => airflow::kind(text).is_some(),
+        _ => value.get("conn_type").is_some_and(Value::is_string),
+    };
+    match document {
+        Value::Object(members) => members.values().any(is_connection),
+        Value::Array(items) => items.iter().any(is_connection),
+        _ => false,
+    }
+}
+
+/// The value of an output of Terraform.
+fn printed(value: &Value) -> Option<&Value> {
+    value.get("value").filter(|_| value.get("type").is_some() || value.get("sensitive").is_some())
+}
+
+/// The members of an object, those of objects in it with both names.
+pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn Fn(&str) -> usize) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (name, value) in members {
+        let value = printed(value).unwrap_or(value);
+        match value {
+            Value::Object(inner) if key_file(value).is_none() && name != "headers" => {
+                pairs.extend(flattened(inner, &format!("{prefix}{name}."), lines));
+            }
+            _ => pairs.push(Pair::new(format!("{prefix}{name}"), value.clone(), lines(name))),
+        }
+    }
+    pairs
+}
+
+/// The credential in a value. `None` if it has no name, and nothing says what it is.
+pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
+    let entry = |content| Some(Entry { name: name.to_owned(), content });
+    let read = |content: Option<Result<Fields, Flaw>>| match content {
+        Some(content) => entry(content),
+        None if name.is_empty() => None,
+        None => entry(Err(Flaw::new(line, table().reason("unknown")))),
+    };
+    let members = match value {
+        Value::Object(members) => members,
+        Value::String(address) if airflow::kind(address).is_some() => return entry(airflow::of_address(address, line)),
+        _ => return entry(Err(Flaw::of(line, name, "object"))),
+    };
+    if members.get("conn_type").is_some_and(Value::is_string) {
+        return entry(airflow::of_object(members, line));
+    }
+    let is = |field: &str, wanted: &str| members.get(field).and_then(Value::as_str) == Some(wanted);
+    if is("type", "service_account") {
+        let pair = Pair::new("service_account_key", value.clone(), line);
+        return read(interpret(&[pair], Some(CredentialType::Gcs), line));
+    }
+    if is("kind", "Secret") && members.contains_key("data") {
+        return entry(Err(Flaw::of(line_after(text, line, "data"), "data", "encoded")));
+    }
+    let mut pairs = flattened(members, "", &|name| line_after(text, line, name));
+    for pair in &mut pairs {
+        // In aliases of MinIO's client, it is the style of addresses.
+        if pair.name == "path" && pair.value.as_str().is_some_and(|style| table().is_flag(style)) {
+            pair.counts_as = Some("path_style".into());
+        }
+    }
+    read(interpret(&pairs, None, line))
+}
+
+/// An error in the text. The parser's own message may contain a part of the text, so only the position is reported.
+pub(super) fn syntax(error: &serde_json::Error) -> Flaw {
+    Flaw::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
+}
+
+/// The line of the first member of this name.
+fn line_of(text: &str, name: &str) -> usize {
+    line_after(text, 1, name)
+}
+
+fn line_after(text: &str, first: usize, name: &str) -> usize {
+    let quoted = Value::from(name).to_string();
+    let is_member = |line: &str| line.split(&quoted).skip(1).any(|rest| rest.trim_start().starts_with(':'));
+    let found = text.lines().enumerate().skip(first - 1).find(|(_, line)| is_member(line));
+    found.map_or(first, |(index, _)| index + 1)
+}

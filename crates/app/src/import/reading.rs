@@ -1,0 +1,418 @@
+//! Reads names and values as a credential: which type they are, and which field each fills.
+
+use super::Flaw;
+use super::azure;
+use super::table::{normal, table, text};
+use secrecy::zeroize::Zeroizing;
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map;
+use vault_core::credential::CredentialType;
+use vault_core::time::Timestamp;
+
+/// A name and its value.
+#[derive(Clone)]
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) value: Value,
+    /// The line, from one.
+    pub(super) line: usize,
+    /// The name that it counts as, if that is another.
+    pub(super) counts_as: Option<Cow<'static, str>>,
+}
+
+impl Pair {
+    pub(super) fn new(name: impl Into<String>, value: impl Into<Value>, line: usize) -> Self {
+        Self { name: name.into(), value: value.into(), line, counts_as: None }
+    }
+
+    pub(super) fn counting_as(self, name: &'static str) -> Self {
+        Self { counts_as: Some(Cow::Borrowed(name)), ..self }
+    }
+
+    /// The name that counts, as the table writes it.
+    pub(super) fn normal(&self) -> String {
+        normal(self.counts_as.as_deref().unwrap_or(&self.name))
+    }
+
+    fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Null => true,
+            Value::String(text) => text.trim().is_empty(),
+            _ => false,
+        }
+    }
+}
+
+/// A field and where it was found.
+#[derive(Clone)]
+pub(crate) struct Field {
+    value: Value,
+    /// The line, from one.
+    pub(crate) line: usize,
+    /// What the file calls it.
+    pub(crate) called: String,
+    rank: Option<usize>,
+}
+
+impl Field {
+    /// Its text, if it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.value.as_str()
+    }
+}
+
+/// A credential in a file.
+pub(crate) struct Fields {
+    pub(crate) kind: CredentialType,
+    /// Where it starts.
+    pub(crate) line: usize,
+    fields: BTreeMap<String, Field>,
+    /// Names that fill no field.
+    pub(crate) left_out: Vec<String>,
+    /// What is missing although the type does not require it.
+    pub(crate) needs: Option<Flaw>,
+    /// When it expires, if the file says so.
+    pub(crate) expires_at: Option<String>,
+}
+
+impl Fields {
+    fn new(kind: CredentialType, line: usize) -> Self {
+        Self { kind, line, fields: BTreeMap::new(), left_out: Vec::new(), needs: None, expires_at: None }
+    }
+
+    /// The field that the credential calls `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&Field> {
+        self.fields.get(name)
+    }
+
+    /// Sets a field, which the file calls `called`.
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>, line: usize, called: &str) {
+        let field = Field { value: value.into(), line, called: called.to_owned(), rank: None };
+        self.fields.insert(name.to_owned(), field);
+    }
+
+    /// As the HTTP API expects it.
+    pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, serde_json::Error> {
+        let members: Map<String, Value> =
+            self.fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
+        serde_json::to_string(&members).map(Zeroizing::new)
+    }
+}
+
+/// Pairs, sorted into the fields of a type.
+pub(super) struct Sorted {
+    pub(super) line: usize,
+    found: BTreeMap<String, Field>,
+    pub(super) left_out: Vec<String>,
+    foreign: Option<(String, usize)>,
+}
+
+/// Fields of which the best name counts, if several are set.
+const RANKED: [&str; 2] = ["region", "expires_at"];
+const NO_SPACES: [&str; 10] = [
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "bucket",
+    "region",
+    "role_arn",
+    "tenant_id",
+    "client_id",
+    "client_secret",
+    "connection_string",
+];
+
+impl Sorted {
+    fn of(pairs: &[Pair], kind: CredentialType, line: usize) -> Result<Self, Flaw> {
+        let mut sorted = Self { line, found: BTreeMap::new(), left_out: Vec::new(), foreign: None };
+        for pair in pairs.iter().filter(|pair| !pair.is_empty()) {
+            sorted.sort(pair, kind)?;
+        }
+        for field in NO_SPACES {
+            if sorted.text(field).contains(char::is_whitespace) {
+                return Err(sorted.flaw(field, "spaces"));
+            }
+        }
+        Ok(sorted)
+    }
+
+    fn sort(&mut self, pair: &Pair, kind: CredentialType) -> Result<(), Flaw> {
+        let (name, table) = (pair.normal(), table());
+        let flaw = |kind| Err(Flaw::of(pair.line, &pair.name, kind));
+        let field = |rank| Field { value: pair.value.clone(), line: pair.line, called: pair.name.clone(), rank };
+        if table.is_harmless(&name, &pair.value) {
+            self.left_out.push(pair.name.clone());
+        } else if let Some(kind) = table.refusal(&name, &pair.value) {
+            return flaw(kind);
+        } else if table.is_switch(&name) {
+        } else if let Some(found) = table.field(kind, &name) {
+            if pair.value.is_array() && found.field != "endpoint_list" {
+                return flaw("text");
+            }
+            if found.foreign && self.foreign.is_none() {
+                self.foreign = Some((pair.name.clone(), pair.line));
+            }
+            match self.found.entry(found.field.to_owned()) {
+                btree_map::Entry::Vacant(entry) => {
+                    entry.insert(field(found.rank));
+                }
+                btree_map::Entry::Occupied(mut entry) => {
+                    if bare(&entry.get().value) != bare(&pair.value) {
+                        if !RANKED.contains(&found.field) {
+                            return flaw("conflict");
+                        }
+                        let is_better = found.rank.is_some_and(|rank| entry.get().rank.is_none_or(|old| rank < old));
+                        if is_better {
+                            entry.insert(field(found.rank));
+                        }
+                    }
+                }
+            }
+        } else if name == "token" && kind == CredentialType::S3 {
+            self.found.insert("token".to_owned(), field(None));
+        } else if table.looks_like_address(kind, &pair.name, &text(&pair.value)) {
+            return flaw("not-understood");
+        } else {
+            self.left_out.push(pair.name.clone());
+        }
+        Ok(())
+    }
+
+    pub(super) fn has(&self, field: &str) -> bool {
+        self.found.contains_key(field)
+    }
+
+    fn value(&self, field: &str) -> &Value {
+        self.found.get(field).map_or(&Value::Null, |field| &field.value)
+    }
+
+    /// The text of a field; empty if it has none.
+    pub(super) fn text(&self, field: &str) -> String {
+        text(self.value(field))
+    }
+
+    /// What the file calls a field.
+    pub(super) fn called<'a>(&'a self, field: &'a str) -> &'a str {
+        self.found.get(field).map_or(field, |found| &found.called)
+    }
+
+    pub(super) fn line(&self, field: &str) -> usize {
+        self.found.get(field).map_or(self.line, |found| found.line)
+    }
+
+    pub(super) fn flaw(&self, field: &str, kind: &str) -> Flaw {
+        Flaw::of(self.line(field), self.called(field), kind)
+    }
+
+    /// Sets a field of `fields` to its text here, if it has one.
+    pub(super) fn copy(&self, field: &str, fields: &mut Fields) {
+        if self.has(field) {
+            fields.set(field, self.text(field), self.line(field), self.called(field));
+        }
+    }
+
+    fn address(&self, field: &str) -> Result<String, Flaw> {
+        let given = self.text(field);
+        let scheme = match self.text("scheme").to_lowercase().trim_end_matches("://") {
+            "" if table().flag(self.value("secure")) == Some(Some(false)) => "http".to_owned(),
+            "" => "https".to_owned(),
+            scheme => scheme.to_owned(),
+        };
+        let has_scheme = given.contains("://");
+        let whole = if has_scheme { given.clone() } else { format!("{scheme}://{given}") };
+        let is_host = has_scheme || given.contains(['.', ':']) || given == "localhost";
+        let address = parse_address(&whole).filter(|_| is_host);
+        let Some((scheme, host, port)) = address else { return Err(self.flaw(field, "address")) };
+        let own = if scheme == "http" { "80" } else { "443" };
+        let port = match (port, self.text("port")) {
+            (Some(port), _) => format!(":{port}"),
+            (None, port) if port.is_empty() || port == own => String::new(),
+            (None, port) => format!(":{port}"),
+        };
+        Ok(format!("{scheme}://{host}{port}"))
+    }
+
+    fn path_style(&self) -> Result<Option<(bool, &str)>, Flaw> {
+        for (field, inverse) in [("path_style_access", false), ("virtual_hosted", true)] {
+            if self.has(field) {
+                match table().flag(self.value(field)) {
+                    None => return Err(self.flaw(field, "style")),
+                    Some(Some(flag)) => return Ok(Some((flag != inverse, field))),
+                    Some(None) => {}
+                }
+            }
+        }
+        let host = self.text("host_bucket").to_lowercase();
+        let has_bucket = ["%(bucket)", "{bucket", "$bucket"].iter().any(|mark| host.contains(mark));
+        Ok((!host.is_empty()).then_some((!has_bucket, "host_bucket")))
+    }
+}
+
+/// What of an address tells it from another one; other values unchanged.
+fn bare(value: &Value) -> String {
+    let text = text(value);
+    let scheme = ["http://", "https://"]
+        .into_iter()
+        .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let rest = &text[scheme.map_or(0, str::len)..];
+    rest.strip_suffix('/').unwrap_or(rest).to_owned()
+}
+
+/// Scheme, host and port of an address without anything else.
+fn parse_address(text: &str) -> Option<(String, &str, Option<&str>)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = Some(scheme.to_ascii_lowercase()).filter(|scheme| scheme == "http" || scheme == "https")?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let (host, port) = match rest.strip_prefix('[').and_then(|inner| inner.split_once(']')) {
+        Some((inner, after)) => {
+            let is_v6 = !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_hexdigit() || b == b':' || b == b'.');
+            let host = is_v6.then(|| &rest[..inner.len() + 2])?;
+            (host, after.strip_prefix(':').or_else(|| after.is_empty().then_some(""))?)
+        }
+        None => rest.split_once(':').unwrap_or((rest, "")),
+    };
+    let is_host = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+    if host.is_empty() || !(host.starts_with('[') || host.bytes().all(is_host)) || rest.ends_with(':') {
+        return None;
+    }
+    let port = Some(port).filter(|port| !port.is_empty());
+    port.is_none_or(|port| port.bytes().all(|b| b.is_ascii_digit())).then_some((scheme, host, port))
+}
+
+/// The key file in a value, if it is one.
+pub(super) fn key_file(value: &Value) -> Option<Map<String, Value>> {
+    let parsed = match value {
+        Value::String(text) if text.trim().starts_with('{') => serde_json::from_str(text).ok()?,
+        Value::Object(members) => members.clone(),
+        _ => return None,
+    };
+    let is_key =
+        parsed.contains_key("private_key") || parsed.get("type").and_then(Value::as_str) == Some("service_account");
+    is_key.then_some(parsed)
+}
+
+fn kind_of(pairs: &[Pair]) -> Option<CredentialType> {
+    let set: Vec<&Pair> = pairs.iter().filter(|pair| !pair.is_empty()).collect();
+    let find = |kind, field: &str| {
+        set.iter().rev().find(|pair| table().field(kind, &pair.normal()).is_some_and(|name| name.field == field))
+    };
+    if find(CredentialType::Gcs, "service_account_key").is_some_and(|pair| key_file(&pair.value).is_some()) {
+        return Some(CredentialType::Gcs);
+    }
+    let s3 = |field| find(CredentialType::S3, field).is_some();
+    let azure = |field| find(CredentialType::AzureIdentity, field).is_some();
+    if s3("access_key_id") && s3("secret_access_key") {
+        return Some(CredentialType::S3);
+    }
+    let is_application = azure("client_id") && (azure("client_secret") || azure("tenant_id"));
+    let has_key = azure("account") && (azure("account_key") || azure("sas"));
+    if is_application || has_key || azure("connection_string") || azure("sas_url") {
+        return Some(CredentialType::AzureIdentity);
+    }
+    let is_strong = |pair: &&&Pair| {
+        let name = normal(&pair.name);
+        let field = table().field(CredentialType::S3, &name).map(|name| name.field);
+        !["key", "secret", "access"].contains(&&*name) && matches!(field, Some("access_key_id" | "secret_access_key"))
+    };
+    if set.iter().find(is_strong).is_some() {
+        return Some(CredentialType::S3);
+    }
+    let is_of_link = |pair: &&Pair| {
+        let name = normal(&pair.name);
+        table().field(CredentialType::DirectLink, &name).is_some() || table().is_harmless(&name, &Value::Null)
+    };
+    let url = find(CredentialType::DirectLink, "url").map(|pair| text(&pair.value)).unwrap_or_default();
+    let is_link = set.iter().all(is_of_link) && (url.starts_with("https://") || url.starts_with("http://"));
+    is_link.then_some(CredentialType::DirectLink)
+}
+
+/// The credential that `pairs` describe. `None` if nothing says what they are.
+pub(super) fn interpret(pairs: &[Pair], kind: Option<CredentialType>, line: usize) -> Option<Result<Fields, Flaw>> {
+    let kind = kind.or_else(|| kind_of(pairs))?;
+    Some(Sorted::of(pairs, kind, line).and_then(|sorted| {
+        let mut fields = Fields::new(kind, line);
+        match kind {
+            CredentialType::S3 => s3(&sorted, &mut fields)?,
+            CredentialType::AzureIdentity => azure::read(&sorted, &mut fields)?,
+            CredentialType::Gcs => gcs(&sorted, &mut fields)?,
+            CredentialType::DirectLink => {
+                sorted.copy("url", &mut fields);
+                if sorted.value("headers").is_object() {
+                    fields.set("headers", sorted.value("headers").clone(), sorted.line("headers"), "headers");
+                }
+            }
+        }
+        let expiry = Timestamp::from_rfc3339(&sorted.text("expires_at")).map(Timestamp::floor_to_second);
+        fields.expires_at = expiry.and_then(Timestamp::to_rfc3339);
+        fields.left_out.splice(0..0, sorted.left_out);
+        Ok(fields)
+    }))
+}
+
+fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
+    for field in [
+        "access_key_id",
+        "secret_access_key",
+        "session_token",
+        "bucket",
+        "region",
+        "role_arn",
+        "external_id",
+        "sse_kms_key_id",
+        "key_prefix",
+    ] {
+        sorted.copy(field, fields);
+    }
+    if sorted.has("token") && !sorted.has("session_token") {
+        // The metadata service of an instance calls it so; elsewhere it may be any token.
+        if sorted.text("access_key_id").starts_with("ASIA") {
+            fields.set("session_token", sorted.text("token"), sorted.line("token"), sorted.called("token"));
+        } else {
+            fields.left_out.push(sorted.called("token").to_owned());
+        }
+    }
+    let endpoint = ["endpoint_s3", "endpoint"].into_iter().find(|field| sorted.has(field));
+    if let Some(field) = endpoint {
+        fields.set("endpoint", sorted.address(field)?, sorted.line(field), sorted.called(field));
+    } else if sorted.has("port") {
+        return Err(sorted.flaw("port", "not-understood"));
+    }
+    if sorted.has("sts_endpoint") {
+        let address = sorted.address("sts_endpoint")?;
+        fields.set("sts_endpoint", address, sorted.line("sts_endpoint"), sorted.called("sts_endpoint"));
+    }
+    if let Some((flag, field)) = sorted.path_style()? {
+        fields.set("path_style_access", flag, sorted.line(field), sorted.called(field));
+    }
+    if sorted.has("endpoint_list") {
+        fields.left_out.push(sorted.called("endpoint_list").to_owned());
+    }
+    if endpoint.is_none() {
+        let foreign = sorted.foreign.as_ref().map(|(name, line)| Flaw::of(*line, name, "endpoint-needed"));
+        let list = sorted.has("endpoint_list").then(|| sorted.flaw("endpoint_list", "endpoint-list"));
+        fields.needs = list.or(foreign);
+    }
+    Ok(())
+}
+
+fn gcs(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
+    let Some(key) = key_file(sorted.value("service_account_key")) else {
+        return Err(sorted.flaw("service_account_key", "no-key"));
+    };
+    let universe = key.get("universe_domain").and_then(Value::as_str).unwrap_or("googleapis.com");
+    if sorted.has("universe") && sorted.text("universe") != universe {
+        return Err(sorted.flaw("universe", "universe"));
+    }
+    let address = bare(&Value::from(sorted.text("address")));
+    let host = address.split('/').next().unwrap_or_default();
+    if !host.is_empty() && host != format!("storage.{universe}") {
+        return Err(sorted.flaw("address", "google-address"));
+    }
+    let value = sorted.value("service_account_key").clone();
+    fields.set("service_account_key", value, sorted.line("service_account_key"), sorted.called("service_account_key"));
+    sorted.copy("bucket", fields);
+    sorted.copy("key_prefix", fields);
+    Ok(())
+}

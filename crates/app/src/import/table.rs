@@ -1,0 +1,229 @@
+//! The table of names, values and reasons that the console's `formats.js` contains, too.
+
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+use vault_core::credential::CredentialType;
+
+/// The console's file: a JSON object behind `export default`.
+const SOURCE: &str = include_str!("../../../vault-http/console/formats.js");
+
+/// How many words may be around a name.
+const MAX_WORDS: usize = 4;
+
+type Lists = BTreeMap<String, Vec<String>>;
+
+#[derive(Default, Deserialize)]
+pub(super) struct Table {
+    fields: BTreeMap<String, Lists>,
+    prefixes: Vec<String>,
+    stores: Vec<String>,
+    names_of_stores: Vec<String>,
+    refused: Lists,
+    refused_if_true: Vec<String>,
+    refused_unless_true: Vec<String>,
+    address_words: Vec<String>,
+    azure_words: Vec<String>,
+    harmless: Vec<String>,
+    harmless_values: Vec<String>,
+    harmless_prefixes: Vec<String>,
+    flags: BTreeMap<String, Option<bool>>,
+    pub(super) rclone: Programs,
+    pub(super) airflow: Programs,
+    pub(super) azure_clouds: Lists,
+    pub(super) azure_services: Vec<String>,
+    reasons: BTreeMap<String, String>,
+}
+
+/// The types of a program's entries.
+#[derive(Default, Deserialize)]
+pub(super) struct Programs {
+    types: BTreeMap<String, String>,
+    /// Providers of rclone whose buckets are always in the host.
+    #[serde(default)]
+    pub(super) virtual_hosted: Vec<String>,
+}
+
+impl Programs {
+    /// The type that the program calls `name`.
+    pub(super) fn kind(&self, name: &str) -> Option<CredentialType> {
+        CredentialType::parse(self.types.get(name)?)
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy)]
+pub(super) struct Name {
+    pub(super) field: &'static str,
+    /// Its place among the names of the field. `None` if other words are around it.
+    pub(super) rank: Option<usize>,
+    /// Whether only stores other than Amazon's use it.
+    pub(super) foreign: bool,
+}
+
+/// Names of fields by alias.
+pub(super) type Names = HashMap<&'static str, (&'static str, usize)>;
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let object = SOURCE.find('{').zip(SOURCE.rfind('}')).map(|(start, end)| &SOURCE[start..=end]);
+    object.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+});
+static NAMES: LazyLock<BTreeMap<&'static str, Names>> =
+    LazyLock::new(|| TABLE.fields.iter().map(|(kind, fields)| (kind.as_str(), inverted(fields))).collect());
+static REFUSED: LazyLock<Names> = LazyLock::new(|| inverted(&TABLE.refused));
+
+fn inverted(lists: &'static Lists) -> Names {
+    let aliases = |(field, aliases): (&'static String, &'static Vec<String>)| {
+        aliases.iter().enumerate().map(move |(rank, alias)| (alias.as_str(), (field.as_str(), rank)))
+    };
+    lists.iter().flat_map(aliases).collect()
+}
+
+pub(super) fn table() -> &'static Table {
+    &TABLE
+}
+
+/// A name as the table writes it: lower case, without punctuation.
+pub(super) fn normal(name: &str) -> String {
+    name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect()
+}
+
+/// What is left of `name` without one word of `words` at its start or end.
+fn without<'a>(words: &'a [String], name: &'a str) -> impl Iterator<Item = &'a str> {
+    words.iter().flat_map(|word| [name.strip_prefix(&**word), name.strip_suffix(&**word)]).flatten()
+}
+
+fn resolve(names: &Names, name: &str, depth: usize) -> Option<Name> {
+    if let Some((field, rank)) = names.get(name) {
+        return Some(Name { field, rank: Some(*rank), foreign: false });
+    }
+    if depth == 0 {
+        return None;
+    }
+    let inner = |words, foreign| {
+        without(words, name)
+            .filter(|rest| !rest.is_empty())
+            .find_map(|rest| resolve(names, rest, depth - 1))
+            .map(|found| Name { rank: None, foreign: found.foreign || foreign, ..found })
+    };
+    inner(&TABLE.prefixes, false).or_else(|| inner(&TABLE.stores, true))
+}
+
+fn among(list: &[String], name: &str, depth: usize) -> bool {
+    let rest = |words| without(words, name).any(|rest| !rest.is_empty() && among(list, rest, depth - 1));
+    list.iter().any(|other| other == name) || (depth > 0 && (rest(&TABLE.prefixes) || rest(&TABLE.stores)))
+}
+
+impl Table {
+    /// The field of `kind` that `name` fills; `name` is in its normal form.
+    pub(super) fn field(&self, kind: CredentialType, name: &str) -> Option<Name> {
+        let found = resolve(NAMES.get(kind.as_str())?, name, MAX_WORDS)?;
+        Some(Name { foreign: found.foreign || among(&self.names_of_stores, name, MAX_WORDS), ..found })
+    }
+
+    /// The kind of reason for which an entry with this name is refused.
+    pub(super) fn refusal(&self, name: &str, value: &Value) -> Option<&'static str> {
+        let flag = self.flag(value);
+        if let Some(refused) = resolve(&REFUSED, name, MAX_WORDS) {
+            return (flag != Some(Some(false))).then_some(refused.field);
+        }
+        let if_true = among(&self.refused_if_true, name, MAX_WORDS) && flag != Some(Some(false));
+        let unless_true = among(&self.refused_unless_true, name, MAX_WORDS) && flag != Some(Some(true));
+        (if_true || unless_true).then_some("not-supported")
+    }
+
+    /// The kind of reason that lists this name itself.
+    pub(super) fn refused_name(name: &str) -> Option<&'static str> {
+        REFUSED.get(name).map(|(kind, _)| *kind)
+    }
+
+    /// Whether the name is a switch that changes nothing if it has this value.
+    pub(super) fn is_switch(&self, name: &str) -> bool {
+        among(&self.refused_if_true, name, MAX_WORDS)
+            || among(&self.refused_unless_true, name, MAX_WORDS)
+            || resolve(&REFUSED, name, MAX_WORDS).is_some()
+    }
+
+    /// Whether the name leads nowhere, whatever it looks like. Neither do labels such as `environment: production`.
+    pub(super) fn is_harmless(&self, name: &str, value: &Value) -> bool {
+        let is_label = ["cloud", "environment", "partition"].iter().any(|word| name.contains(word));
+        among(&self.harmless, name, MAX_WORDS) || (is_label && self.harmless_values.contains(&normal(&text(value))))
+    }
+
+    /// Whether a name or its value looks like an address, a cloud or a style of addresses.
+    pub(super) fn looks_like_address(&self, kind: CredentialType, name: &str, value: &str) -> bool {
+        if self.harmless_prefixes.iter().any(|prefix| normal(name).starts_with(&**prefix)) {
+            return false;
+        }
+        let lower = value.to_ascii_lowercase();
+        if lower.starts_with("http://") || lower.starts_with("https://") || is_host_and_port(&lower) {
+            return true;
+        }
+        let azure = if kind == CredentialType::S3 { &[][..] } else { &self.azure_words };
+        let is_mark = |word: &str| {
+            let mut marks = self.address_words.iter().chain(azure);
+            marks.any(|mark| word.starts_with(&**mark) || word.ends_with(&**mark))
+        };
+        words(name).split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).any(is_mark)
+    }
+
+    /// What a flag says: `Some(None)` for the store's own choice. `None` if it is no flag.
+    pub(super) fn flag(&self, value: &Value) -> Option<Option<bool>> {
+        self.flags.get(&normal(&text(value))).copied()
+    }
+
+    pub(super) fn is_flag(&self, text: &str) -> bool {
+        self.flags.contains_key(&text.to_lowercase())
+    }
+
+    #[cfg(test)]
+    pub(super) const fn reasons(&self) -> &BTreeMap<String, String> {
+        &self.reasons
+    }
+
+    pub(super) fn reason<'a>(&'a self, kind: &'a str) -> &'a str {
+        self.reasons.get(kind).map_or(kind, String::as_str)
+    }
+}
+
+/// The name in lower case, with a space before each word that begins with a capital.
+fn words(name: &str) -> String {
+    let mut split = String::with_capacity(name.len() + 8);
+    let mut before = ' ';
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && (before.is_ascii_lowercase() || before.is_ascii_digit()) {
+            split.push(' ');
+        }
+        split.extend(c.to_lowercase());
+        before = c;
+    }
+    split
+}
+
+fn is_host_and_port(text: &str) -> bool {
+    let Some((host, port)) = text.split_once(':') else { return false };
+    let labels: Vec<&str> = host.split('.').collect();
+    let is_label = |label: &&str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    labels.len() > 1
+        && labels.iter().all(is_label)
+        && labels.last().is_some_and(|last| last.bytes().all(|b| b.is_ascii_alphabetic()))
+        && !port.is_empty()
+        && port.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// Whether `name` is one of the names of a key or an identity.
+pub(super) fn is_known(name: &str) -> bool {
+    let name = normal(name);
+    [CredentialType::S3, CredentialType::AzureIdentity].into_iter().any(|kind| TABLE.field(kind, &name).is_some())
+}
+
+/// A value as text; empty if it has none.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        _ => String::new(),
+    }
+}
