@@ -3,6 +3,7 @@
 mod aws_credential_process;
 mod aws_ini;
 mod azure_env;
+mod curl;
 mod duckdb;
 mod env;
 mod fsspec;
@@ -20,10 +21,11 @@ pub use env::{Assignment, EnvironmentVariables, PrivateFile};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use super::Vended;
-use crate::credential::{CredentialType, SecretText};
+use crate::credential::{Addressing, CredentialType, SecretText};
 use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::time::Timestamp;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A form.
@@ -246,6 +248,14 @@ fn settings(all: impl IntoIterator<Item = (&'static str, Option<SecretText>)>) -
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
+/// How a tool spells one of two ways of addressing.
+fn spelt(addressing: Option<Addressing>, host: &str, path: &str) -> Option<SecretText> {
+    copied(match addressing? {
+        Addressing::Host => host,
+        Addressing::Path => path,
+    })
+}
+
 fn copied(text: &str) -> Option<SecretText> {
     Some(SecretText::from(text))
 }
@@ -264,6 +274,27 @@ struct S3View<'a> {
 }
 
 impl<'a> S3View<'a> {
+    /// Where the bucket appears in a URL: as in the requests of a check.
+    fn addressing(&self) -> Addressing {
+        Addressing::of(self.bucket, self.endpoint, self.path_style_access)
+    }
+
+    /// The same, unless it is how tools address Amazon's stores by themselves.
+    fn stated_addressing(&self) -> Option<Addressing> {
+        let addressing = self.addressing();
+        let is_usual = self.endpoint.is_none() && self.path_style_access.is_none() && addressing == Addressing::Host;
+        (!is_usual).then_some(addressing)
+    }
+
+    /// The saved endpoint, or Amazon's in a region that a tool would look for under another domain.
+    fn endpoint_with_domain(&self) -> Option<Cow<'a, str>> {
+        let amazon = || {
+            let region = self.region.filter(|region| region.starts_with("cn-"))?;
+            Some(Cow::Owned(format!("https://s3.{region}.amazonaws.com.cn")))
+        };
+        self.endpoint.map(Cow::Borrowed).or_else(amazon)
+    }
+
     fn of(vended: &'a Vended) -> Option<Self> {
         use super::ShortData;
         use crate::credential::CredentialData;

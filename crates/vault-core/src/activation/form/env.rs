@@ -2,10 +2,13 @@
 //! variable, have variables of OrgVault.
 
 use super::{
-    EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell,
+    EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, curl, gather, rclone, settings,
+    shell, spelt,
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText};
+use crate::credential::{
+    Addressing, AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText,
+};
 
 /// A variable and its value.
 #[derive(Debug)]
@@ -52,6 +55,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AWS_SESSION_TOKEN",
             "AWS_SECURITY_TOKEN",
             "AWS_CREDENTIAL_EXPIRATION",
+            "AWS_CREDENTIAL_FILE",
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",
             "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN",
@@ -64,6 +68,8 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AWS_DEFAULT_PROFILE",
             "AWS_ROLE_ARN",
             "AWS_ROLE_SESSION_NAME",
+            "AWS_USE_DUALSTACK_ENDPOINT",
+            "AWS_USE_FIPS_ENDPOINT",
             "AWS_WEB_IDENTITY_TOKEN_FILE",
         ],
         CredentialType::AzureIdentity => &[
@@ -138,11 +144,21 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
     }
 }
 
-/// The lines of the AWS tools' configuration that have the bucket in the path.
-pub(super) const ADDRESSING: &str = "s3 =\n    addressing_style = path\n";
+/// The lines of the AWS tools' configuration that say where the bucket appears in a URL.
+pub(super) const fn addressing_lines(addressing: Addressing) -> &'static str {
+    match addressing {
+        Addressing::Host => "s3 =\n    addressing_style = virtual\n",
+        Addressing::Path => "s3 =\n    addressing_style = path\n",
+    }
+}
+
+/// The AWS tools' configuration of a command, which replaces the user's: that may name another address.
+pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
+    SecretBytes::from(["[default]\n", addressing_lines(view.addressing())].concat().into_bytes())
+}
 
 /// Our own variables: those that one credential does not set must not be left of another.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "ORGVAULT_CREDENTIAL_FILE",
     "ORGVAULT_BUCKET",
     "ORGVAULT_KEY_PREFIX",
@@ -153,9 +169,13 @@ const OWN: [&str; 10] = [
     "ORGVAULT_URL",
     "ORGVAULT_HEADERS",
     "ORGVAULT_HEADERS_FILE",
+    "ORGVAULT_CURL_CONFIG",
 ];
 
 impl EnvironmentVariables {
+    /// The name of the file that is the AWS tools' configuration. It ends with the lines below `s3`.
+    pub const AWS_CONFIG: &str = "aws-config";
+
     /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place, a file of
     /// [`Form::Json`], and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
     ///
@@ -286,7 +306,6 @@ fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
 
 /// The AWS tools' variables. `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which holds for every service.
 fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
-    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     settings([
         ("AWS_ACCESS_KEY_ID", copied(view.access_key_id)),
         ("AWS_SECRET_ACCESS_KEY", copied(view.secret_access_key)),
@@ -296,7 +315,7 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
         ("AWS_ENDPOINT_URL_S3", view.endpoint.and_then(copied)),
         ("ORGVAULT_BUCKET", copied(view.bucket)),
         ("ORGVAULT_KEY_PREFIX", view.key_prefix.and_then(copied)),
-        ("ORGVAULT_PATH_STYLE_ACCESS", path_style.and_then(copied)),
+        ("ORGVAULT_PATH_STYLE_ACCESS", spelt(view.stated_addressing(), "false", "true")),
         ("ORGVAULT_SSE_KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
         ("ORGVAULT_ROLE_ARN", role_arn.and_then(copied)),
         ("ORGVAULT_EXTERNAL_ID", external_id.and_then(copied)),
@@ -364,15 +383,15 @@ fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
             vec![("GOOGLE_APPLICATION_CREDENTIALS", "gcp-key.json", data.service_account_key.to_json())]
         }
         Vended::Raw(CredentialData::DirectLink(data)) => {
-            let lines = header_lines(data).map(|lines| SecretBytes::from(lines.expose().as_bytes().to_vec()));
-            lines.map(|lines| ("ORGVAULT_HEADERS_FILE", "headers.txt", lines)).into_iter().collect()
+            let bytes = |text: SecretText| SecretBytes::from(text.expose().as_bytes().to_vec()); // for the command
+            let headers = header_lines(data).map(|lines| ("ORGVAULT_HEADERS_FILE", "headers.txt", bytes(lines)));
+            let curl = ("ORGVAULT_CURL_CONFIG", "curl.conf", bytes(curl::config(data)));
+            headers.into_iter().chain([curl]).collect()
         }
         other => {
-            // The AWS tools have no variable for it.
-            let path_style = S3View::of(other).and_then(|view| view.path_style_access).unwrap_or(false);
-            let config = ["[default]\n", ADDRESSING].concat();
-            let file = ("AWS_CONFIG_FILE", "aws-config", SecretBytes::from(config.into_bytes()));
-            path_style.then_some(file).into_iter().collect()
+            let config = S3View::of(other).map(|view| aws_config(&view));
+            let config = config.map(|config| ("AWS_CONFIG_FILE", EnvironmentVariables::AWS_CONFIG, config));
+            config.into_iter().collect()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Form, FormError, FormSubject, S3View, gather};
 use crate::activation::{AzureShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use crate::credential::{Addressing, AzureIdentity, CredentialData, SecretText};
 use crate::json::{ObjectWriter, write_text};
 use url::Url;
 
@@ -79,8 +79,10 @@ fn s3(view: &S3View<'_>, object: &mut ObjectWriter<'_>) {
         }
         inner.end();
     }
-    if view.path_style_access == Some(true) {
-        object.member("config_kwargs")(r#"{"s3":{"addressing_style":"path"}}"#);
+    match view.stated_addressing() {
+        Some(Addressing::Path) => object.member("config_kwargs")(r#"{"s3":{"addressing_style":"path"}}"#),
+        Some(Addressing::Host) => object.member("config_kwargs")(r#"{"s3":{"addressing_style":"virtual"}}"#),
+        None => {}
     }
     if let Some(key) = view.sse_kms_key_id {
         let mut inner = ObjectWriter::new(object.member("s3_additional_kwargs"));

@@ -2,7 +2,7 @@
 //! reads them. Those of S3 are for the credential's bucket alone.
 
 use super::object_store::is_plain_http;
-use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use super::{Form, FormError, FormSubject, S3View, copied, gather, spelt};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
 use url::Url;
@@ -66,7 +66,6 @@ fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<Secret
 fn s3(view: &S3View<'_>) -> Vec<Property> {
     let provider = if view.session_token.is_some() { "Temporary" } else { "Simple" };
     let is_plain = is_plain_http(view.endpoint);
-    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     named(
         &format!("fs.s3a.bucket.{}.", view.bucket),
         [
@@ -77,7 +76,7 @@ fn s3(view: &S3View<'_>) -> Vec<Property> {
             ("endpoint.region", view.region.and_then(copied)),
             ("endpoint", view.endpoint.and_then(copied)),
             ("connection.ssl.enabled", if is_plain { copied("false") } else { None }),
-            ("path.style.access", path_style.and_then(copied)),
+            ("path.style.access", spelt(view.stated_addressing(), "false", "true")),
             ("encryption.algorithm", view.sse_kms_key_id.and_then(|_| copied("SSE-KMS"))),
             ("encryption.key", view.sse_kms_key_id.and_then(copied)),
         ],

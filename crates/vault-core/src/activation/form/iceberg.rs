@@ -1,7 +1,7 @@
 //! Properties by which an Iceberg catalog reaches its files (iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org:
 //! "Configuration"), as JSON. Where Java and Python name a property differently, both are there.
 
-use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use super::{Form, FormError, FormSubject, S3View, copied, gather, spelt};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
 use crate::json::{ObjectWriter, write_text};
@@ -46,7 +46,7 @@ fn named<'a>(all: impl IntoIterator<Item = (&'a str, Option<SecretText>)>) -> Ve
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Property> {
-    let path_style = view.path_style_access.filter(|path_style| *path_style);
+    let addressing = view.stated_addressing();
     named([
         ("s3.access-key-id", copied(view.access_key_id)),
         ("s3.secret-access-key", copied(view.secret_access_key)),
@@ -54,8 +54,8 @@ fn s3(view: &S3View<'_>) -> Vec<Property> {
         ("s3.region", view.region.and_then(copied)),
         ("client.region", view.region.and_then(copied)),
         ("s3.endpoint", view.endpoint.and_then(copied)),
-        ("s3.path-style-access", path_style.and_then(|_| copied("true"))),
-        ("s3.force-virtual-addressing", path_style.and_then(|_| copied("false"))),
+        ("s3.path-style-access", spelt(addressing, "false", "true")),
+        ("s3.force-virtual-addressing", spelt(addressing, "true", "false")),
         ("s3.sse.type", view.sse_kms_key_id.and_then(|_| copied("kms"))),
         ("s3.sse.key", view.sse_kms_key_id.and_then(copied)),
     ])

@@ -1,6 +1,6 @@
 //! A remote of rclone (rclone.org: "s3", "azureblob", "googlecloudstorage").
 
-use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, ini, settings};
+use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, ini, settings, spelt};
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
 
@@ -45,17 +45,18 @@ pub(super) fn options(vended: &Vended) -> Result<Vec<Setting>, FormError> {
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Setting> {
-    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
+    // With the provider AWS, rclone ignores `force_path_style`. Without an endpoint it asks Amazon in either case.
+    let is_aws = view.endpoint.is_none() && view.path_style_access != Some(true);
     settings([
         ("type", copied("s3")),
-        ("provider", copied(if view.endpoint.is_some() { "Other" } else { "AWS" })),
+        ("provider", copied(if is_aws { "AWS" } else { "Other" })),
         ("env_auth", copied("false")),
         ("access_key_id", copied(view.access_key_id)),
         ("secret_access_key", copied(view.secret_access_key)),
         ("session_token", view.session_token.and_then(copied)),
         ("region", view.region.and_then(copied)),
         ("endpoint", view.endpoint.and_then(copied)),
-        ("force_path_style", path_style.and_then(copied)),
+        ("force_path_style", spelt(view.stated_addressing(), "false", "true")),
         ("server_side_encryption", view.sse_kms_key_id.and_then(|_| copied("aws:kms"))),
         ("sse_kms_key_id", view.sse_kms_key_id.and_then(copied)),
         // The bucket is there; who is confined to it may not ask.
