@@ -3,6 +3,7 @@
 //! The module of each type has a table of its fields. It determines parsing, the canonical form that is sealed and
 //! fingerprinted, and the information shown in lists. [`FieldClass`] decides what of a field is shown.
 
+mod azure_cloud;
 mod azure_identity;
 mod connection_string;
 mod data;
@@ -31,7 +32,8 @@ mod table;
 mod value;
 mod version;
 
-pub use azure_identity::AzureIdentity;
+pub use azure_cloud::AzureCloud;
+pub use azure_identity::{Application, AzureIdentity};
 pub use connection_string::ConnectionString;
 pub use data::{CredentialData, StoredDataError};
 pub use direct_link::DirectLink;
@@ -44,7 +46,7 @@ pub use kind::CredentialType;
 pub use link::Link;
 pub(crate) use metadata::is_label_value;
 pub use metadata::{Description, LabelFilter, LabelPatch, Labels, Metadata};
-pub use s3::S3;
+pub use s3::{Addressing, S3};
 pub use secret::{SecretBytes, SecretText};
 pub use spec::{DataPolicy, FieldClass, FieldSpec, ValueKind};
 pub use state::CredentialState;

@@ -100,11 +100,13 @@ impl VendRule {
 /// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.
 ///
 /// # Errors
-/// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoContainer`] or [`CheckReason::NoAccount`].
+/// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoApplication`], [`CheckReason::NoContainer`] or
+/// [`CheckReason::NoAccount`].
 pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
     match data {
         CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
         CredentialData::S3(data) if !data.allows_session() => Err(CheckReason::NoRole),
+        CredentialData::AzureIdentity(data) if data.application().is_none() => Err(CheckReason::NoApplication),
         // Without a container, all there is to hand out is the application's own token.
         CredentialData::AzureIdentity(data) if data.container.is_none() => Err(CheckReason::NoContainer),
         CredentialData::AzureIdentity(data) if data.connection_string.account_name().is_none() => {

@@ -49,6 +49,9 @@ reasons! {
     /// The bucket must be in the path of the address.
     PathStyleNeeded = "path-style-needed",
         "The endpoint has no host name for the bucket: save the credential with path_style_access true.";
+    /// The endpoint's host contains the bucket, so tools would add it a second time.
+    EndpointHasBucket = "endpoint-has-bucket",
+        "The endpoint contains the bucket, which tools add to it once more: save the endpoint without the bucket.";
     /// The prefix does not end with a slash, so a short-lived form covers more than one folder.
     PrefixOpen = "prefix-open",
         "key_prefix does not end with a slash, so it also covers other names that begin like it (in covers in2/a): \
@@ -66,6 +69,14 @@ reasons! {
     /// The directory does not know the tenant.
     TenantUnknown = "tenant-unknown",
         "The directory has no such tenant: check tenant_id.";
+    /// The directory of the storage account's cloud is not known.
+    UnknownCloud = "unknown-cloud",
+        "The storage account's cloud is not known, so the application's secret was not sent: save connection_string \
+         with the EndpointSuffix of a known cloud, such as core.windows.net, or leave out the application.";
+    /// The token address of a key file belongs to another cloud than the key.
+    ForeignTokenUri = "foreign-token-uri",
+        "token_uri in the key file does not belong to its universe_domain, so nothing was sent: save the key file \
+         exactly as it was issued.";
     /// The secret has expired.
     SecretExpired = "secret-expired",
         "The secret has expired: issue a new one and save it.";
@@ -125,6 +136,10 @@ reasons! {
     NoRole = "no-role",
         "The credential has no role_arn, and AWS issues short-lived credentials for roles only: save it with role_arn \
          (or with the endpoint or sts_endpoint of another store), or use vend prefer-short.";
+    /// Azure storage without an application, which a signature is requested with.
+    NoApplication = "no-application",
+        "The credential has no application, so no short-lived credential can be issued: save it with tenant_id, \
+         client_id and client_secret, or use vend prefer-short.";
     /// An Azure identity without a container: the short-lived form would open the whole storage account.
     NoContainer = "no-container",
         "The credential has no container, so a short-lived credential would open all that the application may: save \

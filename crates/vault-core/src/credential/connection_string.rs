@@ -4,7 +4,7 @@ use super::flaw::Flaw;
 use super::shape::{is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
-use super::{SecretText, hygiene, instant};
+use super::{AzureCloud, SecretText, hygiene, instant};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
 use crate::time::Timestamp;
@@ -17,7 +17,13 @@ use zeroize::Zeroizing;
 
 const ACCOUNT_KEY: &str = "AccountKey";
 const ACCOUNT_NAME: &str = "AccountName";
+const ENDPOINT_SUFFIX: &str = "EndpointSuffix";
 const SIGNATURE: &str = "SharedAccessSignature";
+/// The services of an account, as they appear in the names of hosts.
+const SERVICES: [&str; 6] = ["blob", "dfs", "file", "queue", "table", "web"];
+/// What follows the account in the names of its other hosts: the second region, routing, address families.
+const VARIANTS: [&str; 6] =
+    ["-secondary", "-microsoftrouting", "-internetrouting", "-ipv6", "-dualstack", "-secondary-dualstack"];
 
 /// As forgiving as the programs that will read the key.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -42,11 +48,36 @@ impl ConnectionString {
     pub fn account_name(&self) -> Option<&str> {
         // Its public part is all that leaves here.
         let text = self.expose();
-        let stated =
-            part(text, ACCOUNT_NAME).or_else(|| segments(text).find_map(|(key, value)| account_of(key?, value)));
-        stated.filter(|name| {
-            name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
-        })
+        part(text, ACCOUNT_NAME)
+            .or_else(|| endpoints(text).find_map(|address| AccountHost::of(address).map(|host| host.account)))
+            .filter(|name| {
+                name.len() >= 3 && is_token(name, 24, b"") && !name.contains(|c: char| c.is_ascii_uppercase())
+            })
+    }
+
+    /// The endpoint suffix of the account's cloud, in lower case, such as `core.windows.net`. Returns `None` if the
+    /// endpoint is a custom domain and no `EndpointSuffix` is stated, or if the two disagree.
+    pub fn endpoint_suffix(&self) -> Option<String> {
+        let text = self.expose(); // A suffix is no secret.
+        let stated = part(text, ENDPOINT_SUFFIX).map(str::to_ascii_lowercase);
+        let mut suffix = stated;
+        let mut is_located = suffix.is_some();
+        for address in endpoints(text) {
+            is_located = true;
+            let Some(host) = AccountHost::of(address) else { continue };
+            let own = host.suffix.to_ascii_lowercase();
+            match &suffix {
+                Some(other) if !same_cloud(other, &own) => return None,
+                Some(_) => {}
+                None => suffix = Some(own),
+            }
+        }
+        suffix.or_else(|| (!is_located).then(|| AzureCloud::Public.endpoint_suffix().to_owned()))
+    }
+
+    /// The cloud that the account belongs to. Returns `None` if its directory is not known.
+    pub fn cloud(&self) -> Option<AzureCloud> {
+        AzureCloud::of_suffix(&self.endpoint_suffix()?)
     }
 
     /// The address of the account's blobs, if it is stated.
@@ -72,7 +103,7 @@ impl ConnectionString {
             return Some(stated.trim_end_matches('/').to_owned());
         }
         let name = self.account_name()?;
-        let suffix = part(text, "EndpointSuffix").unwrap_or("core.windows.net");
+        let suffix = part(text, ENDPOINT_SUFFIX).unwrap_or(AzureCloud::Public.endpoint_suffix());
         let scheme = part(text, "DefaultEndpointsProtocol").unwrap_or("https");
         let address = format!("{scheme}://{name}.blob.{suffix}");
         web_address(&address).map(|_| address)
@@ -87,9 +118,14 @@ impl ConnectionString {
         instant::parse(&end)
     }
 
-    /// Whether the string carries an account key, which opens the whole account.
+    /// Whether the string contains an account key, which opens the whole account.
     pub fn has_account_key(&self) -> bool {
         part(self.expose(), ACCOUNT_KEY).is_some() // Only whether it is there.
+    }
+
+    /// Whether the string contains a shared access signature.
+    pub fn has_signature(&self) -> bool {
+        part(self.expose(), SIGNATURE).is_some() // Only whether it is there.
     }
 }
 
@@ -109,11 +145,55 @@ fn is_endpoint(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with("endpoint")
 }
 
-/// The account in an endpoint such as `https://account.blob.core.windows.net`.
-fn account_of<'a>(key: &str, value: &'a str) -> Option<&'a str> {
-    let host = value.strip_prefix("https://").filter(|_| is_endpoint(key))?;
-    let (account, rest) = host.split_once('.')?;
-    ["blob.", "dfs.", "file.", "queue.", "table."].iter().any(|service| rest.starts_with(service)).then_some(account)
+/// The addresses of the account's services, those of blobs first.
+fn endpoints(text: &str) -> impl Iterator<Item = &str> {
+    let first = ["BlobEndpoint", "DfsEndpoint"];
+    let rest = segments(text).filter_map(move |(key, value)| {
+        let key = key.filter(|key| is_endpoint(key))?;
+        (!first.iter().any(|name| name.eq_ignore_ascii_case(key))).then_some(value)
+    });
+    first.into_iter().filter_map(move |name| part(text, name)).chain(rest)
+}
+
+/// The parts of a host that Azure gives an account, such as `account.blob.core.windows.net`,
+/// `account.z07.blob.storage.azure.net` or `account-secondary.privatelink.blob.core.windows.net`.
+struct AccountHost<'a> {
+    account: &'a str,
+    /// What follows the service.
+    suffix: &'a str,
+}
+
+impl<'a> AccountHost<'a> {
+    fn of(address: &'a str) -> Option<Self> {
+        web_address(address)?;
+        let (_, rest) = address.split_once("://")?;
+        let host = rest.split(['/', ':', '?', '#']).next()?;
+        let (label, mut rest) = host.trim_end_matches('.').split_once('.')?;
+        loop {
+            let (service, suffix) = rest.split_once('.')?;
+            if SERVICES.iter().any(|name| name.eq_ignore_ascii_case(service)) {
+                let account = VARIANTS.iter().find_map(|variant| label.strip_suffix(variant)).unwrap_or(label);
+                return Some(Self { account, suffix });
+            }
+            if !is_between(service) {
+                return None;
+            }
+            rest = suffix;
+        }
+    }
+}
+
+/// Whether Azure puts this label between an account and its service: a DNS zone, or the mark of a private endpoint.
+fn is_between(label: &str) -> bool {
+    let zone = label.strip_prefix(['z', 'Z']);
+    let is_zone =
+        zone.is_some_and(|digits| (1..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()));
+    is_zone || label.eq_ignore_ascii_case("privatelink")
+}
+
+/// Whether two endpoint suffixes belong to one cloud.
+fn same_cloud(one: &str, other: &str) -> bool {
+    one == other || AzureCloud::of_suffix(one).is_some_and(|cloud| AzureCloud::of_suffix(other) == Some(cloud))
 }
 
 /// Whether a new connection string may be `text`, which has passed the checks common to all fields.

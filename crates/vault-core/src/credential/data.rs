@@ -95,6 +95,10 @@ impl CredentialData {
             CredentialType::Gcs => Gcs::read(&mut source).map(Self::Gcs),
             CredentialType::DirectLink => DirectLink::read(&mut source).map(Self::DirectLink),
         };
+        match &data {
+            Some(Self::AzureIdentity(data)) => data.check_together(&mut source),
+            Some(Self::S3(_) | Self::Gcs(_) | Self::DirectLink(_)) | None => {}
+        }
         match (data, source.finish()) {
             (Some(data), errors) if errors.is_empty() => Ok(data),
             (_, errors) => Err(errors),

@@ -45,6 +45,7 @@ struct Facts<'a> {
     role_arn: Option<IgnoredAny>,
     endpoint: Option<IgnoredAny>,
     sts_endpoint: Option<IgnoredAny>,
+    tenant_id: Option<IgnoredAny>,
     container: Option<IgnoredAny>,
     account_name: Option<IgnoredAny>,
 }
@@ -87,6 +88,7 @@ impl Information {
             {
                 Err(CheckReason::NoRole)
             }
+            CredentialType::AzureIdentity if facts.tenant_id.is_none() => Err(CheckReason::NoApplication),
             CredentialType::AzureIdentity if facts.container.is_none() => Err(CheckReason::NoContainer),
             CredentialType::AzureIdentity if facts.account_name.is_none() => Err(CheckReason::NoAccount),
             CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs => Ok(()),

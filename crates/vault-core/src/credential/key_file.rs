@@ -8,6 +8,10 @@ use super::{SecretBytes, SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Document, Limits, Member, Node};
 
+const UNIVERSE_DOMAIN: &str = "universe_domain";
+/// The domain of Google's own cloud.
+const GOOGLE: &str = "googleapis.com";
+
 /// A key file, kept as the object that it is, with members that Google may yet add. Given as an object or as
 /// its text, it comes out the same.
 #[derive(Debug)]
@@ -27,6 +31,13 @@ impl KeyFile {
     /// The key's id, if it has the shape of one. To be shown masked only.
     pub fn private_key_id(&self) -> Option<&str> {
         self.plain("private_key_id", is_key_id)
+    }
+
+    /// The domain of the cloud that issued the key: `googleapis.com` unless the file names another.
+    ///
+    /// <https://google.aip.dev/auth/4100>
+    pub fn universe_domain(&self) -> &str {
+        self.plain(UNIVERSE_DOMAIN, is_domain).unwrap_or(GOOGLE)
     }
 
     /// The string member `name`. Every call that exposes it states in a comment why it needs it.
@@ -83,6 +94,17 @@ impl KeyFile {
         check("private_key", FieldClass::Secret, is_pem, pem);
         flaws
     }
+}
+
+fn is_domain(text: &str) -> bool {
+    text.len() <= 253
+        && text.contains('.')
+        && text.split('.').all(|label| {
+            is_token(label, 63, b"-")
+                && !label.bytes().any(|byte| byte.is_ascii_uppercase())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        })
 }
 
 fn is_email(text: &str) -> bool {

@@ -4,6 +4,7 @@ use super::spec::{FieldClass, FieldSpec};
 use super::value::{Checks, FieldAt, FieldValue};
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::ObjectReader;
+use std::borrow::Cow;
 
 /// A field that is set.
 pub(super) struct Entry<'a> {
@@ -15,11 +16,13 @@ pub(super) struct Entry<'a> {
 pub(super) struct FieldReader {
     object: ObjectReader,
     checks: Checks,
+    /// Fields with an error of their own.
+    refused: Vec<&'static str>,
 }
 
 impl FieldReader {
     pub(super) fn new(object: ObjectReader, checks: Checks) -> Self {
-        Self { object, checks }
+        Self { object, checks, refused: Vec::new() }
     }
 
     pub(super) fn read<T: FieldValue>(&mut self, spec: &'static FieldSpec) -> Option<T> {
@@ -28,6 +31,7 @@ impl FieldReader {
             Ok(value) => Some(value),
             Err(errors) => {
                 self.object.report_all(errors);
+                self.refused.push(spec.name);
                 None
             }
         }
@@ -53,6 +57,16 @@ impl FieldReader {
                 let pointer = child(self.object.pointer(), entry.spec.name);
                 self.object.report(FieldError::new(pointer, FieldCode::NotAllowed, detail));
             }
+        }
+    }
+
+    /// Reports an error that depends on several fields. Ignored for stored data, and for a field that has an error
+    /// of its own.
+    pub(super) fn refuse(&mut self, name: &'static str, code: FieldCode, detail: impl Into<Cow<'static, str>>) {
+        if let Checks::New(_) = self.checks
+            && !self.refused.contains(&name)
+        {
+            self.object.report(FieldError::new(child(self.object.pointer(), name), code, detail));
         }
     }
 

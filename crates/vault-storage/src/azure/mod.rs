@@ -1,4 +1,4 @@
-//! Azure storage, opened by an application's identity.
+//! Azure storage, opened by an application's identity, an account key or a shared access signature.
 
 mod access;
 mod blobs;
@@ -26,20 +26,27 @@ fn address_of(data: &AzureIdentity) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Tries the identity out, and whatever else the connection string opens the account with.
+/// Tries the application, and the key or signature in the connection string.
 pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &AzureIdentity, trial: &Trial) -> Vec<Check> {
     let outcome = async {
         let address = address_of(data).ok_or(CheckReason::Unexpected)?;
-        let token = token::ask(client, places, data, &address).await?;
-        // To try what it opens.
-        let access = Access::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
-        let blobs = Blobs { client, access, address: address.clone(), data, now: trial.now };
-        let listing = blobs.list().await;
-        known(&listing)?;
-        if let Some(access) = stated_access(data)? {
-            known(&Blobs { client, access, address, data, now: trial.now }.list().await)?;
+        let mut tried = None;
+        if let Some(application) = data.application() {
+            let token = token::ask(client, places, application, data.connection_string.cloud()).await?;
+            // To try what it opens.
+            let access = Access::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
+            let blobs = Blobs { client, access, address: address.clone(), data, now: trial.now };
+            let listing = blobs.list().await;
+            known(&listing)?;
+            tried = Some((blobs, listing));
         }
-        Ok((blobs, listing))
+        if let Some(access) = stated_access(data)? {
+            let blobs = Blobs { client, access, address, data, now: trial.now };
+            let listing = blobs.list().await;
+            known(&listing)?;
+            tried.get_or_insert((blobs, listing));
+        }
+        tried.ok_or(CheckReason::NothingToTry)
     };
     match outcome.await {
         Ok((blobs, listing)) => examine(&blobs, listing, trial).await,
@@ -85,10 +92,11 @@ pub(crate) async fn vend(
     data: &AzureIdentity,
     order: &VendOrder,
 ) -> Result<ShortLived, CheckReason> {
+    let application = data.application().ok_or(CheckReason::NoApplication)?;
     let container = data.container.clone().ok_or(CheckReason::NoContainer)?;
     let endpoint = address_of(data).ok_or(CheckReason::Unexpected)?;
     let account = data.connection_string.account_name().ok_or(CheckReason::NoAccount)?.to_owned();
-    let token = token::ask(client, places, data, &endpoint).await?;
+    let token = token::ask(client, places, application, data.connection_string.cloud()).await?;
     let scope = delegation::Scope { account: &account, container: &container, endpoint: &endpoint };
     let signature = delegation::sign(client, &scope, &token, order).await?;
     let data = AzureShort {

@@ -8,12 +8,8 @@ use crate::text::{encode_name, encode_pairs, is_sendable};
 use bytes::Bytes;
 use hyper::{Request, StatusCode, header};
 use serde::Deserialize;
-use url::Url;
 use vault_core::check::CheckReason;
-use vault_core::credential::{AzureIdentity, SecretText};
-
-/// What the token is for, in every cloud.
-const SCOPE: &str = "https://storage.azure.com/.default";
+use vault_core::credential::{Application, AzureCloud, SecretText};
 
 #[derive(Deserialize)]
 struct Granted {
@@ -28,21 +24,22 @@ struct Refused {
     error_codes: Vec<u32>,
 }
 
-/// Asks the directory for a token for the storage account at `address`.
+/// Requests a token for storage from the directory of `cloud`, or from the one in the settings.
 pub(super) async fn ask(
     client: &GuardedClient,
     places: &Places,
-    data: &AzureIdentity,
-    address: &str,
+    application: Application<'_>,
+    cloud: Option<AzureCloud>,
 ) -> Result<SecretText, CheckReason> {
-    let directory = places.azure_directory.as_deref().unwrap_or_else(|| directory_of(address));
-    let tenant = encode_name(&data.tenant_id).ok_or(CheckReason::TenantUnknown)?;
+    let directory = places.azure_directory.as_deref().or(cloud.map(AzureCloud::authority_host));
+    let directory = directory.ok_or(CheckReason::UnknownCloud)?;
+    let tenant = encode_name(application.tenant_id).ok_or(CheckReason::TenantUnknown)?;
     // Shown to the directory that issued them.
     let form = encode_pairs(&[
         ("grant_type", "client_credentials"),
-        ("client_id", data.client_id.expose()),
-        ("client_secret", data.client_secret.expose()),
-        ("scope", SCOPE),
+        ("client_id", application.client_id.expose()),
+        ("client_secret", application.client_secret.expose()),
+        ("scope", AzureCloud::STORAGE_SCOPE),
     ]);
     let request = Request::post(format!("{directory}/{tenant}/oauth2/v2.0/token"))
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -58,17 +55,6 @@ pub(super) async fn ask(
         return Err(CheckReason::Unexpected);
     }
     Ok(granted.access_token.into())
-}
-
-/// The directory of the cloud that the account lies in.
-fn directory_of(address: &str) -> &'static str {
-    use object_store::azure::authority_hosts::{AZURE_CHINA, AZURE_GOVERNMENT, AZURE_PUBLIC_CLOUD};
-    let host = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
-    match () {
-        () if host.ends_with(".chinacloudapi.cn") => AZURE_CHINA,
-        () if host.ends_with(".usgovcloudapi.net") => AZURE_GOVERNMENT,
-        () => AZURE_PUBLIC_CLOUD,
-    }
 }
 
 /// What the directory's refusal means.

@@ -7,14 +7,14 @@ mod reason;
 mod session;
 
 use self::objects::Bucket;
-use self::place::{Style, address_of, is_amazon};
+use self::place::{address_of, is_amazon};
 use crate::guard::GuardedClient;
 use crate::probe::{Objects, Trial, examine, refused};
 use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
 use vault_core::activation::{S3Short, ShortData};
 use vault_core::check::{Check, CheckReason};
-use vault_core::credential::S3;
+use vault_core::credential::{Addressing, S3};
 use vault_core::port::{ShortLived, VendOrder};
 
 /// The keys that are saved.
@@ -53,14 +53,14 @@ pub(crate) async fn check_short(client: &GuardedClient, data: &S3, short: &S3Sho
 }
 
 async fn check_keys(client: &GuardedClient, data: &S3, keys: AwsCredential, trial: &Trial) -> Vec<Check> {
-    let style = Style::of(data);
+    let style = data.addressing();
     let Some(address) = address_of(data, style) else {
         return refused(CheckReason::Unexpected, &trial.operations);
     };
     let bucket = Bucket::new(client, keys, address, data, trial.now);
     let listing = bucket.list().await;
-    if style == Style::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
-        let by_path = address_of(data, Style::Path).map(|address| bucket.at(address));
+    if style == Addressing::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
+        let by_path = address_of(data, Addressing::Path).map(|address| bucket.at(address));
         if let Some(by_path) = by_path
             && matches!(by_path.list().await, Ok(_) | Err(CheckReason::Denied))
         {

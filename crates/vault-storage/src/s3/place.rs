@@ -1,42 +1,10 @@
 //! Where a bucket is.
 
-use std::net::IpAddr;
-use url::{Host, Url};
-use vault_core::credential::S3;
+use url::Url;
+use vault_core::credential::{Addressing, S3};
 
 /// The region that tools assume where none is given.
 const ASSUMED_REGION: &str = "us-east-1";
-
-/// Where in an address the bucket stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
-    /// `https://bucket.store/`
-    Host,
-    /// `https://store/bucket/`
-    Path,
-}
-
-impl Style {
-    /// As it is saved, or as tools choose it: in the host, unless the bucket's name or the store's address rule
-    /// that out.
-    pub(super) fn of(data: &S3) -> Self {
-        let asked = data.path_style_access == Some(true);
-        let is_address = data
-            .endpoint
-            .as_deref()
-            .and_then(|endpoint| Url::parse(endpoint).ok())
-            .is_some_and(|url| !matches!(url.host(), Some(Host::Domain(name)) if name.parse::<IpAddr>().is_err()));
-        if asked || is_address || !is_host_label(&data.bucket) { Self::Path } else { Self::Host }
-    }
-}
-
-/// Whether the bucket can be a host's label: a dot would be one too many for the store's certificate.
-fn is_host_label(bucket: &str) -> bool {
-    (3..=63).contains(&bucket.len())
-        && bucket.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !bucket.starts_with('-')
-        && !bucket.ends_with('-')
-}
 
 /// The region to sign for.
 pub(super) fn region_of(data: &S3) -> &str {
@@ -56,7 +24,7 @@ pub(super) fn is_amazon(data: &S3) -> bool {
 }
 
 /// The bucket's address, with a last slash. `None` where the saved one cannot be used.
-pub(super) fn address_of(data: &S3, style: Style) -> Option<String> {
+pub(super) fn address_of(data: &S3, style: Addressing) -> Option<String> {
     let region = region_of(data);
     let (scheme, authority, path) = match &data.endpoint {
         None => ("https".to_owned(), format!("s3.{region}.{}", amazon(region)), String::new()),
@@ -69,8 +37,8 @@ pub(super) fn address_of(data: &S3, style: Style) -> Option<String> {
     };
     let bucket = crate::text::encode_name(&data.bucket)?;
     Some(match style {
-        Style::Host => format!("{scheme}://{bucket}.{authority}{path}/"),
-        Style::Path => format!("{scheme}://{authority}{path}/{bucket}/"),
+        Addressing::Host => format!("{scheme}://{bucket}.{authority}{path}/"),
+        Addressing::Path => format!("{scheme}://{authority}{path}/{bucket}/"),
     })
 }
 

@@ -75,11 +75,12 @@ fn azure_raw(data: &AzureIdentity) -> Result<(&'static str, &'static str, Vec<Se
         return Ok(("azure", "config", settings([("CONNECTION_STRING", copied(connection.expose()))])));
     }
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
+    let application = data.application().ok_or(FORM.missing("an application"))?;
     let identity = settings([
         ("ACCOUNT_NAME", copied(account)),
-        ("TENANT_ID", copied(&data.tenant_id)),
-        ("CLIENT_ID", copied(data.client_id.expose())),
-        ("CLIENT_SECRET", copied(data.client_secret.expose())),
+        ("TENANT_ID", copied(application.tenant_id)),
+        ("CLIENT_ID", copied(application.client_id.expose())),
+        ("CLIENT_SECRET", copied(application.client_secret.expose())),
     ]);
     Ok(("azure", "service_principal", identity))
 }

@@ -324,10 +324,11 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
 
 /// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account.
 pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
+    let application = data.application();
     settings([
-        ("AZURE_TENANT_ID", copied(&data.tenant_id)),
-        ("AZURE_CLIENT_ID", copied(data.client_id.expose())),
-        ("AZURE_CLIENT_SECRET", copied(data.client_secret.expose())),
+        ("AZURE_TENANT_ID", application.and_then(|own| copied(own.tenant_id))),
+        ("AZURE_CLIENT_ID", application.and_then(|own| copied(own.client_id.expose()))),
+        ("AZURE_CLIENT_SECRET", application.and_then(|own| copied(own.client_secret.expose()))),
         ("AZURE_STORAGE_ACCOUNT", data.connection_string.account_name().and_then(copied)),
         ("AZURE_STORAGE_CONNECTION_STRING", copied(data.connection_string.expose())),
     ])

@@ -99,9 +99,11 @@ fn azure_raw(data: &AzureIdentity, object: &mut ObjectWriter<'_>) {
     if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
         return write_text(connection.expose(), object.member("connection_string"));
     }
-    write_text(&data.tenant_id, object.member("tenant_id"));
-    write_text(data.client_id.expose(), object.member("client_id"));
-    write_text(data.client_secret.expose(), object.member("client_secret"));
+    if let Some(application) = data.application() {
+        write_text(application.tenant_id, object.member("tenant_id"));
+        write_text(application.client_id.expose(), object.member("client_id"));
+        write_text(application.client_secret.expose(), object.member("client_secret"));
+    }
 }
 
 fn azure_short(data: &AzureShort, object: &mut ObjectWriter<'_>) {

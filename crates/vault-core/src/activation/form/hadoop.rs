@@ -103,13 +103,17 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
     if let Some(signature) = connection.shared_access_signature() {
         return Ok(signed(&host, signature));
     }
+    let application = data.application().ok_or(FORM.missing("an application"))?;
     let own = |name: &str, value: &str| (format!("fs.azure.account.{name}.{host}"), SecretText::from(value));
     Ok(vec![
         own("auth.type", "OAuth"),
         own("oauth.provider.type", "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"),
-        own("oauth2.client.id", data.client_id.expose()),
-        own("oauth2.client.secret", data.client_secret.expose()),
-        own("oauth2.client.endpoint", &format!("https://login.microsoftonline.com/{}/oauth2/token", data.tenant_id)),
+        own("oauth2.client.id", application.client_id.expose()),
+        own("oauth2.client.secret", application.client_secret.expose()),
+        own(
+            "oauth2.client.endpoint",
+            &format!("https://login.microsoftonline.com/{}/oauth2/token", application.tenant_id),
+        ),
     ])
 }
 

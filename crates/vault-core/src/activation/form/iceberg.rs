@@ -74,11 +74,12 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
             ("adls.auth.shared-key.account.key", key.and_then(copied)),
         ]));
     }
+    let application = data.application().ok_or(FORM.missing("an application"))?;
     Ok(named([
         ("adls.account-name", copied(account)),
-        ("adls.tenant-id", copied(&data.tenant_id)),
-        ("adls.client-id", copied(data.client_id.expose())),
-        ("adls.client-secret", copied(data.client_secret.expose())),
+        ("adls.tenant-id", copied(application.tenant_id)),
+        ("adls.client-id", copied(application.client_id.expose())),
+        ("adls.client-secret", copied(application.client_secret.expose())),
     ]))
 }
 

@@ -118,12 +118,12 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let stated = connection.stated_blob_endpoint();
     // As for rclone: the key opens the account by itself.
     let key = connection.account_key();
-    let identity = |value: &str| if key.is_some() { None } else { copied(value) };
+    let application = data.application().filter(|_| key.is_none());
     Ok(settings([
         ("azure_storage_account_name", copied(account)),
-        ("azure_storage_tenant_id", identity(&data.tenant_id)),
-        ("azure_storage_client_id", identity(data.client_id.expose())),
-        ("azure_storage_client_secret", identity(data.client_secret.expose())),
+        ("azure_storage_tenant_id", application.and_then(|own| copied(own.tenant_id))),
+        ("azure_storage_client_id", application.and_then(|own| copied(own.client_id.expose()))),
+        ("azure_storage_client_secret", application.and_then(|own| copied(own.client_secret.expose()))),
         ("azure_storage_account_key", key.and_then(copied)),
         ("azure_storage_endpoint", stated.and_then(copied)),
         ("allow_http", allow_http(stated)),

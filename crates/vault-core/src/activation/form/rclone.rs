@@ -69,13 +69,13 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let account = connection.account_name().ok_or(FORM.missing("an account name"))?;
     // The key opens the account by itself; the identity only with roles that nobody here knows of.
     let key = connection.account_key().and_then(copied); // Goes where the connection string goes.
-    let identity = |value: &str| if key.is_some() { None } else { copied(value) };
+    let application = data.application().filter(|_| key.is_none());
     Ok(settings([
         ("type", copied("azureblob")),
         ("account", copied(account)),
-        ("tenant", identity(&data.tenant_id)),
-        ("client_id", identity(data.client_id.expose())),
-        ("client_secret", identity(data.client_secret.expose())),
+        ("tenant", application.and_then(|own| copied(own.tenant_id))),
+        ("client_id", application.and_then(|own| copied(own.client_id.expose()))),
+        ("client_secret", application.and_then(|own| copied(own.client_secret.expose()))),
         ("endpoint", connection.stated_blob_endpoint().and_then(copied)),
         ("key", connection.account_key().and_then(copied)),
     ]))

@@ -1,0 +1,54 @@
+//! The clouds of Azure: which endpoints belong to a cloud, and which directory issues its tokens.
+
+/// A cloud of Azure whose directory is known.
+///
+/// <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud>
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AzureCloud {
+    /// The public cloud.
+    Public,
+    /// The cloud in China, operated by 21Vianet.
+    China,
+    /// The cloud for governments in the USA.
+    UsGovernment,
+    /// The cloud in Germany, closed in 2021.
+    Germany,
+}
+
+impl AzureCloud {
+    /// Every cloud.
+    pub const ALL: [Self; 4] = [Self::Public, Self::China, Self::UsGovernment, Self::Germany];
+
+    /// The scope of a token for storage, in every cloud.
+    pub const STORAGE_SCOPE: &'static str = "https://storage.azure.com/.default";
+
+    /// The endpoint suffix of storage accounts.
+    pub const fn endpoint_suffix(self) -> &'static str {
+        match self {
+            Self::Public => "core.windows.net",
+            Self::China => "core.chinacloudapi.cn",
+            Self::UsGovernment => "core.usgovcloudapi.net",
+            Self::Germany => "core.cloudapi.de",
+        }
+    }
+
+    /// The URL of the directory, without a final slash.
+    pub const fn authority_host(self) -> &'static str {
+        match self {
+            Self::Public => "https://login.microsoftonline.com",
+            Self::China => "https://login.chinacloudapi.cn",
+            Self::UsGovernment => "https://login.microsoftonline.us",
+            Self::Germany => "https://login.microsoftonline.de",
+        }
+    }
+
+    /// The cloud with this endpoint suffix, in lower case. Returns `None` for other clouds, such as Azure Stack.
+    pub fn of_suffix(suffix: &str) -> Option<Self> {
+        // Accounts in DNS zones, and OneLake of Fabric.
+        if matches!(suffix, "storage.azure.net" | "fabric.microsoft.com") {
+            return Some(Self::Public);
+        }
+        Self::ALL.into_iter().find(|cloud| cloud.endpoint_suffix() == suffix)
+    }
+}
