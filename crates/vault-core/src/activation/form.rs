@@ -21,7 +21,7 @@ pub use env::{Assignment, EnvironmentVariables, PrivateFile};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use super::Vended;
-use crate::credential::{Addressing, CredentialType, SecretText};
+use crate::credential::{Addressing, Application, AzureCloud, AzureIdentity, CredentialType, KeyFile, SecretText};
 use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::time::Timestamp;
@@ -122,6 +122,8 @@ pub enum FormError {
     },
 }
 
+/// The domain of Google's own cloud.
+const GOOGLE: &str = "googleapis.com";
 const INVALID: Invalid = Invalid("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _");
 
 /// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.
@@ -216,6 +218,12 @@ impl Form {
         FormError::NotForType { form: self, kind }
     }
 
+    const fn cloud_unknown(self) -> FormError {
+        let reason =
+            "the account's cloud is not known, and the application's secret must not reach the directory of another";
+        self.unrepresentable("connection_string", reason)
+    }
+
     const fn missing(self, field: &'static str) -> FormError {
         FormError::Missing { form: self, field }
     }
@@ -258,6 +266,52 @@ fn spelt(addressing: Option<Addressing>, host: &str, path: &str) -> Option<Secre
 
 fn copied(text: &str) -> Option<SecretText> {
     Some(SecretText::from(text))
+}
+
+/// What opens a storage account of Azure. The key or the signature comes first: it opens the account by itself, the application
+/// only with roles that are not known here.
+enum AzureAccess<'a> {
+    Key(&'a str),
+    Signature(&'a str),
+    Application(Application<'a>, AzureCloud),
+}
+
+impl<'a> AzureAccess<'a> {
+    fn of(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
+        let connection = &data.connection_string;
+        // Both go where the connection string goes.
+        match (connection.account_key(), connection.shared_access_signature(), data.application()) {
+            (Some(key), ..) => Ok(Self::Key(key)),
+            (None, Some(signature), _) => Ok(Self::Signature(signature)),
+            (None, None, Some(application)) => {
+                Ok(Self::Application(application, connection.cloud().ok_or(form.cloud_unknown())?))
+            }
+            (None, None, None) => Err(form.missing("an application, an account key or a shared access signature")),
+        }
+    }
+
+    /// The same for a format whose tools sign in at the public cloud's directory.
+    fn of_public_cloud(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
+        match Self::of(form, data)? {
+            Self::Application(_, cloud) if cloud != AzureCloud::Public => {
+                let reason = "its tools would send the application's secret to the directory of the public cloud";
+                Err(form.unrepresentable("connection_string", reason))
+            }
+            access => Ok(access),
+        }
+    }
+}
+
+/// The address of an account's blobs, unless it is the one of an account of this name in Azure's public cloud.
+fn unusual_blob_endpoint(account: &str, endpoint: String) -> Option<String> {
+    let usual = format!("https://{account}.blob.{}", AzureCloud::Public.endpoint_suffix());
+    (endpoint != usual).then_some(endpoint)
+}
+
+/// The address of the storage interface of Google's cloud with this domain, if it is another one than Google's own.
+fn unusual_google_endpoint(key: &KeyFile) -> Option<String> {
+    let domain = key.universe_domain();
+    (domain != GOOGLE).then(|| format!("https://storage.{domain}"))
 }
 
 /// Of a raw or a short-lived S3-style credential, what both have. Its holder is a form, which is where it goes.

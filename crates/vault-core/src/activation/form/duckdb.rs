@@ -1,7 +1,9 @@
 //! A statement that creates a secret of DuckDB (duckdb.org: "S3 API Support", "Azure Extension", "Secrets Manager").
 
 use super::object_store::is_plain_http;
-use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
 
@@ -70,12 +72,15 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
 
 fn azure_raw(data: &AzureIdentity) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
     let connection = &data.connection_string;
-    // Whether it opens the account by itself; where it goes, the credential goes.
-    if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
+    let AzureAccess::Application(application, _) = AzureAccess::of_public_cloud(FORM, data)? else {
+        // Goes where the credential goes.
         return Ok(("azure", "config", settings([("CONNECTION_STRING", copied(connection.expose()))])));
-    }
+    };
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
-    let application = data.application().ok_or(FORM.missing("an application"))?;
+    if connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint)).is_some() {
+        let reason = "DuckDB looks for an application's account at NAME.blob.core.windows.net";
+        return Err(FORM.unrepresentable("connection_string", reason));
+    }
     let identity = settings([
         ("ACCOUNT_NAME", copied(account)),
         ("TENANT_ID", copied(application.tenant_id)),

@@ -2,12 +2,12 @@
 //! variable, have variables of OrgVault.
 
 use super::{
-    EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, curl, gather, rclone, settings,
-    shell, spelt,
+    AzureAccess, EndpointAnswer, Form, FormError, FormName, FormSubject, GOOGLE, S3View, Setting, copied, curl, gather,
+    rclone, settings, shell, spelt,
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{
-    Addressing, AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText,
+    Addressing, AzureCloud, AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText,
 };
 
 /// A variable and its value.
@@ -76,6 +76,8 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AZURE_TENANT_ID",
             "AZURE_CLIENT_ID",
             "AZURE_CLIENT_SECRET",
+            "AZURE_AUTHORITY_HOST",
+            "AZURE_TOKEN_CREDENTIALS",
             "AZURE_CLIENT_CERTIFICATE_PATH",
             "AZURE_CLIENT_CERTIFICATE_PASSWORD",
             "AZURE_FEDERATED_TOKEN_FILE",
@@ -96,6 +98,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
         ],
         CredentialType::Gcs => &[
             "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_CLOUD_UNIVERSE_DOMAIN",
             "GOOGLE_CREDENTIALS",
             "GOOGLE_SERVICE_ACCOUNT",
             "GOOGLE_SERVICE_ACCOUNT_KEY",
@@ -107,6 +110,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
             "CLOUDSDK_AUTH_IMPERSONATE_SERVICE_ACCOUNT",
             "CLOUDSDK_CORE_ACCOUNT",
+            "CLOUDSDK_CORE_UNIVERSE_DOMAIN",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
             "STORAGE_EMULATOR_HOST",
         ],
@@ -185,7 +189,7 @@ impl EnvironmentVariables {
         let mut variables = assignments(subject)?;
         let remote = subject.section(rclone::REMOTE).to_ascii_uppercase().replace('-', "_");
         // What rclone cannot carry is no reason to keep a command from starting.
-        for (key, value) in rclone::options(subject.vended).unwrap_or_default() {
+        for (key, value) in rclone::options(subject.vended, subject.name.is_none()).unwrap_or_default() {
             let name = format!("RCLONE_CONFIG_{remote}_{}", key.to_ascii_uppercase());
             variables.push(Assignment { name, value });
         }
@@ -258,7 +262,7 @@ pub(super) fn lines<'a>(
 
 fn assignments(subject: &FormSubject<'_>) -> Result<Vec<Assignment>, FormError> {
     let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
-    named(Form::Env, &prefix, variables(subject.vended))
+    named(Form::Env, &prefix, variables(subject.vended)?)
 }
 
 /// The settings as variables whose names begin with `prefix`.
@@ -276,7 +280,7 @@ pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<
     settings.into_iter().map(assign).collect()
 }
 
-fn variables(vended: &Vended) -> Vec<Setting> {
+fn variables(vended: &Vended) -> Result<Vec<Setting>, FormError> {
     if let Some(view) = S3View::of(vended) {
         let role = match vended {
             Vended::Raw(CredentialData::S3(data)) => {
@@ -284,11 +288,12 @@ fn variables(vended: &Vended) -> Vec<Setting> {
             }
             _ => (None, None),
         };
-        return s3(&view, role);
+        return Ok(s3(&view, role));
     }
-    match vended {
+    Ok(match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
-            azure_raw(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+            let own = azure_raw(Form::Env, data)?;
+            own.into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
         }
         Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
         Vended::Raw(CredentialData::DirectLink(data)) => link(data),
@@ -297,7 +302,7 @@ fn variables(vended: &Vended) -> Vec<Setting> {
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
         Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
-    }
+    })
 }
 
 fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
@@ -322,16 +327,22 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
     ])
 }
 
-/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account.
-pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
-    let application = data.application();
-    settings([
+/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account. The application is
+/// left out if its directory is not known: the tools would send its secret to that of the public cloud.
+pub(super) fn azure_raw(form: Form, data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
+    let connection = &data.connection_string;
+    let cloud = connection.cloud();
+    let application = data.application().filter(|_| cloud.is_some());
+    AzureAccess::of(form, data)?; // An application alone needs its directory.
+    let authority = cloud.filter(|cloud| application.is_some() && *cloud != AzureCloud::Public);
+    Ok(settings([
         ("AZURE_TENANT_ID", application.and_then(|own| copied(own.tenant_id))),
         ("AZURE_CLIENT_ID", application.and_then(|own| copied(own.client_id.expose()))),
         ("AZURE_CLIENT_SECRET", application.and_then(|own| copied(own.client_secret.expose()))),
-        ("AZURE_STORAGE_ACCOUNT", data.connection_string.account_name().and_then(copied)),
-        ("AZURE_STORAGE_CONNECTION_STRING", copied(data.connection_string.expose())),
-    ])
+        ("AZURE_AUTHORITY_HOST", authority.and_then(|cloud| copied(cloud.authority_host()))),
+        ("AZURE_STORAGE_ACCOUNT", connection.account_name().and_then(copied)),
+        ("AZURE_STORAGE_CONNECTION_STRING", copied(connection.expose())),
+    ]))
 }
 
 pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
@@ -345,9 +356,12 @@ pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
 fn gcs_raw(data: &Gcs) -> Vec<Setting> {
     let key = data.service_account_key.to_json();
     let key = std::str::from_utf8(key.expose()).ok().and_then(copied); // JSON is UTF-8.
+    let universe = Some(data.service_account_key.universe_domain()).filter(|domain| *domain != GOOGLE);
     let own = settings([
         ("GOOGLE_CLOUD_PROJECT", data.service_account_key.project_id().and_then(copied)),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", key),
+        ("GOOGLE_CLOUD_UNIVERSE_DOMAIN", universe.and_then(copied)),
+        ("CLOUDSDK_CORE_UNIVERSE_DOMAIN", universe.and_then(copied)),
     ]);
     own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
 }

@@ -1,8 +1,11 @@
 //! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
 
-use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
+    unusual_google_endpoint,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
-use crate::credential::{Addressing, AzureIdentity, CredentialData, Gcs, SecretText};
+use crate::credential::{Addressing, AzureCloud, AzureIdentity, CredentialData, Gcs, SecretText};
 use crate::json::{ObjectWriter, write_text};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
@@ -115,18 +118,25 @@ fn s3(view: &S3View<'_>) -> Result<Vec<Setting>, FormError> {
 fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let connection = &data.connection_string;
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
-    let stated = connection.stated_blob_endpoint();
-    // As for rclone: the key opens the account by itself.
-    let key = connection.account_key();
-    let application = data.application().filter(|_| key.is_none());
+    let endpoint = connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint));
+    let access = AzureAccess::of(FORM, data)?;
+    let (mut key, mut signature, mut application) = (None, None, None);
+    match access {
+        AzureAccess::Key(value) => key = Some(value),
+        AzureAccess::Signature(value) => signature = Some(value),
+        AzureAccess::Application(value, cloud) => application = Some((value, cloud)),
+    }
+    let authority = application.map(|(_, cloud)| cloud).filter(|cloud| *cloud != AzureCloud::Public);
     Ok(settings([
         ("azure_storage_account_name", copied(account)),
-        ("azure_storage_tenant_id", application.and_then(|own| copied(own.tenant_id))),
-        ("azure_storage_client_id", application.and_then(|own| copied(own.client_id.expose()))),
-        ("azure_storage_client_secret", application.and_then(|own| copied(own.client_secret.expose()))),
+        ("azure_storage_tenant_id", application.and_then(|(own, _)| copied(own.tenant_id))),
+        ("azure_storage_client_id", application.and_then(|(own, _)| copied(own.client_id.expose()))),
+        ("azure_storage_client_secret", application.and_then(|(own, _)| copied(own.client_secret.expose()))),
+        ("azure_storage_authority_host", authority.and_then(|cloud| copied(cloud.authority_host()))),
         ("azure_storage_account_key", key.and_then(copied)),
-        ("azure_storage_endpoint", stated.and_then(copied)),
-        ("allow_http", allow_http(stated)),
+        ("azure_storage_sas_key", signature.and_then(copied)),
+        ("azure_storage_endpoint", endpoint.as_deref().and_then(copied)),
+        ("allow_http", allow_http(endpoint.as_deref())),
     ]))
 }
 
@@ -141,5 +151,8 @@ fn azure_short(data: &AzureShort) -> Vec<Setting> {
 
 fn gcs(data: &Gcs) -> Vec<Setting> {
     let key = data.service_account_key.to_json();
-    settings([("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied))]) // JSON is UTF-8.
+    settings([
+        ("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied)), // JSON is UTF-8.
+        ("google_base_url", unusual_google_endpoint(&data.service_account_key).as_deref().and_then(copied)),
+    ])
 }
