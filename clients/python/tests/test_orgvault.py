@@ -77,6 +77,43 @@ def test_options_and_statements_of_other_tools_have_the_credential(job, moto):
             orgvault.duckdb_secret(activation, name="a; DROP")
 
 
+IDENTITY = {"tenant_id": "t", "client_id": "c", "client_secret": "s"}
+
+
+@pytest.mark.parametrize(
+    ("connection", "account"),
+    [
+        ("AccountName=acct", "acct"),
+        ("BlobEndpoint=https://acct.z07.blob.storage.azure.net/", "acct"),
+        ("BlobEndpoint=https://acct-secondary.blob.core.windows.net/", "acct"),
+        ("AccountName=acct;EndpointSuffix=core.usgovcloudapi.net", None),
+        ("DfsEndpoint=https://acct.dfs.core.chinacloudapi.cn", None),
+        ("BlobEndpoint=https://acct.blob.notcore.windows.net", None),
+        ("AccountName=acct;BlobEndpoint=https://data.example.com", None),
+    ],
+)
+def test_an_application_is_used_in_the_public_cloud_only(connection, account):
+    from orgvault import _tools
+
+    data = {**IDENTITY, "connection_string": connection}
+    if account:
+        assert _tools._azure(data) == {"account_name": account, **IDENTITY}
+    else:
+        with pytest.raises(orgvault.OrgVaultError, match="public cloud"):
+            _tools._azure(data)
+    with_key = f"{connection};AccountKey=c2VjcmV0"
+    assert _tools._azure({"connection_string": with_key})["connection_string"] == with_key
+
+
+def test_a_key_of_another_universe_is_refused():
+    from orgvault import _tools
+
+    for data in [{"access_token": "t", "universe_domain": "a.example"}, {"service_account_key": {"universe_domain": "a.example"}}]:
+        with pytest.raises(orgvault.OrgVaultError, match="universe"):
+            _tools._gcs(data)
+    assert _tools._gcs({"access_token": "t"}) == {"token": "t"}
+
+
 def test_airflow_asks_once_for_a_connection(job, monkeypatch):
     from orgvault import airflow
 

@@ -26,6 +26,7 @@ mod rule;
 mod s3;
 mod secret;
 mod shape;
+mod signature;
 mod spec;
 mod state;
 mod table;

@@ -22,7 +22,8 @@ fn link(query: &str) -> CredentialData {
 }
 
 fn s3(more: &str) -> CredentialData {
-    let json = format!(r#"{{"access_key_id":"AKIA","bucket":"b","secret_access_key":"s"{more}}}"#);
+    let bucket = if more.contains("\"bucket\"") { "" } else { r#","bucket":"b""# };
+    let json = format!(r#"{{"access_key_id":"AKIA","secret_access_key":"s"{bucket}{more}}}"#);
     data(CredentialType::S3, &json)
 }
 
@@ -193,8 +194,28 @@ fn something_short_lived_needs_a_type_and_data_that_allow_it() {
     }
     // All that there is without a container, or without the account's name, is the application's own token.
     assert_eq!(allows_short(&azure("AccountName=acct")), Err(CheckReason::NoContainer));
+    let unidentified = data(
+        CredentialType::AzureIdentity,
+        r#"{"connection_string":"AccountName=acct;AccountKey=c2VjcmV0","container":"nightly"}"#,
+    );
+    assert_eq!(allows_short(&unidentified), Err(CheckReason::NoApplication));
     let unnamed = container("BlobEndpoint=https://files.example.com;SharedAccessSignature=sv=1&sig=x");
     assert_eq!(allows_short(&unnamed), Err(CheckReason::NoAccount));
+}
+
+/// Saved before such endpoints were refused.
+#[test]
+fn settings_fail_when_the_endpoint_contains_the_bucket() {
+    let settings = |more: &str| {
+        let report = judge_locally(&s3(more), None, seconds(NOON));
+        report.checks.into_iter().find(|check| check.kind == CheckKind::Settings).unwrap()
+    };
+    for endpoint in ["https://reports.ams3.store.example", "https://store.example/reports/"] {
+        let wrong = settings(&format!(r#","bucket":"reports","endpoint":"{endpoint}""#));
+        assert_eq!(wrong, Check::failed(CheckKind::Settings, CheckReason::EndpointHasBucket), "{endpoint}");
+    }
+    let right = settings(r#","bucket":"reports","endpoint":"https://ams3.store.example""#);
+    assert_eq!(right, Check::passed(CheckKind::Settings));
 }
 
 /// The prefix `in` covers `in2/a` too, for every provider that compares the beginning of names.

@@ -172,3 +172,131 @@ fn places_do_not_name_users() {
         assert_eq!(codes(&errors), [(format!("/data/{name}"), FieldCode::NotAllowed)]);
     }
 }
+
+fn s3(members: Vec<(&'static str, Value)>) -> Sample {
+    let mut all = vec![("access_key_id", json!("SPACEKEY00000031")), ("secret_access_key", json!("made-up/Secret+31"))];
+    all.extend(members);
+    Sample { kind: CredentialType::S3, members: all }
+}
+
+proptest! {
+    /// Tools add the bucket to the endpoint, so one that contains it leads to a folder of the bucket's name.
+    #[test]
+    fn endpoint_is_refused_when_it_contains_the_bucket(
+        bucket in "[a-z][a-z0-9-]{5,30}[a-z0-9]",
+        store in "[a-z0-9]{2,10}\\.[a-z]{3,10}\\.(example|com)",
+        port in prop_oneof![Just(""), Just(":9000")],
+        base in prop_oneof![Just(""), Just("/gateway")],
+        path_style in proptest::option::of(any::<bool>()),
+        slash in prop_oneof![Just(""), Just("/")],
+    ) {
+        let read = |endpoint: String| {
+            let mut members = vec![("bucket", json!(bucket)), ("endpoint", json!(endpoint))];
+            members.extend(path_style.map(|flag| ("path_style_access", json!(flag))));
+            s3(members).parse()
+        };
+        let right = format!("https://{store}{port}{base}");
+        for wrong in [
+            format!("https://{bucket}.{store}{port}{base}{slash}"),
+            format!("HTTPS://{}.{store}{port}{base}{slash}", bucket.to_uppercase()),
+            format!("https://{store}{port}{base}/{bucket}{slash}"),
+        ] {
+            let errors = read(wrong.clone()).unwrap_err();
+            prop_assert_eq!(codes(&errors), [("/data/endpoint".to_owned(), FieldCode::NotAllowed)], "{}", wrong);
+            prop_assert!(errors[0].detail.ends_with(&format!(": use {right}")), "{}", errors[0].detail);
+        }
+        for endpoint in [
+            format!("{right}{slash}"),
+            format!("https://{bucket}-2.{store}{port}{base}"),
+            format!("https://{store}{port}{base}/{bucket}-2"),
+        ] {
+            prop_assert!(read(endpoint.clone()).is_ok(), "{}", endpoint);
+        }
+    }
+
+    /// All three fields of the application, or none if the connection string opens the account.
+    #[test]
+    fn application_is_complete_or_the_string_opens_the_account(given: [bool; 3], opens in 0..3_usize) {
+        let names = ["tenant_id", "client_id", "client_secret"];
+        let opening = ["", ";AccountKey=c2VjcmV0", ";SharedAccessSignature=sv=2024-11-04&sig=abc%3D"][opens];
+        let mut members = vec![("connection_string", json!(format!("AccountName=madeupacct{opening}")))];
+        members.extend(names.iter().zip(given).filter(|(_, given)| *given).map(|(name, _)| (*name, json!(name.replace('_', "-")))));
+        let parsed = Sample { kind: CredentialType::AzureIdentity, members }.parse();
+        let missing = names.iter().zip(given).filter(|(_, given)| !given).map(|(name, _)| *name);
+        let expected: Vec<_> = missing.map(|name| (format!("/data/{name}"), FieldCode::Required)).collect();
+        if expected.is_empty() || (opens > 0 && expected.len() == 3) {
+            prop_assert!(parsed.is_ok());
+        } else {
+            let errors = parsed.unwrap_err();
+            prop_assert_eq!(codes(&errors), expected);
+            let choice = "or include AccountKey or SharedAccessSignature in connection_string";
+            let names_the_choice = |error: &FieldError| error.detail.contains(choice);
+            prop_assert!(opens > 0 || errors.iter().all(names_the_choice));
+        }
+    }
+
+    /// The token of one universe is requested in that universe only.
+    #[test]
+    fn token_uri_is_in_the_universe_of_the_key(mut file in key_files(), universe in "[a-z]{3,10}\\.(example|goog)") {
+        let read = |file: &Value| {
+            Sample { kind: CredentialType::Gcs, members: vec![("service_account_key", file.clone()), ("bucket", json!("b"))] }.parse()
+        };
+        file["universe_domain"] = json!(universe);
+        for uri in [format!("https://oauth2.{universe}/token"), format!("https://{universe}/token")] {
+            file["token_uri"] = json!(uri);
+            prop_assert!(read(&file).is_ok(), "{}", uri);
+        }
+        for uri in [
+            "https://oauth2.googleapis.com/token".to_owned(),
+            format!("http://oauth2.{universe}/token"),
+            format!("https://not{universe}/token"),
+            format!("https://{universe}.other.example/token"),
+            format!("https://other.example/{universe}"),
+        ] {
+            file["token_uri"] = json!(uri);
+            let errors = read(&file).unwrap_err();
+            prop_assert_eq!(codes(&errors), [("/data/service_account_key".to_owned(), FieldCode::Malformed)], "{}", uri);
+            prop_assert!(errors[0].detail.contains("token_uri"));
+        }
+        for domain in [json!("https://universe.example"), json!("universe"), json!("a b.example"), json!("-a.example"), json!(1), json!(null)] {
+            file["universe_domain"] = domain.clone();
+            let errors = read(&file).unwrap_err();
+            prop_assert!(errors[0].detail.contains("universe_domain"), "{}", domain);
+        }
+    }
+}
+
+#[test]
+fn endpoint_of_a_store_may_start_like_a_bucket() {
+    for (bucket, endpoint) in [
+        ("minio", "https://minio.example.com:9000"),
+        ("storage", "https://storage.googleapis.com"),
+        ("s3", "https://project.supabase.example/storage/v1/s3"),
+        ("backup", "http://backup.lan:9000"),
+        ("daily", "https://daily-reports.store.example"),
+    ] {
+        assert!(s3(vec![("bucket", json!(bucket)), ("endpoint", json!(endpoint))]).parse().is_ok(), "{endpoint}");
+    }
+    let local = s3(vec![("bucket", json!("daily")), ("endpoint", json!("http://daily.localhost:9000"))]);
+    assert_eq!(codes(&local.parse().unwrap_err()), [("/data/endpoint".to_owned(), FieldCode::NotAllowed)]);
+}
+
+#[test]
+fn bucket_is_refused_when_it_is_an_arn() {
+    for (arn, hint) in [
+        ("arn:aws:s3:eu-west-1:111122223333:accesspoint/reports", "alias"),
+        ("arn:aws:s3:eu-west-1:111122223333:accesspoint:reports", "alias"),
+        ("arn:aws-cn:s3:cn-north-1:111122223333:accesspoint/reports", "alias"),
+        ("arn:aws:s3-object-lambda:eu-west-1:111122223333:accesspoint/reports", "alias"),
+        ("arn:aws:s3-outposts:eu-west-1:111122223333:outpost/op-1/accesspoint/reports", "alias"),
+        ("arn:aws:s3::111122223333:accesspoint/mfzwi23gnjvgw.mrap", "multi-Region"),
+        ("ARN:aws:s3:::daily-reports", ":::"),
+    ] {
+        let errors = s3(vec![("bucket", json!(arn))]).parse().unwrap_err();
+        assert_eq!(codes(&errors), [("/data/bucket".to_owned(), FieldCode::Malformed)], "{arn}");
+        assert!(errors[0].detail.contains(hint), "{arn}: {}", errors[0].detail);
+    }
+    for bucket in ["reports-hrzrlukc5m36ft7okagglf3gmwluquse1b-s3alias", "tenant:bucket", "arn:bucket"] {
+        assert!(s3(vec![("bucket", json!(bucket))]).parse().is_ok(), "{bucket}");
+    }
+}

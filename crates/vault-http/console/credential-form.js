@@ -11,7 +11,7 @@ import * as session from './session.js';
 /**
  * @typedef {import('./api.js').CredentialType} CredentialType
  * @typedef {import('./forms.js').Field} Field
- * @typedef {import('./forms.js').FieldOptions & {name: string}} Shape
+ * @typedef {import('./forms.js').FieldOptions & {name: string, common?: boolean}} Shape
  */
 
 /** @param {string} text */
@@ -72,10 +72,10 @@ const SHAPES = {
     { name: 'external_id', label: 'External ID', secret: true },
   ],
   azure_identity: [
-    { name: 'tenant_id', label: 'Tenant ID', required: true, mono: true },
-    { name: 'client_id', label: 'Client ID', required: true, mono: true },
-    { name: 'client_secret', label: 'Client secret', required: true, secret: true },
     { name: 'connection_string', label: 'Connection string', required: true, secret: true },
+    { name: 'tenant_id', label: 'Tenant ID', common: true, mono: true, hint: 'Of the application. Required unless the connection string contains AccountKey or SharedAccessSignature.' },
+    { name: 'client_id', label: 'Client ID', common: true, mono: true },
+    { name: 'client_secret', label: 'Client secret', common: true, secret: true },
     { name: 'container', label: 'Container' },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
@@ -136,8 +136,8 @@ class CredentialForm extends Page {
   #choose(type) {
     this.#type = type;
     this.#data = new Map(SHAPES[type].map((shape) => [shape.name, field({ ...shape, pointer: `/data/${shape.name}` })]));
-    const [required, optional] = [true, false].map((wanted) => [...this.#data.values()].filter((field) => field.required === wanted).map(({ row }) => row));
-    this.#shown.replaceChildren(...required ?? [],
+    const [common, optional] = [true, false].map((wanted) => SHAPES[type].filter((shape) => Boolean(shape.required || shape.common) === wanted).flatMap(({ name }) => this.#data.get(name)?.row ?? []));
+    this.#shown.replaceChildren(...common ?? [],
       h('details', null, h('summary', null, 'Optional fields'), h('div', { class: 'pair' }, optional ?? [])));
   }
 

@@ -1,8 +1,10 @@
 //! How stores are reached.
 
 use crate::EgressPolicy;
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
+use vault_core::credential::KeyFile;
 
 /// How stores are reached.
 #[derive(Clone, Debug, Default)]
@@ -40,12 +42,28 @@ impl Default for Deadlines {
 /// Where the clouds' own services are, without a last slash. Other than the default for private clouds and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Azure's directory; `None`: the one that belongs to the storage account's address.
+    /// Azure's directory. With `None`, each storage account uses the directory of its cloud.
     pub azure_directory: Option<String>,
-    /// Google's storage.
+    /// The storage of Google's own cloud.
     pub google_storage: String,
-    /// Google's exchange of tokens.
+    /// The token exchange of Google's own cloud.
     pub google_exchange: String,
+}
+
+impl Places {
+    /// The storage of the cloud with this domain.
+    pub(crate) fn google_storage(&self, universe: &str) -> Cow<'_, str> {
+        of_universe(&self.google_storage, "storage", universe)
+    }
+
+    /// The token exchange of the cloud with this domain.
+    pub(crate) fn google_exchange(&self, universe: &str) -> Cow<'_, str> {
+        of_universe(&self.google_exchange, "sts", universe)
+    }
+}
+
+fn of_universe<'a>(googles: &'a str, service: &str, universe: &str) -> Cow<'a, str> {
+    if universe == KeyFile::GOOGLE { googles.into() } else { format!("https://{service}.{universe}").into() }
 }
 
 impl Default for Places {

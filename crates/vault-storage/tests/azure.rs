@@ -3,7 +3,7 @@
 use crate::support;
 
 use self::support::tls::Authority;
-use self::support::{ALL, check, data, order, storage};
+use self::support::{ALL, Names, check, data, order, storage};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -204,4 +204,69 @@ async fn what_azurite_does_not_answer_is_told_apart_too() {
     let denied = with(saved, "container", "denied");
     let report = check(&storage, &azure(&denied), &[StorageOperation::List]).await;
     assert_eq!(report[..2], ["authenticate passed", "list failed denied"]);
+}
+
+fn without_application(connection_string: &str) -> Value {
+    json!({"container": CONTAINER, "connection_string": connection_string})
+}
+
+#[tokio::test]
+async fn account_key_is_checked_without_an_application() {
+    let authority = Authority::new();
+    let azurite = Azurite::start(Some(TlsFiles { certificate: &authority.certificate(), key: &authority.key() }));
+    azurite.create_container(CONTAINER);
+    azurite.put(CONTAINER, "in/a.csv", "MSwyLDMK");
+    let storage = storage(Places::default(), Some(authority.certificate()));
+    let by_key = azurite.connection_string();
+
+    let report = check(&storage, &azure(&without_application(&by_key)), &ALL).await;
+    let well = ["authenticate passed", "list passed", "read passed", "write passed"];
+    assert_eq!(
+        (&report[..4], &report[4..]),
+        (&well.map(str::to_owned)[..], &["least-privilege warning excess-rights".to_owned()][..])
+    );
+    let wrong = without_application(&by_key.replace("AccountKey=Eby8", "AccountKey=Abcd"));
+    assert_eq!(check(&storage, &azure(&wrong), &[]).await, ["authenticate failed signature-mismatch"]);
+    let named = format!("AccountName={};BlobEndpoint={}", azurite.account(), azurite.endpoint());
+    let wrong = format!("{named};SharedAccessSignature=sv=2022-11-02&sr=c&sp=rl&sig=AAAA");
+    assert_eq!(
+        check(&storage, &azure(&without_application(&wrong)), &[]).await,
+        ["authenticate failed signature-mismatch"]
+    );
+    // Nothing opens such an account; it cannot be saved.
+    assert_eq!(
+        check(&storage, &azure(&without_application(&named)), &[]).await,
+        ["authenticate failed nothing-to-try"]
+    );
+    let refusal = storage.vend(&azure(&without_application(&by_key)), order(3_600)).await.unwrap_err();
+    assert_eq!(refusal, CheckReason::NoApplication);
+}
+
+#[tokio::test]
+async fn application_secret_is_sent_to_the_cloud_of_the_account() {
+    let names = Names::new(&[]);
+    let storage = names.storage(None);
+    for (connection_string, directory) in [
+        ("AccountName=madeupacct", "login.microsoftonline.com"),
+        ("BlobEndpoint=https://madeupacct33.z07.blob.storage.azure.net/", "login.microsoftonline.com"),
+        ("AccountName=madeupacct;EndpointSuffix=core.usgovcloudapi.net", "login.microsoftonline.us"),
+        ("BlobEndpoint=https://madeupacct.blob.core.usgovcloudapi.net/", "login.microsoftonline.us"),
+        ("DfsEndpoint=https://madeupacct.dfs.core.chinacloudapi.cn/", "login.chinacloudapi.cn"),
+        ("AccountName=madeupacct;EndpointSuffix=core.cloudapi.de", "login.microsoftonline.de"),
+    ] {
+        let saved = azure(&saved(connection_string));
+        assert_eq!(check(&storage, &saved, &[]).await, ["authenticate failed dns"], "{connection_string}");
+        assert_eq!(storage.vend(&saved, order(3_600)).await.unwrap_err(), CheckReason::Dns);
+        assert_eq!(names.asked(), [directory, directory], "{connection_string}");
+    }
+    for connection_string in [
+        "AccountName=madeupacct;EndpointSuffix=local.azurestack.external",
+        "AccountName=madeupacct;BlobEndpoint=https://blobs.store.example",
+        "AccountName=madeupacct;BlobEndpoint=http://127.0.0.1:9/madeupacct",
+    ] {
+        let saved = azure(&saved(connection_string));
+        assert_eq!(check(&storage, &saved, &[]).await, ["authenticate failed unknown-cloud"], "{connection_string}");
+        assert_eq!(storage.vend(&saved, order(3_600)).await.unwrap_err(), CheckReason::UnknownCloud);
+        assert!(names.asked().is_empty(), "{connection_string}");
+    }
 }

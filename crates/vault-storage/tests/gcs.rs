@@ -2,7 +2,8 @@
 
 use crate::support;
 
-use self::support::{ALL, check, data, order, storage};
+use self::support::tls::Authority;
+use self::support::{ALL, Names, check, data, order, storage};
 use ring::rsa::KeyPair;
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -210,4 +211,34 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
     let mut busy = saved;
     busy["service_account_key"]["client_email"] = "busy@our-project.iam.gserviceaccount.com".into();
     assert_eq!(storage.vend(&gcs(&busy), order.clone()).await.unwrap_err(), CheckReason::StoreTrouble);
+}
+
+#[tokio::test]
+async fn token_of_a_universe_is_sent_within_it_only() {
+    let authority = Authority::new();
+    let tokens = authority.serve(|_| {
+        let body = json!({"access_token": "of-the-universe", "expires_in": 3_599}).to_string();
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len())
+    });
+    let names = Names::new(&["store.test"]);
+    let storage = names.storage(Some(authority.certificate()));
+    let mut key = saved(&format!("https://store.test:{}/token", tokens.port()), ACCOUNT);
+    key["service_account_key"]["universe_domain"] = "store.test".into();
+    assert_eq!(check(&storage, &gcs(&key), &[]).await, ["authenticate failed dns"]);
+    assert_eq!(names.asked(), ["store.test", "storage.store.test"]);
+    assert_eq!(storage.vend(&gcs(&key), order(3_600)).await.unwrap_err(), CheckReason::Dns);
+    assert_eq!(names.asked(), ["store.test", "sts.store.test"]);
+
+    key["service_account_key"].as_object_mut().unwrap().remove("token_uri");
+    assert_eq!(check(&storage, &gcs(&key), &[]).await, ["authenticate failed dns"]);
+    assert_eq!(names.asked(), ["oauth2.store.test"]);
+    for token_uri in ["https://oauth2.googleapis.com/token", "https://notstore.test/token", "http://store.test/token"] {
+        key["service_account_key"]["token_uri"] = token_uri.into();
+        assert_eq!(check(&storage, &gcs(&key), &[]).await, ["authenticate failed foreign-token-uri"], "{token_uri}");
+        assert_eq!(storage.vend(&gcs(&key), order(3_600)).await.unwrap_err(), CheckReason::ForeignTokenUri);
+    }
+    // Saved before the field was validated.
+    key["service_account_key"]["universe_domain"] = "store.test/".into();
+    assert_eq!(check(&storage, &gcs(&key), &[]).await, ["authenticate failed foreign-token-uri"]);
+    assert!(names.asked().is_empty());
 }

@@ -114,6 +114,7 @@ pub fn short(data: &CredentialData) -> Option<ShortData> {
             access_token: "ya29.short-lived".into(),
             bucket: data.bucket.clone(),
             key_prefix: data.key_prefix.clone(),
+            universe_domain: data.universe_domain(),
         }),
         CredentialData::DirectLink(_) => return None,
     })

@@ -411,17 +411,21 @@ fn s3() -> impl Strategy<Value = Members> {
 
 fn azure_identity() -> impl Strategy<Value = Members> {
     const GUID: &str = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}";
-    (GUID, GUID, SECRET, "[a-z][a-z0-9]{2,22}", "[A-Za-z0-9+/]{86}==", option::of(BUCKET)).prop_map(
-        |(tenant, client, secret, account, key, container)| {
+    const SUFFIX: &str = "core\\.(windows\\.net|chinacloudapi\\.cn|usgovcloudapi\\.net)";
+    let application = option::weighted(0.8, (GUID, GUID, SECRET));
+    (application, "[a-z][a-z0-9]{2,22}", "[A-Za-z0-9+/]{86}==", SUFFIX, option::of(BUCKET)).prop_map(
+        |(application, account, key, suffix, container)| {
             let connection = format!(
-                "DefaultEndpointsProtocol=https;AccountName={account};AccountKey={key};EndpointSuffix=core.windows.net"
+                "DefaultEndpointsProtocol=https;AccountName={account};AccountKey={key};EndpointSuffix={suffix}"
             );
-            let mut members = vec![
-                ("tenant_id", quoted(tenant)),
-                ("client_id", quoted(client)),
-                ("client_secret", quoted(secret)),
-                ("connection_string", quoted(connection)),
-            ];
+            let mut members = vec![("connection_string", quoted(connection))];
+            if let Some((tenant, client, secret)) = application {
+                members.extend([
+                    ("tenant_id", quoted(tenant)),
+                    ("client_id", quoted(client)),
+                    ("client_secret", quoted(secret)),
+                ]);
+            }
             members.extend(container.map(|container| ("container", quoted(container))));
             members
         },

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from ._activation import Activation, Credential
 from ._error import OrgVaultError
@@ -34,11 +35,27 @@ def _opens_by_itself(data: dict[str, Any]) -> bool:
 
 def _account(data: dict[str, Any]) -> str | None:
     parts = _connection(data)
-    endpoint = parts.get("blobendpoint", "")
-    return data.get("account_name") or parts.get("accountname") or endpoint.partition("://")[2].partition(".")[0] or None
+    host = (parts.get("blobendpoint") or parts.get("dfsendpoint") or "").partition("://")[2]
+    # The label of a secondary endpoint is account-secondary.
+    return data.get("account_name") or parts.get("accountname") or host.partition(".")[0].partition("-")[0] or None
+
+
+_PUBLIC_SUFFIXES = (".core.windows.net", ".storage.azure.net", ".fabric.microsoft.com")
+
+
+def _is_public(data: dict[str, Any]) -> bool:
+    """Whether the account belongs to Azure's public cloud, whose directory these tools use."""
+    parts = _connection(data)
+    hosts = [urlsplit(value).hostname or "" for name, value in parts.items() if name.endswith("endpoint")]
+    suffix = parts.get("endpointsuffix", "").lower()
+    return all(f".{host}".endswith(_PUBLIC_SUFFIXES) for host in [*hosts, suffix] if host)
 
 
 def _identity(data: dict[str, Any]) -> dict[str, Any]:
+    if not data.get("client_id"):
+        raise OrgVaultError("the credential has neither an application nor an account key or a signature")
+    if not _is_public(data):
+        raise OrgVaultError("the account does not belong to Azure's public cloud: save an account key, or activate with vend='short'")
     return {name: data[name] for name in ("tenant_id", "client_id", "client_secret")}
 
 
@@ -64,7 +81,15 @@ def _azure(data: dict[str, Any]) -> dict[str, Any]:
     return {**options, **_identity(data)}
 
 
+def _google(data: dict[str, Any]) -> None:
+    """Refuses a key of another cloud than Google's own, which these tools would send to Google."""
+    key = data.get("service_account_key") or data
+    if key.get("universe_domain", "googleapis.com") != "googleapis.com":
+        raise OrgVaultError("the key belongs to another universe than googleapis.com: use the client libraries of Google with the key file")
+
+
 def _gcs(data: dict[str, Any]) -> dict[str, Any]:
+    _google(data)
     return {"token": data.get("access_token") or data["service_account_key"]}
 
 
@@ -193,6 +218,7 @@ def obstore_store(activation: Activation, type: str | None = None, id: str | Non
         options = _obstore_azure(data) if _lasts(credential) else _set(account_name=data["account_name"], endpoint=data["endpoint"])
         client = allows_http if _is_http(options.get("endpoint")) else None
         return AzureStore(data["container"], prefix=prefix, client_options=client, **own, **options)
+    _google(data)
     options = {"service_account_key": json.dumps(data["service_account_key"])} if _lasts(credential) else {}
     return GCSStore(data["bucket"], prefix=prefix, **own, **options)
 

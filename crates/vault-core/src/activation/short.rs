@@ -62,6 +62,8 @@ pub struct GcsShort {
     pub bucket: String,
     /// The beginning of the names of all objects concerned.
     pub key_prefix: Option<String>,
+    /// The domain of the cloud that accepts the token, unless it is Google's own.
+    pub universe_domain: Option<String>,
 }
 
 impl ShortData {
@@ -104,6 +106,7 @@ impl ShortData {
                 object.text("access_token", Some(data.access_token.expose()));
                 object.text("bucket", Some(&data.bucket));
                 object.text("key_prefix", data.key_prefix.as_deref());
+                object.text("universe_domain", data.universe_domain.as_deref());
             }
         }
         object.0.end();
@@ -162,6 +165,7 @@ fn read_gcs(source: &mut ObjectReader) -> Option<GcsShort> {
         access_token: source.string("access_token")?,
         bucket: place(source.string("bucket"))?,
         key_prefix: place(source.optional_string("key_prefix")),
+        universe_domain: place(source.optional_string("universe_domain")),
     })
 }
 

@@ -34,6 +34,9 @@ pub fn reach(local: &CheckReport) -> StorageReach {
 
 /// Amazon's own store has one address per region, and tools have to guess it.
 fn settings_of(data: &S3) -> Check {
+    if data.endpoint_without_bucket().is_some() {
+        return Check::failed(CheckKind::Settings, CheckReason::EndpointHasBucket);
+    }
     if data.region.is_none() && data.endpoint.is_none() {
         return Check::warning(CheckKind::Settings, CheckReason::RegionMissing);
     }

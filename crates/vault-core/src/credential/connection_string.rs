@@ -1,7 +1,7 @@
 //! Connection strings of Azure storage: `key=value` segments between semicolons.
 
 use super::flaw::Flaw;
-use super::shape::{is_token, web_address};
+use super::shape::{is_domain, is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{FieldAt, FieldValue};
 use super::{AzureCloud, SecretText, hygiene, instant};
@@ -23,7 +23,7 @@ const SIGNATURE: &str = "SharedAccessSignature";
 const SERVICES: [&str; 6] = ["blob", "dfs", "file", "queue", "table", "web"];
 /// What follows the account in the names of its other hosts: the second region, routing, address families.
 const VARIANTS: [&str; 6] =
-    ["-secondary", "-microsoftrouting", "-internetrouting", "-ipv6", "-dualstack", "-secondary-dualstack"];
+    ["-secondary-dualstack", "-secondary", "-microsoftrouting", "-internetrouting", "-ipv6", "-dualstack"];
 
 /// As forgiving as the programs that will read the key.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -56,23 +56,15 @@ impl ConnectionString {
     }
 
     /// The endpoint suffix of the account's cloud, in lower case, such as `core.windows.net`. Returns `None` if the
-    /// endpoint is a custom domain and no `EndpointSuffix` is stated, or if the two disagree.
+    /// endpoints are custom domains and no `EndpointSuffix` is stated, or if they belong to different clouds.
     pub fn endpoint_suffix(&self) -> Option<String> {
         let text = self.expose(); // A suffix is no secret.
-        let stated = part(text, ENDPOINT_SUFFIX).map(str::to_ascii_lowercase);
-        let mut suffix = stated;
-        let mut is_located = suffix.is_some();
-        for address in endpoints(text) {
-            is_located = true;
-            let Some(host) = AccountHost::of(address) else { continue };
-            let own = host.suffix.to_ascii_lowercase();
-            match &suffix {
-                Some(other) if !same_cloud(other, &own) => return None,
-                Some(_) => {}
-                None => suffix = Some(own),
-            }
-        }
-        suffix.or_else(|| (!is_located).then(|| AzureCloud::Public.endpoint_suffix().to_owned()))
+        let suffixes = suffixes(text);
+        let Some((first, rest)) = suffixes.split_first() else {
+            let is_custom = endpoints(text).next().is_some();
+            return (!is_custom).then(|| AzureCloud::Public.endpoint_suffix().to_owned());
+        };
+        rest.iter().all(|other| same_cloud(first, other)).then(|| first.clone())
     }
 
     /// The cloud that the account belongs to. Returns `None` if its directory is not known.
@@ -96,14 +88,18 @@ impl ConnectionString {
         part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
     }
 
-    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name.
+    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name in the
+    /// cloud of its other endpoints.
     pub fn blob_endpoint(&self) -> Option<String> {
-        let text = self.expose(); // Only parts that hold no secret leave here.
+        let text = self.expose(); // Only parts that are not secret leave here.
         if let Some(stated) = self.stated_blob_endpoint() {
             return Some(stated.trim_end_matches('/').to_owned());
         }
+        if let Some(host) = endpoints(text).find_map(AccountHost::of) {
+            return Some(format!("{}blob.{}", host.before, host.after));
+        }
         let name = self.account_name()?;
-        let suffix = part(text, ENDPOINT_SUFFIX).unwrap_or(AzureCloud::Public.endpoint_suffix());
+        let suffix = self.endpoint_suffix()?;
         let scheme = part(text, "DefaultEndpointsProtocol").unwrap_or("https");
         let address = format!("{scheme}://{name}.blob.{suffix}");
         web_address(&address).map(|_| address)
@@ -155,30 +151,42 @@ fn endpoints(text: &str) -> impl Iterator<Item = &str> {
     first.into_iter().filter_map(move |name| part(text, name)).chain(rest)
 }
 
-/// The parts of a host that Azure gives an account, such as `account.blob.core.windows.net`,
-/// `account.z07.blob.storage.azure.net` or `account-secondary.privatelink.blob.core.windows.net`.
+/// The endpoint suffixes that the string states, in lower case.
+fn suffixes(text: &str) -> Vec<String> {
+    let of_endpoints = endpoints(text).filter_map(AccountHost::of).map(|host| host.suffix);
+    part(text, ENDPOINT_SUFFIX).into_iter().chain(of_endpoints).map(str::to_ascii_lowercase).collect()
+}
+
+/// The parts of an address that Azure gives an account, such as `https://account.blob.core.windows.net`,
+/// `https://account.z07.blob.storage.azure.net` or `https://account-secondary.privatelink.blob.core.windows.net`.
 struct AccountHost<'a> {
     account: &'a str,
-    /// What follows the service.
+    /// What precedes the service, with the scheme.
+    before: &'a str,
+    /// What follows the service, with a port.
+    after: &'a str,
+    /// What follows the service, without a port.
     suffix: &'a str,
 }
 
 impl<'a> AccountHost<'a> {
     fn of(address: &'a str) -> Option<Self> {
         web_address(address)?;
-        let (_, rest) = address.split_once("://")?;
-        let host = rest.split(['/', ':', '?', '#']).next()?;
-        let (label, mut rest) = host.trim_end_matches('.').split_once('.')?;
+        let scheme = address.find("://")? + "://".len();
+        let end = address.get(scheme..)?.find(['/', '?', '#']).map_or(address.len(), |length| scheme + length);
+        let (label, mut rest) = address.get(scheme..end)?.split_once('.')?;
         loop {
-            let (service, suffix) = rest.split_once('.')?;
+            let before = address.get(..end - rest.len())?;
+            let (service, after) = rest.split_once('.')?;
             if SERVICES.iter().any(|name| name.eq_ignore_ascii_case(service)) {
                 let account = VARIANTS.iter().find_map(|variant| label.strip_suffix(variant)).unwrap_or(label);
-                return Some(Self { account, suffix });
+                let suffix = after.split(':').next()?.trim_end_matches('.');
+                return Some(Self { account, before, after, suffix });
             }
             if !is_between(service) {
                 return None;
             }
-            rest = suffix;
+            rest = after;
         }
     }
 }
@@ -225,6 +233,15 @@ fn check(text: &str) -> Result<(), Flaw> {
             located = true;
         }
         located |= key.eq_ignore_ascii_case(ACCOUNT_NAME);
+    }
+    if part(text, ENDPOINT_SUFFIX).is_some_and(|suffix| !is_domain(&suffix.to_ascii_lowercase())) {
+        return malformed("has an EndpointSuffix that is not a domain such as core.windows.net");
+    }
+    let mut clouds = suffixes(text).into_iter().filter_map(|suffix| AzureCloud::of_suffix(&suffix));
+    if let Some(first) = clouds.next()
+        && clouds.any(|cloud| cloud != first)
+    {
+        return malformed("must not name endpoints of different clouds");
     }
     if !located {
         return malformed(
@@ -283,20 +300,96 @@ mod tests {
             ("AccountName=acct;AccountKey=<your-key>", FieldCode::Placeholder),
             ("AccountName= acct", FieldCode::Surrounded),
             ("BlobEndpoint=acct.blob.core.windows.net", FieldCode::Malformed),
+            ("AccountName=acct;EndpointSuffix=.core.windows.net", FieldCode::Malformed),
+            ("AccountName=acct;EndpointSuffix=https://core.windows.net", FieldCode::Malformed),
+            (
+                "BlobEndpoint=https://acct.blob.core.windows.net;EndpointSuffix=core.usgovcloudapi.net",
+                FieldCode::Malformed,
+            ),
         ] {
             assert_eq!(check(text).err().map(|flaw| flaw.code), Some(code), "{text}");
         }
     }
 
     #[test]
-    fn tells_the_account_only_in_its_exact_shape() {
+    fn account_is_read_in_its_exact_shape_only() {
         let name = |text: &str| ConnectionString(text.into()).account_name().map(str::to_owned);
-        assert_eq!(name("AccountName=acct1"), Some("acct1".into()));
-        assert_eq!(name("BlobEndpoint=https://acct2.blob.core.windows.net"), Some("acct2".into()));
-        for text in
-            ["AccountName=Not-An-Account", "AccountName=c2VjcmV0Pw==", "BlobEndpoint=https://token.example.com", ""]
-        {
+        for text in [
+            "AccountName=acct1",
+            "BlobEndpoint=https://acct1.blob.core.windows.net",
+            "blobendpoint=HTTPS://acct1.blob.core.chinacloudapi.cn:443/",
+            "DfsEndpoint=https://acct1.dfs.core.usgovcloudapi.net/",
+            "BlobEndpoint=https://acct1.z07.blob.storage.azure.net/",
+            "BlobEndpoint=https://acct1-secondary.z7.blob.storage.azure.net/",
+            "BlobEndpoint=https://acct1-secondary.blob.core.windows.net/",
+            "BlobEndpoint=https://acct1.privatelink.blob.core.windows.net/",
+            "BlobEndpoint=https://acct1.blob.local.azurestack.external/",
+            "BlobEndpoint=https://data.example.com;QueueEndpoint=https://acct1.queue.core.windows.net",
+        ] {
+            assert_eq!(name(text).as_deref(), Some("acct1"), "{text}");
+        }
+        for text in [
+            "AccountName=Not-An-Account",
+            "AccountName=c2VjcmV0Pw==",
+            "BlobEndpoint=https://token.example.com",
+            "BlobEndpoint=https://data.web1.blob.example.com",
+            "BlobEndpoint=https://blob.example.com",
+            "BlobEndpoint=http://127.0.0.1:10000/devstoreaccount1",
+            "",
+        ] {
             assert_eq!(name(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn cloud_is_that_of_the_suffix_or_the_endpoints() {
+        let read = |text: &str| {
+            let connection = ConnectionString(text.into());
+            (connection.endpoint_suffix(), connection.cloud())
+        };
+        for (text, suffix, cloud) in [
+            ("AccountName=acct", "core.windows.net", Some(AzureCloud::Public)),
+            ("BlobEndpoint=https://a.z07.blob.storage.azure.net/", "storage.azure.net", Some(AzureCloud::Public)),
+            (
+                "BlobEndpoint=https://acct.blob.core.usgovcloudapi.net",
+                "core.usgovcloudapi.net",
+                Some(AzureCloud::UsGovernment),
+            ),
+            ("AccountName=acct;ENDPOINTSUFFIX=Core.ChinaCloudApi.cn", "core.chinacloudapi.cn", Some(AzureCloud::China)),
+            ("DfsEndpoint=https://acct.dfs.core.cloudapi.de", "core.cloudapi.de", Some(AzureCloud::Germany)),
+            (
+                "BlobEndpoint=https://data.example.com;EndpointSuffix=core.windows.net",
+                "core.windows.net",
+                Some(AzureCloud::Public),
+            ),
+            ("AccountName=acct;EndpointSuffix=local.azurestack.external", "local.azurestack.external", None),
+        ] {
+            assert_eq!(read(text), (Some(suffix.to_owned()), cloud), "{text}");
+        }
+        for text in [
+            "BlobEndpoint=https://data.example.com",
+            "AccountName=acct;BlobEndpoint=http://127.0.0.1:10000/acct",
+            "BlobEndpoint=https://acct.blob.core.windows.net;DfsEndpoint=https://acct.dfs.core.usgovcloudapi.net",
+        ] {
+            assert_eq!(read(text), (None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn blobs_are_in_the_cloud_of_the_account() {
+        let endpoint = |text: &str| ConnectionString(text.into()).blob_endpoint();
+        for (text, address) in [
+            ("AccountName=acct", "https://acct.blob.core.windows.net"),
+            ("AccountName=acct;EndpointSuffix=core.chinacloudapi.cn", "https://acct.blob.core.chinacloudapi.cn"),
+            ("DfsEndpoint=https://acct.dfs.core.usgovcloudapi.net/", "https://acct.blob.core.usgovcloudapi.net"),
+            (
+                "QueueEndpoint=http://acct.z1.queue.storage.azure.net:8080/",
+                "http://acct.z1.blob.storage.azure.net:8080",
+            ),
+            ("AccountName=acct;BlobEndpoint=https://data.example.com/", "https://data.example.com"),
+        ] {
+            assert_eq!(endpoint(text).as_deref(), Some(address), "{text}");
+        }
+        assert_eq!(endpoint("AccountName=acct;TableEndpoint=https://tables.example.com"), None);
     }
 }

@@ -97,7 +97,8 @@ impl CredentialData {
         };
         match &data {
             Some(Self::AzureIdentity(data)) => data.check_together(&mut source),
-            Some(Self::S3(_) | Self::Gcs(_) | Self::DirectLink(_)) | None => {}
+            Some(Self::S3(data)) => data.check_together(&mut source),
+            Some(Self::Gcs(_) | Self::DirectLink(_)) | None => {}
         }
         match (data, source.finish()) {
             (Some(data), errors) if errors.is_empty() => Ok(data),
@@ -130,7 +131,7 @@ impl CredentialData {
         match self {
             Self::S3(data) => data.endpoint.clone().or_else(|| data.region.clone()).unwrap_or_default(),
             Self::AzureIdentity(data) => data.connection_string.account_name().unwrap_or_default().to_owned(),
-            Self::Gcs(_) => "google".to_owned(),
+            Self::Gcs(data) => data.service_account_key.universe_domain().to_owned(),
             Self::DirectLink(data) => data.url.origin().map(|origin| origin.host).unwrap_or_default(),
         }
     }

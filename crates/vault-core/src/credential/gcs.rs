@@ -17,12 +17,19 @@ credential_table! {
 }
 
 impl Gcs {
-    /// `client_email` and `project_id` in full, `private_key_id` masked.
+    /// The domain of the cloud of the bucket, unless it is Google's own.
+    pub fn universe_domain(&self) -> Option<String> {
+        let universe = self.service_account_key.universe_domain();
+        (universe != KeyFile::GOOGLE).then(|| universe.to_owned())
+    }
+
+    /// `client_email`, `project_id` and a `universe_domain` other than Google's in full, `private_key_id` masked.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let key = &self.service_account_key;
         let email = key.client_email().map(|email| Fact::text("client_email", email));
         let project = key.project_id().map(|project| Fact::text("project_id", project));
         let id = key.private_key_id().map(|id| Fact { name: "private_key_id", value: FactValue::Masked(id.into()) });
-        email.into_iter().chain(project).chain(id).collect()
+        let universe = self.universe_domain().map(|universe| Fact::text("universe_domain", universe));
+        email.into_iter().chain(project).chain(universe).chain(id).collect()
     }
 }

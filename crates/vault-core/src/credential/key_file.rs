@@ -1,16 +1,15 @@
 //! The key file of a Google service account.
 
 use super::flaw::Flaw;
-use super::shape::is_token;
+use super::shape::{is_domain, is_token, web_address};
 use super::spec::FieldClass;
 use super::value::{Checks, FieldAt, FieldValue};
 use super::{SecretBytes, SecretText, hygiene};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Document, Limits, Member, Node};
+use std::borrow::Cow;
 
 const UNIVERSE_DOMAIN: &str = "universe_domain";
-/// The domain of Google's own cloud.
-const GOOGLE: &str = "googleapis.com";
 
 /// A key file, kept as the object that it is, with members that Google may yet add. Given as an object or as
 /// its text, it comes out the same.
@@ -33,19 +32,46 @@ impl KeyFile {
         self.plain("private_key_id", is_key_id)
     }
 
-    /// The domain of the cloud that issued the key: `googleapis.com` unless the file names another.
+    /// The domain of Google's own cloud.
+    pub const GOOGLE: &'static str = "googleapis.com";
+
+    /// The domain of the cloud that issued the key: [`KeyFile::GOOGLE`], unless the file names another.
     ///
     /// <https://google.aip.dev/auth/4100>
     pub fn universe_domain(&self) -> &str {
-        self.plain(UNIVERSE_DOMAIN, is_domain).unwrap_or(GOOGLE)
+        match self.value(UNIVERSE_DOMAIN) {
+            None => Self::GOOGLE,
+            // Saved before this field was validated: a name that never resolves (RFC 2606).
+            Some(_) => self.plain(UNIVERSE_DOMAIN, is_domain).unwrap_or("invalid"),
+        }
+    }
+
+    /// The URL that issues tokens for the key: the file's own, or the one of its universe. Returns `None` if the
+    /// file names another universe and a URL outside of it.
+    pub fn token_uri(&self) -> Option<Cow<'_, str>> {
+        let universe = self.universe_domain();
+        let Some(stated) = self.member("token_uri").map(SecretText::expose) else {
+            return Some(format!("https://oauth2.{universe}/token").into()); // A URL is no secret.
+        };
+        if universe == Self::GOOGLE {
+            return Some(stated.into());
+        }
+        let (scheme, url) = web_address(stated)?;
+        let host = url.host_str()?;
+        let is_inside = host.strip_suffix(universe).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        (scheme == "https" && is_inside).then_some(stated.into())
     }
 
     /// The string member `name`. Every call that exposes it states in a comment why it needs it.
     pub fn member(&self, name: &str) -> Option<&SecretText> {
-        self.0.iter().find(|member| member.name == name).and_then(|member| match &member.value {
+        match self.value(name)? {
             Node::String(text) => Some(text),
             _ => None,
-        })
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&Node> {
+        self.0.iter().find(|member| member.name == name).map(|member| &member.value)
     }
 
     /// The file's text: its object in canonical JSON.
@@ -92,19 +118,15 @@ impl KeyFile {
         check("client_email", FieldClass::Location, is_email, "must be the e-mail address of the service account");
         let pem = "must be a private key in PEM with its BEGIN and END lines; line ends are written as \\n in JSON";
         check("private_key", FieldClass::Secret, is_pem, pem);
+        if self.value(UNIVERSE_DOMAIN).is_some() {
+            let detail = "must be a domain in lower case, such as googleapis.com";
+            check(UNIVERSE_DOMAIN, FieldClass::Location, is_domain, detail);
+        }
+        if flaws.is_empty() && self.token_uri().is_none() {
+            flaws.push(malformed("must be an https URL in the domain universe_domain").of("token_uri in the key file"));
+        }
         flaws
     }
-}
-
-fn is_domain(text: &str) -> bool {
-    text.len() <= 253
-        && text.contains('.')
-        && text.split('.').all(|label| {
-            is_token(label, 63, b"-")
-                && !label.bytes().any(|byte| byte.is_ascii_uppercase())
-                && !label.starts_with('-')
-                && !label.ends_with('-')
-        })
 }
 
 fn is_email(text: &str) -> bool {

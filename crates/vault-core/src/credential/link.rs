@@ -4,7 +4,7 @@ use super::flaw::Flaw;
 use super::shape::web_address;
 use super::spec::{DataPolicy, FieldClass};
 use super::value::{FieldAt, FieldValue};
-use super::{SecretText, hygiene, instant};
+use super::{SecretText, hygiene, signature};
 use crate::field::{FieldCode, FieldError};
 use crate::json::{Node, write_text};
 use crate::time::Timestamp;
@@ -44,29 +44,12 @@ impl Link {
         self.expiry()?.to_rfc3339()
     }
 
-    /// When the link's signature expires; `None` where it does not say. Understands the query parameters of
-    /// Amazon's and Google's signatures, old (`Expires`) and new, and of Azure's (`se`).
+    /// When the link's signature expires. Returns `None` if the link does not state it.
     pub fn expiry(&self) -> Option<Timestamp> {
         // A point in time is all that leaves here.
-        with_address(self.expose(), |_, url| {
-            let one = |wanted: &str| {
-                let mut values = url.query_pairs().filter(|(name, _)| name == wanted).map(|(_, value)| value);
-                let first = values.next()?;
-                // Given twice, nobody can say which the store believes.
-                values.next().is_none().then_some(first)
-            };
-            let lasting = |date: &str, seconds: &str| {
-                let begin = instant::parse(&one(date)?)?;
-                Some(begin.plus_seconds(one(seconds)?.parse::<u32>().ok()?.into()))
-            };
-            let unix = |seconds: &str| Some(Timestamp::from_millis(seconds.parse::<i64>().ok()?.checked_mul(1_000)?));
-            let end = lasting("X-Amz-Date", "X-Amz-Expires")
-                .or_else(|| lasting("X-Goog-Date", "X-Goog-Expires"))
-                .or_else(|| one("Signature").and_then(|_| unix(&one("Expires")?)))
-                .or_else(|| one("sig").and_then(|_| instant::parse(&one("se")?)));
-            // What cannot be written as a date is no expiry that anybody meant.
-            end.filter(|end| end.to_rfc3339().is_some())
-        })?
+        let end = with_address(self.expose(), |_, url| signature::expiry(url))??;
+        // A time that cannot be written as a date is not a real expiry.
+        end.to_rfc3339().map(|_| end)
     }
 }
 
@@ -144,6 +127,33 @@ mod tests {
         assert_eq!(expiry("sv=2024-01-01&se=2026-11-20T12%3A00%3A00Z&sig=x"), noon);
         assert_eq!(expiry("se=2026-11-20T12:00Z&sig=x"), noon);
         assert_eq!(expiry("se=2026-11-20&sig=x"), Some("2026-11-20T00:00:00Z".into()));
+        let new_year = Some("2028-01-01T00:00:00Z".to_owned());
+        for query in [
+            "temp_url_sig=0011&temp_url_expires=1830297600",
+            "temp_url_sig=0011&temp_url_expires=2028-01-01T00:00:00Z",
+            "x-oss-signature-version=OSS4-HMAC-SHA256&x-oss-date=20271231T000000Z&x-oss-expires=86400&x-oss-signature=a",
+            "OSSAccessKeyId=a&Expires=1830297600&Signature=b",
+            "X-Obs-Date=20271231T000000Z&X-Obs-Expires=86400&X-Obs-Signature=a",
+            "x-amz-date=20271231T000000Z&x-amz-expires=86400&x-amz-signature=a",
+            "X-Tos-Date=20271231T000000Z&X-Tos-Expires=86400&X-Tos-Signature=a",
+            "GoogleAccessId=a%40b.example&Expires=1830297600&Signature=b",
+            "q-sign-algorithm=sha1&q-sign-time=1830290000;1830297600&q-key-time=1830290000;1830297600&q-signature=a",
+            "q-sign-time=1830290000%3B1830299999&q-key-time=1830290000%3B1830297600&q-signature=a",
+            "authorization=bce-auth-v1%2Fkey%2F2027-12-31T00%3A00%3A00Z%2F86400%2Fhost%2F0011",
+            "Expires=1830297600&Signature=a&Key-Pair-Id=K1",
+            // {"Statement":[{"Condition":{"DateLessThan":{"AWS:EpochTime":1830297600}}}]}
+            "Policy=eyJTdGF0ZW1lbnQiOlt7IkNvbmRpdGlvbiI6eyJEYXRlTGVzc1RoYW4iOnsiQVdTOkVwb2NoVGltZSI6MTgzMDI5NzYwMH19fV19\
+             &Signature=a&Key-Pair-Id=K1",
+            "exp=1830297600&sig=0011",
+            "e=1830297600&token=a:b",
+            "expires=1830297600&token=a",
+            "expires=1830297600&md5=a",
+            "hdnts=st=1830290000~exp=1830297600~acl=%2F*~hmac=0011",
+            // {"exp":1830297600}
+            "token=eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE4MzAyOTc2MDB9.c2ln",
+        ] {
+            assert_eq!(expiry(query), new_year, "{query}");
+        }
         for query in [
             "",
             "se=2026-11-20",
@@ -153,6 +163,12 @@ mod tests {
             "X-Amz-Date=20261120T110000Z&X-Amz-Expires=-1",
             "Expires=99999999999999&Signature=x",
             "Expires=1&Expires=2&Signature=x",
+            "temp_url_expires=1830297600",
+            "x-oss-date=20271231T000000Z&x-oss-expires=x",
+            "q-sign-time=1&q-signature=a",
+            "Policy=bm9uZQ__&Signature=x&Key-Pair-Id=K",
+            "token=a.b.c",
+            "exp=1830297600",
         ] {
             assert_eq!(expiry(query), None, "{query}");
         }

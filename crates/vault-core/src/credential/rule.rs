@@ -49,11 +49,28 @@ fn access_key_id(text: &str) -> Result<(), Flaw> {
 }
 
 fn bucket(text: &str) -> Result<(), Flaw> {
+    if let Some(resource) = resource_of_arn(text) {
+        // A plain name is all that the tools of other stores, and checks, understand.
+        return malformed(if resource.ends_with(".mrap") {
+            "must be a bucket's name: multi-Region access points are not supported"
+        } else if resource.contains("accesspoint") {
+            "must be a bucket's name: use the alias of the access point (such as NAME-…-s3alias) instead of its ARN"
+        } else {
+            "must be a bucket's name: use the last part of the ARN, after :::"
+        });
+    }
     // Wider than any one store allows: each S3-style store has rules of its own.
     if is_token(text, 255, b"._:-") && text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(());
     }
     malformed("must be a name of 1 to 255 letters, digits, '.', '_', ':' and '-'; a path belongs in key_prefix")
+}
+
+/// The last part of an Amazon resource name: arn:<partition>:<service>:<region>:<account>:<resource>.
+fn resource_of_arn(text: &str) -> Option<&str> {
+    let mut parts = text.splitn(6, ':');
+    let is_arn = parts.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("arn"));
+    parts.nth(4).filter(|_| is_arn)
 }
 
 fn region(text: &str) -> Result<(), Flaw> {

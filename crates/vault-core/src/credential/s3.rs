@@ -2,7 +2,9 @@
 
 use super::SecretText;
 use super::information::Fact;
+use super::reader::FieldReader;
 use super::table::credential_table;
+use crate::field::FieldCode;
 use std::net::IpAddr;
 use url::{Host, Url};
 
@@ -36,6 +38,9 @@ credential_table! {
     }
 }
 
+/// Buckets whose names are also common first labels of a store's own host, as `minio.example.com`.
+const SERVICE_LABELS: [&str; 6] = ["s3", "minio", "storage", "objects", "ceph", "garage"];
+
 /// Where in the URL of an object its bucket appears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
@@ -58,6 +63,14 @@ impl Addressing {
     }
 }
 
+/// What follows the bucket in a host such as `bucket.store.example`. A host with two labels, such as `bucket.lan`, is
+/// that of a store.
+fn store_of_host(url: &Url, bucket: &str) -> Option<String> {
+    let Some(Host::Domain(host)) = url.host() else { return None };
+    let store = host.strip_prefix(bucket)?.strip_prefix('.')?;
+    (store.contains('.') || store == "localhost").then(|| store.to_owned())
+}
+
 fn is_host_label(bucket: &str) -> bool {
     (3..=63).contains(&bucket.len())
         && bucket.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
@@ -74,6 +87,32 @@ impl S3 {
     /// Whether a session can be asked for. Amazon issues one for a role only; others' services name none, as MinIO's.
     pub fn allows_session(&self) -> bool {
         self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
+    }
+
+    /// The endpoint without the bucket, if it contains the bucket: in its host, as `https://bucket.store`, or as the
+    /// last segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder of the
+    /// bucket's name.
+    pub fn endpoint_without_bucket(&self) -> Option<String> {
+        let mut url = Url::parse(self.endpoint.as_deref()?).ok()?;
+        let bucket = self.bucket.to_ascii_lowercase();
+        if SERVICE_LABELS.contains(&&*bucket) {
+            return None;
+        }
+        if let Some(store) = store_of_host(&url, &bucket) {
+            url.set_host(Some(&store)).ok()?;
+        } else {
+            let rest = url.path().trim_end_matches('/').strip_suffix(&*self.bucket)?.strip_suffix('/')?.to_owned();
+            url.set_path(&rest);
+        }
+        Some(url.as_str().trim_end_matches('/').to_owned())
+    }
+
+    /// Reports an endpoint that contains the bucket.
+    pub(super) fn check_together(&self, source: &mut FieldReader) {
+        if let Some(endpoint) = self.endpoint_without_bucket() {
+            let detail = format!("must not contain the bucket, which tools add to the endpoint: use {endpoint}");
+            source.refuse("endpoint", FieldCode::NotAllowed, detail);
+        }
     }
 
     pub(super) fn facts(&self) -> Vec<Fact> {

@@ -7,6 +7,18 @@ pub(super) fn is_token(text: &str, max: usize, others: &[u8]) -> bool {
     (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
 }
 
+/// Whether `text` is the name of a domain with at least two labels, in lower case.
+pub(super) fn is_domain(text: &str) -> bool {
+    text.len() <= 253
+        && text.contains('.')
+        && text.split('.').all(|label| {
+            is_token(label, 63, b"-")
+                && !label.bytes().any(|byte| byte.is_ascii_uppercase())
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        })
+}
+
 /// The address in `text` and its scheme, if it is spelt so that every reader finds the same host in it.
 pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
     let (scheme, rest) = text.split_once("://")?;

@@ -63,11 +63,16 @@ pub fn read(kind: CredentialType, text: &str) -> Result<CredentialData, Vec<Fiel
 /// A credential of any type whose secrets match `secret`, with some of its optional fields, in any order.
 pub fn samples(secret: &'static str) -> impl Strategy<Value = Sample> {
     let complete = prop_oneof![s3(secret), azure_identity(secret), gcs(secret), direct_link(secret)];
-    (complete, vec(any::<bool>(), 16))
+    (complete, vec(any::<bool>(), 17))
         .prop_map(|(mut sample, keep)| {
             let mut keep = keep.into_iter();
             let required = |name: &str| sample.kind.fields().iter().any(|field| field.name == name && field.required);
-            sample.members.retain(|(name, _)| keep.next().unwrap() || required(name));
+            // The fields of an application are set together.
+            let application = keep.next().unwrap();
+            sample.members.retain(|(name, _)| match *name {
+                "tenant_id" | "client_id" | "client_secret" => application,
+                name => keep.next().unwrap() || required(name),
+            });
             sample
         })
         .prop_flat_map(|sample| {

@@ -56,7 +56,7 @@ pub(crate) fn data() -> Map<String, Value> {
                 kind.fields().iter().filter(|field| field.required).map(|field| field.name).collect();
             let schema = json!({
                 "type": "object",
-                "description": format!("The data of a credential of type `{kind}`."),
+                "description": format!("The data of a credential of type `{kind}`.{}", rule(kind)),
                 "properties": fields.collect::<Map<_, _>>(),
                 "required": required,
                 "additionalProperties": false,
@@ -67,6 +67,17 @@ pub(crate) fn data() -> Map<String, Value> {
         .collect()
 }
 
+/// The rule about several fields of a type.
+fn rule(kind: CredentialType) -> &'static str {
+    match kind {
+        CredentialType::AzureIdentity => {
+            " tenant_id, client_id and client_secret are required together. All three may be absent if \
+             connection_string contains AccountKey or SharedAccessSignature."
+        }
+        CredentialType::S3 | CredentialType::Gcs | CredentialType::DirectLink => "",
+    }
+}
+
 /// What a field takes.
 fn value(kind: ValueKind) -> Value {
     let text = |description: &str, longest: usize| json!({"type": "string", "minLength": 1, "maxLength": longest, "description": description});
@@ -74,10 +85,12 @@ fn value(kind: ValueKind) -> Value {
     match kind {
         ValueKind::Secret => secret("A secret."),
         ValueKind::AccessKeyId => text("The access key's id: printable ASCII without white space.", 255),
-        ValueKind::Bucket => text("The bucket: letters, digits and `. _ : -`.", 255),
+        ValueKind::Bucket => text("The bucket: letters, digits and `. _ : -`, no ARN.", 255),
         ValueKind::Container => text("The container: as a bucket, may begin with `$`.", 255),
         ValueKind::Region => text("The region: letters, digits and `. _ -`.", 64),
-        ValueKind::Endpoint => text("The store's address: http or https, without user, query and fragment.", 2_048),
+        ValueKind::Endpoint => {
+            text("The store's address: http or https, without bucket, user, query and fragment.", 2_048)
+        }
         ValueKind::KeyPrefix => text("The beginning of object names.", 1_024),
         ValueKind::KmsKeyId => {
             json!({"type": "string", "description": "A key of AWS KMS: an ARN, an id or alias/<name>."})

@@ -41,7 +41,8 @@ async fn check_token(
     token: SecretText,
     trial: &Trial,
 ) -> Vec<Check> {
-    let bucket = Bucket { client, token, address: &places.google_storage, data };
+    let address = &places.google_storage(data.service_account_key.universe_domain());
+    let bucket = Bucket { client, token, address, data };
     let listing = bucket.list().await;
     examine(&bucket, listing, trial).await
 }
@@ -56,6 +57,11 @@ pub(crate) async fn vend(
     let wide = token::ask(client, &data.service_account_key, order.now).await?;
     let narrow = token::narrow(client, places, data, &wide).await?;
     let expires_at = order.now.floor_to_second().plus_seconds(narrow.seconds);
-    let data = GcsShort { access_token: narrow.text, bucket: data.bucket.clone(), key_prefix: data.key_prefix.clone() };
+    let data = GcsShort {
+        access_token: narrow.text,
+        bucket: data.bucket.clone(),
+        key_prefix: data.key_prefix.clone(),
+        universe_domain: data.universe_domain(),
+    };
     Ok(ShortLived { data: ShortData::Gcs(data), expires_at })
 }

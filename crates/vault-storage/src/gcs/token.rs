@@ -11,8 +11,6 @@ use vault_core::check::CheckReason;
 use vault_core::credential::{Gcs, KeyFile, SecretText};
 use vault_core::time::Timestamp;
 
-/// Where tokens are, unless the key file says otherwise.
-const TOKEN_ADDRESS: &str = "https://oauth2.googleapis.com/token";
 /// How long a token works where nothing is said, in seconds.
 const LIFETIME: i64 = 3_600;
 
@@ -39,11 +37,11 @@ struct Refused {
 
 /// A token of the service account.
 pub(super) async fn ask(client: &GuardedClient, key: &KeyFile, now: Timestamp) -> Result<AccessToken, CheckReason> {
-    let address = key.member("token_uri").map_or(TOKEN_ADDRESS, SecretText::expose); // An address is no secret.
-    let assertion = assertion::sign(key, address, now).ok_or(CheckReason::SignatureMismatch)?;
+    let address = key.token_uri().ok_or(CheckReason::ForeignTokenUri)?;
+    let assertion = assertion::sign(key, &address, now).ok_or(CheckReason::SignatureMismatch)?;
     let form =
         encode_pairs(&[("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer"), ("assertion", &assertion)]);
-    granted(client, address, form, LIFETIME).await
+    granted(client, &address, form, LIFETIME).await
 }
 
 /// A token that opens no more than the bucket and prefix of `data` (RFC 8693).
@@ -61,7 +59,7 @@ pub(super) async fn narrow(
         ("subject_token", wide.text.expose()), // To have it exchanged.
         ("options", &boundary::of(data).to_string()),
     ]);
-    let address = format!("{}/v1/token", places.google_exchange);
+    let address = format!("{}/v1/token", places.google_exchange(data.service_account_key.universe_domain()));
     let mut narrow = granted(client, &address, form, wide.seconds).await?;
     // It does not outlive the one that it was made from.
     narrow.seconds = narrow.seconds.min(wide.seconds);

@@ -89,8 +89,9 @@ impl<'a> Bucket<'a> {
         }
         let body = HttpRequestBody::from(body.into());
         let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
-        signable(&self.keys.key_id, self.keys.token.as_deref(), region_of(self.data))?;
-        AwsAuthorizer::new(&self.keys, "s3", region_of(self.data))
+        let region = region_of(self.data);
+        signable(&self.keys.key_id, self.keys.token.as_deref(), &region)?;
+        AwsAuthorizer::new(&self.keys, "s3", &region)
             .try_authorize(&mut request, None)
             .map_err(|_| CheckReason::Unexpected)?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());

@@ -2,14 +2,15 @@
 //!
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session>
 
-use super::place::is_amazon;
+use super::place::{Partition, is_amazon, region_of};
 use serde_json::{Value, json};
 use vault_core::credential::S3;
 
 /// The policy for a session of `role`, or of the saved keys themselves.
 pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
+    let own = Partition::of(&region_of(data));
     let partition = role.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
-    let partition = partition.unwrap_or("aws");
+    let partition = partition.unwrap_or(if is_amazon(data) { own.name } else { "aws" });
     let bucket = format!("arn:{partition}:s3:::{}", literal(&data.bucket));
     let prefix = literal(data.key_prefix.as_deref().unwrap_or_default());
     let mut statements = vec![
@@ -29,7 +30,8 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
     ];
     if is_amazon(data) {
         // Objects may be encrypted under a key of the owner's, which S3 uses in the caller's name.
-        let through_s3 = json!({"StringLike": {"kms:ViaService": "s3.*.amazonaws.com*"}});
+        let domain = if own.domain.starts_with("amazonaws.com") { "amazonaws.com*" } else { own.domain };
+        let through_s3 = json!({"StringLike": {"kms:ViaService": format!("s3.*.{domain}")}});
         statements.push(allow(&["kms:Decrypt", "kms:GenerateDataKey"], "*", Some(through_s3)));
     }
     json!({"Version": "2012-10-17", "Statement": statements}).to_string()

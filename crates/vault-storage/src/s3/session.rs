@@ -62,7 +62,8 @@ pub(super) struct Session {
 /// Takes the role on with the saved keys.
 pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, CheckReason> {
     let token = data.session_token.as_ref().map(|token| token.expose());
-    signable(data.access_key_id.expose(), token, region_of(data))?;
+    let region = region_of(data);
+    signable(data.access_key_id.expose(), token, &region)?;
     let address = address(&session_address(data)).ok_or(CheckReason::Unexpected)?;
     let seconds = wanted.seconds.to_string();
     let mut form = vec![
@@ -91,9 +92,7 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
         secret_key: data.secret_access_key.expose().to_owned(),
         token: token.map(str::to_owned),
     };
-    AwsAuthorizer::new(&keys, "sts", region_of(data))
-        .try_authorize(&mut request, None)
-        .map_err(|_| CheckReason::Unexpected)?;
+    AwsAuthorizer::new(&keys, "sts", &region).try_authorize(&mut request, None).map_err(|_| CheckReason::Unexpected)?;
     let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());
     let answer = client.send(request).await?;
     if answer.status != StatusCode::OK {

@@ -4,8 +4,11 @@
 
 pub mod tls;
 
+use async_trait::async_trait;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 use uuid::Uuid;
 use vault_core::activation::ShortData;
@@ -14,7 +17,7 @@ use vault_core::credential::{CredentialData, CredentialType};
 use vault_core::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use vault_core::port::{ProbeRequest, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
-use vault_storage::{EgressPolicy, Places, Storage, StorageSettings};
+use vault_storage::{EgressPolicy, Places, Resolve, Storage, StorageSettings};
 use vault_testkit::clock::SequentialIds;
 
 pub const ALL: [StorageOperation; 3] = StorageOperation::ALL;
@@ -24,6 +27,42 @@ pub fn storage(places: Places, ca_file: Option<PathBuf>) -> Storage {
     let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
     let settings = StorageSettings { egress, ca_file, places, ..StorageSettings::default() };
     Storage::new(settings, Arc::new(SequentialIds::default())).unwrap()
+}
+
+/// A resolver that records names: those in `here` are this machine's, all others do not exist.
+pub struct Names {
+    here: &'static [&'static str],
+    asked: Mutex<Vec<String>>,
+}
+
+impl Names {
+    pub fn new(here: &'static [&'static str]) -> Arc<Self> {
+        Arc::new(Self { here, asked: Mutex::default() })
+    }
+
+    /// The names that were resolved since the last call.
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// Reaches servers of this machine by names.
+    pub fn storage(self: &Arc<Self>, ca_file: Option<PathBuf>) -> Storage {
+        let egress = EgressPolicy::allowing(vec!["127.0.0.0/8".parse().unwrap()]);
+        let settings = StorageSettings { egress, ca_file, ..StorageSettings::default() };
+        Storage::with_resolver(settings, Arc::new(SequentialIds::default()), Arc::clone(self) as _).unwrap()
+    }
+}
+
+#[async_trait]
+impl Resolve for Names {
+    async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
+        self.asked.lock().unwrap().push(host.to_owned());
+        if self.here.contains(&host) {
+            Ok(vec![Ipv4Addr::LOCALHOST.into()])
+        } else {
+            Err(io::ErrorKind::NotFound.into())
+        }
+    }
 }
 
 /// Now, by the clock that the stores' own signatures are made by.
