@@ -122,8 +122,6 @@ pub enum FormError {
     },
 }
 
-/// The domain of Google's own cloud.
-const GOOGLE: &str = "googleapis.com";
 const INVALID: Invalid = Invalid("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _");
 
 /// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.
@@ -309,9 +307,13 @@ fn unusual_blob_endpoint(account: &str, endpoint: String) -> Option<String> {
 }
 
 /// The address of the storage interface of Google's cloud with this domain, if it is another one than Google's own.
-fn unusual_google_endpoint(key: &KeyFile) -> Option<String> {
-    let domain = key.universe_domain();
-    (domain != GOOGLE).then(|| format!("https://storage.{domain}"))
+fn unusual_google_endpoint(domain: Option<&str>) -> Option<String> {
+    domain.map(|domain| format!("https://storage.{domain}"))
+}
+
+/// The domain of the cloud that issued the key, if it is another one than Google's own.
+fn unusual_universe(key: &KeyFile) -> Option<&str> {
+    Some(key.universe_domain()).filter(|domain| *domain != KeyFile::GOOGLE)
 }
 
 /// Of a raw or a short-lived S3-style credential, what both have. Its holder is a form, which is where it goes.

@@ -257,6 +257,12 @@ fn key_of_another_universe_leads_there() {
         &other,
         &["GOOGLE_CLOUD_UNIVERSE_DOMAIN='universe.example'", "CLOUDSDK_CORE_UNIVERSE_DOMAIN='universe.example'"],
     );
+    let token =
+        short(CredentialType::Gcs, r#"{"access_token":"ya29.x","bucket":"lake","universe_domain":"universe.example"}"#);
+    expect(Form::Rclone, &token, &["endpoint = https://storage.universe.example/storage/v1/\n"]);
+    expect(Form::Fsspec, &token, &[r#""endpoint_url":"https://storage.universe.example""#]);
+    expect(Form::Iceberg, &token, &[r#""gcs.service.host":"https://storage.universe.example""#]);
+    expect(Form::Env, &token, &["GOOGLE_CLOUD_UNIVERSE_DOMAIN='universe.example'"]);
     for own in [key(""), key(r#","universe_domain":"googleapis.com""#)] {
         expect(Form::Rclone, &own, &["!endpoint"]);
         expect(Form::ObjectStore, &own, &["!base_url"]);

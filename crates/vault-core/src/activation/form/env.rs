@@ -2,8 +2,8 @@
 //! variable, have variables of OrgVault.
 
 use super::{
-    AzureAccess, EndpointAnswer, Form, FormError, FormName, FormSubject, GOOGLE, S3View, Setting, copied, curl, gather,
-    rclone, settings, shell, spelt,
+    AzureAccess, EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, curl, gather, rclone,
+    settings, shell, spelt, unusual_universe,
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{
@@ -356,14 +356,22 @@ pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
 fn gcs_raw(data: &Gcs) -> Vec<Setting> {
     let key = data.service_account_key.to_json();
     let key = std::str::from_utf8(key.expose()).ok().and_then(copied); // JSON is UTF-8.
-    let universe = Some(data.service_account_key.universe_domain()).filter(|domain| *domain != GOOGLE);
     let own = settings([
         ("GOOGLE_CLOUD_PROJECT", data.service_account_key.project_id().and_then(copied)),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", key),
-        ("GOOGLE_CLOUD_UNIVERSE_DOMAIN", universe.and_then(copied)),
-        ("CLOUDSDK_CORE_UNIVERSE_DOMAIN", universe.and_then(copied)),
     ]);
-    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+    own.into_iter()
+        .chain(universe(unusual_universe(&data.service_account_key)))
+        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .collect()
+}
+
+/// The cloud that Google's libraries and `gcloud` use.
+fn universe(domain: Option<&str>) -> Vec<Setting> {
+    ["GOOGLE_CLOUD_UNIVERSE_DOMAIN", "CLOUDSDK_CORE_UNIVERSE_DOMAIN"]
+        .into_iter()
+        .filter_map(|name| Some((name, copied(domain?)?)))
+        .collect()
 }
 
 fn gcs_short(data: &GcsShort) -> Vec<Setting> {
@@ -371,7 +379,10 @@ fn gcs_short(data: &GcsShort) -> Vec<Setting> {
         ("CLOUDSDK_AUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
         ("GOOGLE_OAUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
     ]);
-    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+    own.into_iter()
+        .chain(universe(data.universe_domain.as_deref()))
+        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .collect()
 }
 
 fn link(data: &DirectLink) -> Vec<Setting> {

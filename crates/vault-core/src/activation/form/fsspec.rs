@@ -2,6 +2,7 @@
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, gather, unusual_blob_endpoint, unusual_google_endpoint,
+    unusual_universe,
 };
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{Addressing, AzureIdentity, CredentialData, SecretText};
@@ -70,12 +71,15 @@ fn options(vended: &Vended, azure: Option<&(AzureAccess<'_>, &AzureIdentity)>, s
         Vended::Raw(CredentialData::Gcs(data)) => {
             let key = data.service_account_key.to_json();
             object.member("token")(std::str::from_utf8(key.expose()).unwrap_or("null")); // JSON is UTF-8.
-            if let Some(endpoint) = unusual_google_endpoint(&data.service_account_key) {
+            if let Some(endpoint) = unusual_google_endpoint(unusual_universe(&data.service_account_key)) {
                 write_text(&endpoint, object.member("endpoint_url"));
             }
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => {
-            write_text(data.access_token.expose(), object.member("token"))
+            write_text(data.access_token.expose(), object.member("token"));
+            if let Some(endpoint) = unusual_google_endpoint(data.universe_domain.as_deref()) {
+                write_text(&endpoint, object.member("endpoint_url"));
+            }
         }
         _ => {}
     }

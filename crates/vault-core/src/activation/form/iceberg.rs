@@ -1,7 +1,10 @@
 //! Properties by which an Iceberg catalog reaches its files (iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org:
 //! "Configuration"), as JSON. Where Java and Python name a property differently, both are there.
 
-use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt, unusual_blob_endpoint};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt, unusual_blob_endpoint,
+    unusual_google_endpoint,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureCloud, AzureIdentity, CredentialData, SecretText};
 use crate::json::{ObjectWriter, write_text};
@@ -36,6 +39,7 @@ fn properties(subject: &FormSubject<'_>) -> Result<Vec<Property>, FormError> {
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => Ok(named([
             ("gcs.oauth2.token", copied(data.access_token.expose())),
+            ("gcs.service.host", unusual_google_endpoint(data.universe_domain.as_deref()).as_deref().and_then(copied)),
             ("gcs.oauth2.token-expires-at", copied(&subject.ends_at().as_millis().to_string())),
         ])),
         other => Err(FORM.not_for_type(other.kind())),

@@ -2,7 +2,7 @@
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
-    unusual_google_endpoint,
+    unusual_google_endpoint, unusual_universe,
 };
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{Addressing, AzureCloud, AzureIdentity, CredentialData, Gcs, SecretText};
@@ -150,9 +150,10 @@ fn azure_short(data: &AzureShort) -> Vec<Setting> {
 }
 
 fn gcs(data: &Gcs) -> Vec<Setting> {
+    let endpoint = unusual_google_endpoint(unusual_universe(&data.service_account_key));
     let key = data.service_account_key.to_json();
     settings([
         ("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied)), // JSON is UTF-8.
-        ("google_base_url", unusual_google_endpoint(&data.service_account_key).as_deref().and_then(copied)),
+        ("google_base_url", endpoint.as_deref().and_then(copied)),
     ])
 }

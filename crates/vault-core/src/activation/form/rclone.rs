@@ -2,7 +2,7 @@
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, ini, settings, spelt,
-    unusual_blob_endpoint, unusual_google_endpoint,
+    unusual_blob_endpoint, unusual_google_endpoint, unusual_universe,
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
@@ -107,7 +107,7 @@ fn signed(endpoint: &str, container: Option<&str>, signature: &str) -> Vec<Setti
 
 fn gcs_raw(data: &Gcs) -> Vec<Setting> {
     let key = data.service_account_key.to_json();
-    let endpoint = unusual_google_endpoint(&data.service_account_key).map(|address| address + "/storage/v1/");
+    let endpoint = google_endpoint(unusual_universe(&data.service_account_key));
     settings([
         ("type", copied("google cloud storage")),
         ("project_number", data.service_account_key.project_id().and_then(copied)),
@@ -121,6 +121,11 @@ fn gcs_short(data: &GcsShort) -> Vec<Setting> {
     settings([
         ("type", copied("google cloud storage")),
         ("access_token", copied(data.access_token.expose())),
+        ("endpoint", google_endpoint(data.universe_domain.as_deref()).as_deref().and_then(copied)),
         ("no_check_bucket", copied("true")),
     ])
+}
+
+fn google_endpoint(universe: Option<&str>) -> Option<String> {
+    unusual_google_endpoint(universe).map(|address| address + "/storage/v1/")
 }

@@ -101,6 +101,9 @@ impl EnvironmentVariables {
             let mut object = ObjectWriter::new(sink);
             write_text("external_account", object.member("type"));
             write_text("//orgvault", object.member("audience"));
+            if let Some(domain) = &data.universe_domain {
+                write_text(domain, object.member("universe_domain"));
+            }
             write_text("urn:ietf:params:oauth:token-type:jwt", object.member("subject_token_type"));
             write_text(&endpoint.token_url, object.member("token_url"));
             let source = object.member("credential_source");
