@@ -249,7 +249,7 @@ fn curl_fetches_what_a_link_leads_to() {
     });
     let data = json!({"url": format!("{}/in/a.csv?signature=4f2a", store.endpoint()), "headers": {"X-Key": "k 1"}});
     let job = Job::with(&["--allow-http-links"], "direct-link", &data);
-    job.run(&[], r#"curl -fsS -H "@$ORGVAULT_HEADERS_FILE" "$ORGVAULT_URL" -o here.csv"#);
+    job.run(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output here.csv"#);
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
 }
 

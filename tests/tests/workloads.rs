@@ -577,6 +577,9 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     let mut command = binary::command();
     command.env("ORGVAULT_ACTIVATION_URL", stage.door.url()).env("ORGVAULT_INTEGRATION_ID", &stage.integration);
     command.env("ACTIONS_ID_TOKEN_REQUEST_URL", format!("{}/request?api-version=2.0", stage.issuer.url()));
+    let shell =
+        "test -z \"$ACTIONS_ID_TOKEN_REQUEST_URL$ACTIONS_ID_TOKEN_REQUEST_TOKEN\" && echo \"ran with no token\"";
+    let exec = ["exec", "--static", "--namespace", "imports/nightly", "--", "sh", "-c", shell];
     let run = Run::of(command.env("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "runner").args(exec)).done();
     assert!(run.stdout.contains("ran with") && run.stderr.contains("of GitHub Actions"), "{run:?}");
 }

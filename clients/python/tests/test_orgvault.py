@@ -77,15 +77,44 @@ def test_options_and_statements_of_other_tools_have_the_credential(job, moto):
             orgvault.duckdb_secret(activation, name="a; DROP")
 
 
+@pytest.mark.parametrize(
+    ("data", "style", "endpoint"),
+    [
+        ({"bucket": "daily"}, None, None),
+        ({"bucket": "daily", "path_style_access": True}, "path", None),
+        ({"bucket": "daily.reports"}, "path", None),
+        ({"bucket": "daily", "region": "cn-north-1"}, None, "https://daily.s3.cn-north-1.amazonaws.com.cn"),
+        ({"bucket": "daily", "endpoint": "https://ams3.store.example"}, "virtual", "https://daily.ams3.store.example"),
+        ({"bucket": "daily", "endpoint": "https://s.example:1/", "path_style_access": False}, "virtual", "https://daily.s.example:1"),
+        ({"bucket": "daily", "endpoint": "https://s.example", "path_style_access": True}, "path", "https://s.example"),
+        ({"bucket": "daily", "endpoint": "http://127.0.0.1:9000"}, "path", "http://127.0.0.1:9000"),
+        ({"bucket": "daily", "endpoint": "http://[::1]:9000", "path_style_access": False}, "path", "http://[::1]:9000"),
+    ],
+)
+def test_tools_address_the_bucket_as_a_check_does(data, style, endpoint):
+    from orgvault import _tools
+
+    options = _tools._s3({"access_key_id": "A", "secret_access_key": "s", **data})
+    assert options.get("config_kwargs") == ({"s3": {"addressing_style": style}} if style else None)
+    assert _tools._bucket_endpoint(data) == endpoint
+
+
 IDENTITY = {"tenant_id": "t", "client_id": "c", "client_secret": "s"}
 
 
 @pytest.mark.parametrize(
     ("connection", "account"),
     [
-        ("AccountName=acct", "acct"),
-        ("BlobEndpoint=https://acct.z07.blob.storage.azure.net/", "acct"),
-        ("BlobEndpoint=https://acct-secondary.blob.core.windows.net/", "acct"),
+        ("AccountName=acct", {"account_name": "acct"}),
+        ("BlobEndpoint=https://acct.blob.core.windows.net/", {"account_name": "acct"}),
+        (
+            "BlobEndpoint=https://acct.z07.blob.storage.azure.net/",
+            {"account_name": "acct", "account_host": "acct.z07.blob.storage.azure.net"},
+        ),
+        (
+            "BlobEndpoint=https://acct-secondary.blob.core.windows.net/",
+            {"account_name": "acct", "account_host": "acct-secondary.blob.core.windows.net"},
+        ),
         ("AccountName=acct;EndpointSuffix=core.usgovcloudapi.net", None),
         ("DfsEndpoint=https://acct.dfs.core.chinacloudapi.cn", None),
         ("BlobEndpoint=https://acct.blob.notcore.windows.net", None),
@@ -97,7 +126,7 @@ def test_an_application_is_used_in_the_public_cloud_only(connection, account):
 
     data = {**IDENTITY, "connection_string": connection}
     if account:
-        assert _tools._azure(data) == {"account_name": account, **IDENTITY}
+        assert _tools._azure(data) == {**account, **IDENTITY}
     else:
         with pytest.raises(orgvault.OrgVaultError, match="public cloud"):
             _tools._azure(data)

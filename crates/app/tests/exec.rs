@@ -86,6 +86,137 @@ fn an_s3_credential_is_asked_for_at_an_endpoint_of_this_run() {
     assert!(std::net::TcpStream::connect(address).is_err(), "it ends with its run");
 }
 
+/// What botocore reads under `exec`: whose key, where it came from, and settings.
+const BOTOCORE_JOB: &str = r#"
+import botocore.session
+session = botocore.session.get_session()
+credentials = session.get_credentials()
+client = session.create_client("s3")
+print(credentials.method, credentials.access_key, client.meta.region_name, client.meta.endpoint_url)
+for name in ("request_checksum_calculation", "ca_bundle", "retry_mode", "max_attempts"):
+    print(name, session.get_config_variable(name))
+print(client.meta.config.s3, session.full_config["profiles"]["default"]["s3"])
+"#;
+
+/// Settings of the user reach the command's tools. All of the user's identities, and addresses, do not: each of these files and
+/// variables comes before the endpoint in botocore's order.
+#[test]
+fn settings_of_the_user_reach_the_command_without_identities() {
+    let door = Door::new(201, activation(&[s3()]));
+    let home = door.path("home");
+    fs::create_dir_all(home.join(".aws")).unwrap();
+    let keys = "aws_access_key_id = AKIAOFUSER\naws_secret_access_key = of-user\n";
+    let settings = "region = ap-south-1\nrequest_checksum_calculation = when_required\nca_bundle = /etc/house.pem\n\
+        retry_mode = adaptive\nmax_attempts = 7\nendpoint_url = https://elsewhere.example\nservices = house\n\
+        s3 =\n    max_concurrent_requests = 3\n    addressing_style = path\n    use_accelerate_endpoint = true\n";
+    let identities = "credential_process = /bin/false\nlogin_session = x\nsso_start_url = https://sso.example\n";
+    let services = "[services house]\ns3 =\n    endpoint_url = https://elsewhere.example\n";
+    let boto = format!("[Credentials]\n{keys}");
+    for (file, content) in [
+        (
+            ".aws/config",
+            format!("[default]\n{keys}{identities}{settings}[profile work]\n{identities}{settings}{services}"),
+        ),
+        (".aws/credentials", format!("[default]\n{keys}[work]\n{keys}")),
+        (".boto", boto.clone()),
+        ("boto", boto),
+        ("ec2", "AWSAccessKeyId=AKIAOFUSER\nAWSSecretKey=of-user\n".to_owned()),
+    ] {
+        fs::write(home.join(file), content).unwrap();
+    }
+    let python = find_tool("python3");
+    for (profile, flags) in [(None, &[][..]), (Some("work"), &[]), (None, &["--static"])] {
+        let words = [&["exec", "--namespace", "a/b"], flags, &["--", python.to_str().unwrap(), "-c", BOTOCORE_JOB]];
+        let mut command = door.command(&words.concat());
+        command.env("HOME", &home).env_remove("AWS_CONFIG_FILE").env_remove("AWS_SHARED_CREDENTIALS_FILE");
+        command.env("BOTO_CONFIG", home.join("boto")).env("AWS_CREDENTIAL_FILE", home.join("ec2"));
+        command.envs(profile.map(|name| ("AWS_PROFILE", name))).env("AWS_ROLE_ARN", "arn:aws:iam::1:role/of-user");
+        let printed = support::Ran::of(command.output().unwrap()).done();
+        let method = if flags.is_empty() { "container-role" } else { "env" };
+        assert_eq!(
+            printed,
+            format!(
+                "{method} AKIA eu-west-1 https://s3.eu-west-1.amazonaws.com\nrequest_checksum_calculation when_required\n\
+                 ca_bundle /etc/house.pem\nretry_mode adaptive\nmax_attempts 7\n{{'addressing_style': 'virtual'}} \
+                 {{'addressing_style': 'virtual', 'max_concurrent_requests': '3'}}\n"
+            )
+        );
+    }
+}
+
+/// Clients read different variables, and a proxy that nobody listens at fails them all.
+#[test]
+fn endpoint_is_requested_without_a_proxy() {
+    let door = Door::new(201, activation(&[s3()]));
+    let proxy = "http://127.0.0.1:9";
+    let script = r#"curl -sSf -o /dev/null -H "Authorization: $AWS_CONTAINER_AUTHORIZATION_TOKEN" "$AWS_CONTAINER_CREDENTIALS_FULL_URI"
+        echo "$no_proxy $NO_PROXY $http_proxy $HTTP_PROXY""#;
+    for (name, value, expected) in [
+        ("NO_PROXY", "a.example", "a.example,127.0.0.1"),
+        ("no_proxy", "b.example", "b.example,127.0.0.1"),
+        ("no_proxy", "*", "*"),
+    ] {
+        let mut command = door.command(&["exec", "--namespace", "a/b", "--", "sh", "-euc", script]);
+        command.env_remove("NO_PROXY").env_remove("no_proxy").env(name, value);
+        let ran = support::Ran::of(command.env("http_proxy", proxy).env("HTTP_PROXY", proxy).output().unwrap());
+        assert_eq!(ran.done(), format!("{expected} {expected} {proxy} {proxy}\n"));
+    }
+}
+
+/// A store of direct links: what it was asked for, with the header field `X-Key`.
+fn links(target: &'static str) -> (String, mpsc::Receiver<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (asked, asks) = mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let lines: Vec<String> =
+                stream.by_ref().lines().map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
+            let path = lines[0].split(' ').nth(1).unwrap().to_owned();
+            let response = if path.starts_with("/moved") {
+                format!("HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n")
+            } else {
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n".to_owned()
+            };
+            let key = lines.iter().find_map(|line| line.strip_prefix("X-Key: ")).unwrap_or_default();
+            asked.send(format!("{path} {key}")).unwrap_or_default();
+            std::io::Write::write_all(stream.get_mut(), format!("{response}Connection: close\r\n\r\na,b").as_bytes())
+                .unwrap();
+        }
+    });
+    (address, asks)
+}
+
+/// The documented line fetches what a link leads to, or fails. It never prints the link, and sends header fields nowhere else.
+#[test]
+fn curl_fetches_links_by_the_configuration() {
+    let link = |url: &str, headers: &str| {
+        let data = format!(r#"{{{headers}"url":"{url}"}}"#);
+        format!(r#"{{"id":"{S3_ID}","type":"direct-link","version":1,"form":"raw","data":{data}}}"#)
+    };
+    let fetch = |address: &str, path: &str, headers: &str| {
+        let door = Door::new(201, activation(&[link(&format!("http://{address}{path}?Signature=madeup"), headers)]));
+        let ran = door.exec(&[], r#"curl --config "$ORGVAULT_CURL_CONFIG" --output in.csv"#);
+        let fetched = fs::read_to_string(door.path("work/in.csv")).unwrap_or_default();
+        assert!(!ran.stdout.contains("madeup") && !ran.stderr.contains("madeup"), "{ran:?}");
+        (ran.status, fetched)
+    };
+    let header = r#""headers":{"X-Key":"a \"quoted\" \\ key"},"#;
+    let (address, asks) = links("/in.csv");
+    for (path, headers, status, fetched, asked) in [
+        ("/report[2026]{a,b}.csv", "", 0, "a,b", vec!["/report[2026]{a,b}.csv?Signature=madeup "]),
+        ("/report[1-9].csv", header, 0, "a,b", vec![r#"/report[1-9].csv?Signature=madeup a "quoted" \ key"#]),
+        ("/moved", "", 0, "a,b", vec!["/moved?Signature=madeup ", "/in.csv "]),
+        ("/moved", header, 47, "", vec![r#"/moved?Signature=madeup a "quoted" \ key"#]),
+    ] {
+        assert_eq!(fetch(&address, path, headers), (Some(status), fetched.to_owned()), "{path} {headers}");
+        assert_eq!(asks.try_iter().collect::<Vec<_>>(), asked, "{path} {headers}");
+    }
+    let (address, _asks) = links("ftp://127.0.0.1/in.csv");
+    assert_eq!(fetch(&address, "/moved", "").0, Some(1), "another protocol");
+}
+
 /// An answer that was got just now, and has to be renewed at once.
 fn short_lived(credentials: &[String]) -> String {
     ending("2026-01-01T00:00:00Z", credentials)
@@ -134,7 +265,9 @@ fn googles_library_takes_short_lived_tokens() {
     door.renew_with(vec![(200, activation(&[short("ya29.second", "2999-11-20T12:00:00Z")]))]);
     let python = find_tool("python3");
     let run = ["exec", "--namespace", "a/b", "--", python.to_str().unwrap(), "-c", GOOGLE_JOB];
-    assert_eq!(door.run(&run).done(), "google.auth.identity_pool\nya29.second\n");
+    let mut command = door.command(&run);
+    command.env("HTTP_PROXY", "http://127.0.0.1:9").env_remove("NO_PROXY").env_remove("no_proxy");
+    assert_eq!(support::Ran::of(command.output().unwrap()).done(), "google.auth.identity_pool\nya29.second\n");
     assert_eq!((door.asked().len(), door.left_behind()), (3, 0), "begun, renewed, ended");
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg_attr(unix, allow(clippy::disallowed_types, reason = "a real shell reads the forms"))]
 
+mod destinations;
 mod golden;
 mod quoting;
 mod samples;

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._activation import Activation
+from ._tools import _addressing
 
 
 def boto3_session(activation: Activation, id: str | None = None) -> Any:
@@ -13,6 +14,7 @@ def boto3_session(activation: Activation, id: str | None = None) -> Any:
     """
     import boto3
     import botocore.session
+    from botocore.config import Config
     from botocore.credentials import RefreshableCredentials
 
     def metadata() -> dict[str, str | None]:
@@ -34,4 +36,6 @@ def boto3_session(activation: Activation, id: str | None = None) -> Any:
     session = botocore.session.get_session()
     # botocore has no public way to give a session credentials that refresh.
     session._credentials = RefreshableCredentials.create_from_metadata(metadata(), refresh, "orgvault")
+    if style := _addressing(first.data, "virtual", "path"):
+        session.set_default_client_config(Config(s3={"addressing_style": style}))
     return boto3.Session(botocore_session=session, region_name=first.data.get("region"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -59,16 +61,62 @@ def _identity(data: dict[str, Any]) -> dict[str, Any]:
     return {name: data[name] for name in ("tenant_id", "client_id", "client_secret")}
 
 
+_HOST_LABEL = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
+
+
+def _is_ip_address(host: str | None) -> bool:
+    try:
+        return bool(ip_address(host or ""))
+    except ValueError:
+        return False
+
+
+def _is_path_style(data: dict[str, Any]) -> bool:
+    """Whether a check has the bucket in the path of its URLs; else it is the first part of the host."""
+    endpoint = data.get("endpoint")
+    is_address = bool(endpoint) and _is_ip_address(urlsplit(endpoint).hostname)
+    return bool(data.get("path_style_access")) or is_address or not _HOST_LABEL.fullmatch(data["bucket"])
+
+
+def _addressing(data: dict[str, Any], host: Any, path: Any) -> Any:
+    """One of both; None if tools address Amazon's stores so by themselves."""
+    is_path = _is_path_style(data)
+    is_usual = not data.get("endpoint") and data.get("path_style_access") is None and not is_path
+    return None if is_usual else path if is_path else host
+
+
+def _domain_endpoint(data: dict[str, Any]) -> str | None:
+    """The saved endpoint, or Amazon's in a region that a tool would look for under another domain."""
+    region = data.get("region") or ""
+    return data.get("endpoint") or (f"https://s3.{region}.amazonaws.com.cn" if region.startswith("cn-") else None)
+
+
+def _bucket_endpoint(data: dict[str, Any]) -> str | None:
+    """The endpoint as `object_store` expects it: with the bucket, if that is in the host."""
+    endpoint = _domain_endpoint(data)
+    if not endpoint or _is_path_style(data):
+        return endpoint
+    scheme, _, rest = endpoint.partition("://")
+    return f"{scheme}://{data['bucket']}.{rest}".rstrip("/")
+
+
 def _s3(data: dict[str, Any]) -> dict[str, Any]:
+    style = _addressing(data, "virtual", "path")
     key = data.get("sse_kms_key_id")
     return _set(
         key=data["access_key_id"],
         secret=data["secret_access_key"],
         token=data.get("session_token"),
         client_kwargs=_set(region_name=data.get("region"), endpoint_url=data.get("endpoint")),
-        config_kwargs={"s3": {"addressing_style": "path"}} if data.get("path_style_access") else None,
+        config_kwargs={"s3": {"addressing_style": style}} if style else None,
         s3_additional_kwargs={"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": key} if key else None,
     )
+
+
+def _unusual_host(data: dict[str, Any]) -> str | None:
+    """The host of the account's blobs, unless it is the usual one in the public cloud."""
+    host = urlsplit(_connection(data).get("blobendpoint", "")).hostname
+    return host if host != f"{_account(data)}.blob.core.windows.net" else None
 
 
 def _azure(data: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +126,7 @@ def _azure(data: dict[str, Any]) -> dict[str, Any]:
         return {**options, "account_host": host, "sas_token": data["sas_token"]}
     if _opens_by_itself(data):
         return {**options, "connection_string": data["connection_string"]}
-    return {**options, **_identity(data)}
+    return {**options, **_set(account_host=_unusual_host(data)), **_identity(data)}
 
 
 def _google(data: dict[str, Any]) -> None:
@@ -116,9 +164,8 @@ def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | No
     if not name.isidentifier():
         raise OrgVaultError("the name of a DuckDB secret must be an identifier")
     if credential.type == "s3":
-        endpoint = data.get("endpoint") or ""
+        endpoint = _domain_endpoint(data) or ""
         scheme, _, host = endpoint.partition("://")
-        path_style = data.get("path_style_access")
         parts = _set(
             KEY_ID=data["access_key_id"],
             SECRET=data["secret_access_key"],
@@ -126,7 +173,7 @@ def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | No
             REGION=data.get("region"),
             ENDPOINT=host.rstrip("/"),
             USE_SSL=endpoint and ("false" if scheme == "http" else "true"),
-            URL_STYLE=None if path_style is None else "path" if path_style else "vhost",
+            URL_STYLE=_addressing(data, "vhost", "path"),
             KMS_KEY_ID=data.get("sse_kms_key_id"),
             SCOPE=f"s3://{data['bucket']}/{data.get('key_prefix') or ''}",
         )
@@ -136,6 +183,8 @@ def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | No
     elif _opens_by_itself(data):
         kind, parts = "azure", {"CONNECTION_STRING": data["connection_string"]}
     else:
+        if host := _unusual_host(data):
+            raise OrgVaultError(f"DuckDB does not find an application's account at {host}: save an account key, or activate with vend='short'")
         kind, provider = "azure", "service_principal"
         identity = {key.upper(): value for key, value in _identity(data).items()}
         parts = {"ACCOUNT_NAME": _account(data), **identity}
@@ -210,9 +259,8 @@ def obstore_store(activation: Activation, type: str | None = None, id: str | Non
     allows_http = {"allow_http": True}
     if credential.type == "s3":
         endpoint = data.get("endpoint")
-        options = _set(region=data.get("region"), endpoint=endpoint, sse_kms_key_id=data.get("sse_kms_key_id"))
-        if data.get("path_style_access") is not None:
-            options["virtual_hosted_style_request"] = not data["path_style_access"]
+        options = _set(region=data.get("region"), endpoint=_bucket_endpoint(data), sse_kms_key_id=data.get("sse_kms_key_id"))
+        options["virtual_hosted_style_request"] = not _is_path_style(data)
         return S3Store(data["bucket"], prefix=prefix, client_options=allows_http if _is_http(endpoint) else None, **own, **options)
     if credential.type == "azure_identity":
         options = _obstore_azure(data) if _lasts(credential) else _set(account_name=data["account_name"], endpoint=data["endpoint"])
@@ -234,11 +282,10 @@ def polars_options(activation: Activation, id: str | None = None) -> dict[str, A
     """
     credential = activation.credential("s3", id)
     data = credential.data
-    path_style = data.get("path_style_access")
     options = _set(
         aws_region=data.get("region"),
-        aws_endpoint_url=data.get("endpoint"),
-        aws_virtual_hosted_style_request=None if path_style is None else "false" if path_style else "true",
+        aws_endpoint_url=_bucket_endpoint(data),
+        aws_virtual_hosted_style_request="false" if _is_path_style(data) else "true",
         aws_allow_http="true" if _is_http(data.get("endpoint")) else None,
     )
 

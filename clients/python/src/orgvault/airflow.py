@@ -19,6 +19,7 @@ from typing import Any
 
 from ._activation import Activation, Vend, activate
 from ._error import OrgVaultError
+from ._tools import _addressing
 
 try:
     from airflow.secrets import BaseSecretsBackend
@@ -41,6 +42,8 @@ def connection(activation: Activation) -> dict[str, Any]:
         extra = {key: data[ours] for ours, key in (("region", "region_name"), ("endpoint", "endpoint_url")) if data.get(ours)}
         if session := data.get("session_token"):
             extra["aws_session_token"] = session
+        if style := _addressing(data, "virtual", "path"):
+            extra["config_kwargs"] = {"s3": {"addressing_style": style}}
         extra["bucket_name"] = data["bucket"]
         return {"conn_type": "aws", "login": data["access_key_id"], "password": data["secret_access_key"], "extra": extra}
     if credential.type == "gcs":

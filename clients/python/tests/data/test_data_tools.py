@@ -1,7 +1,9 @@
 """The libraries that jobs are written with, filled by the package and by `orgvault activate --format`, at emulated stores."""
 
+import http.server
 import json
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -182,6 +184,76 @@ def test_a_store_of_obstore_outlives_its_first_activation(job, bucket):
         time.sleep(1.1)
         assert bytes(obstore.get(store, "in/a.csv").bytes()) == CONTENT
         assert activation.expires_at > ends, "it was renewed"
+
+
+@pytest.fixture
+def proxy():
+    """A proxy that denies every request; and the URLs that it was asked for."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def respond(self):
+            asked.append(self.path)
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_GET = do_HEAD = respond
+
+        def log_message(self, *arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+
+
+def test_every_library_puts_the_bucket_in_the_host(job, vault, proxy, monkeypatch):
+    import fsspec
+    import obstore
+    import polars
+    from pyiceberg.io import load_file_io
+
+    address, asked = proxy
+    data = {"access_key_id": "AKIAQ7RM3XW2", "secret_access_key": SECRET, "bucket": "daily", "region": "ams3"}
+    vault.save("imports/host", "s3", {**data, "endpoint": "http://ams3.store.example", "path_style_access": False})
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://{address}")
+    connection = duckdb_connection()
+    connection.execute(f"SET http_proxy='{address}'")
+    connection.execute(printed("duckdb", "imports/host"))
+    answer, iceberg = json.loads(printed("fsspec", "imports/host")), json.loads(printed("iceberg", "imports/host"))
+    store = json.loads(printed("object-store", "imports/host"))
+    rclone = ["rclone", "--config", "/dev/null", "--retries", "1", "lsf", "orgvault:daily"]
+    aws = ["aws", "s3", "cp", "s3://daily/in.csv", "in.csv"]
+    boto3 = ["python3", "-c", "import boto3; boto3.client('s3').head_object(Bucket='daily', Key='in.csv')"]
+
+    def under_exec(tool, *arguments):
+        command = [PROGRAM, "exec", "--namespace", "imports/host", "--", TOOLS / "venv/bin" / tool, *arguments]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def file_io(implementation):
+        properties = {**iceberg, "py-io-impl": implementation, "s3.proxy-uri": f"http://{address}"}
+        return load_file_io(properties, "s3://daily/").new_input("s3://daily/in.csv").open().read()
+
+    with orgvault.activate("imports/host") as activation:
+        for request in (
+            lambda: fsspec.filesystem("s3", **answer["storage_options"], skip_instance_cache=True).cat_file("daily/in.csv"),
+            lambda: obstore.get(obstore.store.from_url(store["url"], config=store["options"]), "in.csv"),
+            lambda: obstore.get(orgvault.obstore_store(activation), "in.csv"),
+            lambda: polars.scan_csv("s3://daily/in.csv", **orgvault.polars_options(activation)).collect(),
+            lambda: connection.execute("SELECT * FROM read_csv('s3://daily/in.csv')"),
+            lambda: file_io("pyiceberg.io.pyarrow.PyArrowFileIO"),
+            lambda: file_io("pyiceberg.io.fsspec.FsspecFileIO"),
+            lambda: under_exec(*rclone),
+            lambda: under_exec(*aws),
+            lambda: under_exec(*boto3),
+        ):
+            asked.clear()
+            with pytest.raises(Exception):  # noqa: B017 - each library has its own
+                request()
+            assert asked and all(url.startswith("http://daily.ams3.store.example/") for url in asked), asked
 
 
 def test_nothing_that_is_made_shows_its_secret(job, bucket):

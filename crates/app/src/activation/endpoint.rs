@@ -2,8 +2,9 @@
 //! provider ("AWS SDKs and Tools Reference Guide"), and one that exchanges a token for a Google access token (RFC 8693). It always
 //! answers with what was renewed last.
 //!
-//! It listens on 127.0.0.1 and a port of the operating system's choice, for as long as `exec` runs. A request must show the
-//! endpoint's token and name its address as host; where the operating system tells whose connection it is, it must be this user's.
+//! It listens on 127.0.0.1 and a port of the operating system's choice, for as long as `exec` runs. A request must contain the
+//! endpoint's token and name its address as host. Connections of other users are closed when they are accepted, so that they
+//! occupy no slot; on systems without `/proc/net`, the token alone decides.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -29,12 +30,21 @@ use vault_core::port::{Clock, Entropy};
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
+/// The host in its addresses.
+pub(super) const HOST_NAME: &str = "127.0.0.1";
 const KEY_PATH: &str = "/credential";
 const TOKEN_PATH: &str = "/token";
 /// The longest body of a request for a token, in bytes.
 const MAX_BODY: usize = 16 * 1024;
-/// How many connections are answered at a time; others wait.
+/// The number of connections that are served concurrently; others are queued.
 const CONNECTIONS: usize = 64;
+/// The tables of the kernel's TCP sockets. A client may connect to 127.0.0.1 through a socket of either family.
+const SOCKET_TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+/// How often the tables are read for one connection: a table that changes while it is read can lack an unchanged line.
+const TABLE_READS: usize = 3;
+/// The response to a client of another user, whose request is not read.
+const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+const NOT_OURS: &str = "this endpoint serves one command, at its own address";
 /// How long a connection may take, from its head to its answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// How many random bytes a token carries.
@@ -106,22 +116,26 @@ fn token(entropy: &dyn Entropy) -> Result<SecretString, Failure> {
 }
 
 async fn accept(listener: TcpListener, inner: Arc<Inner>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((stream, peer)) = listener.accept().await else {
             // Too many open files, say: others may close theirs.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
+        if !is_ours(peer, inner.address) {
+            let _ = stream.try_write(FORBIDDEN.as_bytes()); // the client may have disconnected
+            continue;
+        }
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let inner = Arc::clone(&inner);
         tokio::spawn(async move {
-            let _place = place;
+            let _slot = slot;
             let service = service_fn(|request: Request<Incoming>| async {
                 let (head, body) = request.into_parts();
                 let body = Limited::new(body, MAX_BODY).collect().await;
                 let body = Zeroizing::new(body.map(|body| body.to_bytes().to_vec()).unwrap_or_default());
-                Ok::<_, Infallible>(inner.answer(&head, &body, peer))
+                Ok::<_, Infallible>(inner.answer(&head, &body))
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -134,15 +148,22 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
 }
 
 impl Inner {
-    fn answer(&self, request: &Parts, body: &[u8], peer: SocketAddr) -> Response<Full<Bytes>> {
-        let header = |name| request.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
-        if header(HOST) != self.address.to_string().as_bytes() || !self.is_ours(peer) {
-            return refusal(StatusCode::FORBIDDEN, "this endpoint serves one command, at its own address");
+    fn answer(&self, request: &Parts, body: &[u8]) -> Response<Full<Bytes>> {
+        let header = |name| only(request.headers.get_all(name).iter());
+        // RFC 9112, section 3.2. A target with a host of its own is for a proxy, which this is not.
+        let Some(host) = header(HOST).filter(|_| request.uri.authority().is_none()) else {
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                "the request must have one Host line and a target that starts with /",
+            );
+        };
+        if host != self.address.to_string() {
+            return refusal(StatusCode::FORBIDDEN, NOT_OURS);
         }
         let path = request.uri.path();
         let shown = match path {
             TOKEN_PATH => Zeroizing::new(subject_token(body)),
-            _ => Zeroizing::new(header(AUTHORIZATION).to_vec()),
+            _ => Zeroizing::new(header(AUTHORIZATION).map(|shown| shown.as_bytes().to_vec()).unwrap_or_default()),
         };
         // Compared with what was shown.
         let is_shown = shown.ct_eq(self.token.expose_secret().as_bytes());
@@ -179,13 +200,28 @@ impl Inner {
             None => refusal(StatusCode::SERVICE_UNAVAILABLE, "the credential has expired and could not be renewed yet"),
         }
     }
+}
 
-    /// Whether the other end belongs to this user or root, as far as the operating system tells.
-    fn is_ours(&self, peer: SocketAddr) -> bool {
-        let SocketAddr::V4(peer) = peer else { return false };
-        let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap_or_default();
-        owner(&table, peer, self.address).is_none_or(|user| user == 0 || user == geteuid().as_raw())
+/// The item, if there is exactly one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
+}
+
+/// Whether the client at `peer` belongs to this user or root. Where the kernel has a table of sockets, a client that is in none
+/// does not.
+fn is_ours(peer: SocketAddr, address: SocketAddrV4) -> bool {
+    let SocketAddr::V4(peer) = peer else { return false };
+    for _ in 0..TABLE_READS {
+        let tables = SOCKET_TABLES.map(|path| std::fs::read_to_string(path).ok());
+        if tables.iter().all(Option::is_none) {
+            return true;
+        }
+        let user = tables.iter().flatten().find_map(|table| owner(table, peer, address));
+        if let Some(user) = user {
+            return user == 0 || user == geteuid().as_raw();
+        }
     }
+    false
 }
 
 /// The token to exchange, in the form of a request for another (RFC 8693, 2.1).
@@ -194,16 +230,27 @@ fn subject_token(body: &[u8]) -> Vec<u8> {
     fields.find(|(name, _)| name == "subject_token").map(|(_, token)| token.as_bytes().to_vec()).unwrap_or_default()
 }
 
-/// The user of the connection from `local` to `remote` in `/proc/net/tcp` (proc_pid_net(5)).
+/// The user of the connection from `local` to `remote` in `/proc/net/tcp` or `/proc/net/tcp6` (proc_pid_net(5)). A socket that
+/// its process has closed has no inode, and the kernel shows it as one of root.
 fn owner(table: &str, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
-    let spelt =
-        |address: SocketAddrV4| format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
-    let (local, remote) = (spelt(local), spelt(remote));
+    let (local, remote) = (spellings(local), spellings(remote));
     table.lines().find_map(|line| {
-        let mut columns = line.split_ascii_whitespace();
-        let found = columns.nth(1)? == local && columns.next()? == remote;
-        columns.nth(4).filter(|_| found)?.parse().ok()
+        let mut columns = line.split_ascii_whitespace().skip(1);
+        let (from, to) = (columns.next()?, columns.next()?);
+        let found = local.iter().zip(&remote).any(|(local, remote)| from == local && to == remote);
+        let user = columns.nth(4).filter(|_| found)?.parse().ok()?;
+        columns.nth(1).filter(|inode| *inode != "0").map(|_| user)
     })
+}
+
+/// An address as the tables spell it: that of a socket for IPv4, and the mapped one of a socket for IPv6.
+fn spellings(address: SocketAddrV4) -> [String; 2] {
+    let words = |octets: &[u8]| -> String {
+        let words = octets.as_chunks::<4>().0.iter();
+        words.map(|word| format!("{:08X}", u32::from_ne_bytes(*word))).collect()
+    };
+    let ip = address.ip();
+    [words(&ip.octets()), words(&ip.to_ipv6_mapped().octets())].map(|ip| format!("{ip}:{:04X}", address.port()))
 }
 
 /// The provider's form of an error.
@@ -266,9 +313,14 @@ mod tests {
             (get, &[("Host", &*host), ("Authorization", "")], 401),
             (get, &[("Host", &*host), ("Authorization", &token[1..])], 401),
             (get, &[("Host", &*host), ("Authorization", &bearer)], 401),
+            (get, &[("Host", &*host), ("Authorization", &token), ("Authorization", &token)], 401),
+            (get, &[("Host", &*host), ("Host", "attacker.example"), ("Authorization", &token)], 400),
+            (get, &[("Host", &*host), ("Host", &*host), ("Authorization", &token)], 400),
+            ("GET http://attacker.example/credential", &right, 400),
+            (&format!("GET http://{host}/credential"), &right, 400),
             (get, &[("Host", "localhost"), ("Authorization", &token)], 403),
             (get, &[("Host", "attacker.example"), ("Authorization", &token)], 403),
-            (get, &[("Authorization", &token)], 403),
+            (get, &[("Authorization", &token)], 400),
             ("POST /credential", &right, 405),
             ("GET /", &right, 404),
             ("GET /credential/", &right, 404),
@@ -321,17 +373,47 @@ mod tests {
         assert_eq!(ask(address, "GET /credential", &headers).0, 404);
     }
 
+    /// A client may reach 127.0.0.1 through a socket for IPv6, which is in the other table.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn own_clients_are_served_through_sockets_of_both_families() {
+        let clock = Arc::new(At(Mutex::new(0)));
+        let endpoint = Endpoint::open(&OsEntropy, clock).await.expect("an endpoint");
+        let port = endpoint.0.address.port();
+        for address in [format!("127.0.0.1:{port}"), format!("[::ffff:127.0.0.1]:{port}")] {
+            let mut stream = TcpStream::connect(&address).expect("a connection");
+            write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n").expect("sent");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer");
+            assert!(answer.starts_with("HTTP/1.1 401 "), "{address}: {answer}");
+        }
+    }
+
     #[test]
-    fn the_owner_of_a_connection_is_read() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n   \
-            0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 1 1 0 100 0 0 10 0\n   \
-            1: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000  1001        0 2 1 0 20 4 30 10 -1\n   \
-            2: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 3 1 0 20 4 30 10 -1\n";
+    fn owner_of_a_connection_is_read_from_both_tables() {
+        let title =
+            "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
+        let lines = |lines: &[(&str, &str, &str, u32, u32)]| -> String {
+            let rest = "00000000:00000000 00:00000000 00000000";
+            let lines = lines.iter().enumerate().map(|(number, (local, remote, state, user, inode))| {
+                format!("   {number}: {local} {remote} {state} {rest}  {user}        0 {inode} 1 0 20 4 30 10 -1\n")
+            });
+            title.chars().chain(lines.collect::<String>().chars()).collect()
+        };
+        let tcp = lines(&[
+            ("0100007F:1F90", "00000000:0000", "0A", 1_000, 1),
+            ("0100007F:C350", "0100007F:1F90", "01", 1_001, 2),
+            ("0100007F:1F90", "0100007F:C350", "01", 1_000, 3),
+            ("0100007F:C351", "0100007F:1F90", "06", 0, 0),
+        ]);
+        let mapped = |address: &str| format!("0000000000000000FFFF0000{address}");
+        let tcp6 = lines(&[(&mapped("0100007F:C352"), &mapped("0100007F:1F90"), "01", 1_002, 4)]);
         let at = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
         if cfg!(target_endian = "little") {
-            assert_eq!(owner(table, at(50_000), at(8_080)), Some(1_001));
+            assert_eq!(owner(&tcp, at(50_000), at(8_080)), Some(1_001));
+            assert_eq!(owner(&tcp6, at(50_002), at(8_080)), Some(1_002));
         }
-        assert_eq!(owner(table, at(50_001), at(8_080)), None);
+        assert_eq!(owner(&tcp, at(50_001), at(8_080)), None, "closed by its process");
+        assert_eq!(owner(&tcp, at(50_002), at(8_080)), None);
         assert_eq!(owner("", at(50_000), at(8_080)), None);
     }
 }

@@ -97,6 +97,14 @@ impl TokenSource {
         }
     }
 
+    /// The variables that must not reach the command: with them, it could request identity tokens for any audience.
+    pub(crate) const fn variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::GitHub => &[GITHUB_URL, GITHUB_TOKEN],
+            Self::Integration(_) | Self::File(_) | Self::Variable => &[],
+        }
+    }
+
     /// In words, if it is an identity token.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {

@@ -68,6 +68,11 @@ impl Listener {
         self.source.identity()
     }
 
+    /// The variables of the token's source that the command must not inherit.
+    pub(crate) const fn source_variables(&self) -> &'static [&'static str] {
+        self.source.variables()
+    }
+
     /// A client with the token as it is now: hours may have passed, and an identity token lasts minutes.
     fn client(&self) -> Result<ActivationClient, Failure> {
         Ok(ActivationClient::new(&self.address, self.source.token(&self.args)?, &self.settings)?)

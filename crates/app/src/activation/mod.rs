@@ -1,6 +1,7 @@
 //! The integration's side: what it asks for, what it gets, and the command that it runs.
 
 pub(crate) mod args;
+mod aws_settings;
 pub(crate) mod child;
 pub(crate) mod choice;
 pub(crate) mod endpoint;
@@ -8,6 +9,7 @@ pub(crate) mod identity;
 pub(crate) mod life;
 pub(crate) mod listener;
 pub(crate) mod names;
+mod no_proxy;
 pub(crate) mod opened;
 pub(crate) mod private_files;
 pub(crate) mod renewal;

@@ -1,7 +1,9 @@
 //! A command's credentials, and where its tools find them: variables, files, and the endpoint of the AWS tools.
 
+use super::aws_settings::AwsSettings;
 use super::choice::Chosen;
 use super::endpoint::{Endpoint, Served};
+use super::no_proxy;
 use super::opened::Opened;
 use super::private_files::PrivateDirectory;
 use crate::failure::Failure;
@@ -10,7 +12,7 @@ use secrecy::ExposeSecret as _;
 use std::env;
 use tokio::process::Command;
 use vault_core::activation::{
-    Assignment, CredentialEndpoint, EndpointAnswer, EnvironmentVariables, FormName, FormSubject,
+    Assignment, CredentialEndpoint, EndpointAnswer, EnvironmentVariables, FormName, FormSubject, PrivateFile,
 };
 use vault_core::credential::SecretText;
 use vault_core::id::CredentialId;
@@ -20,6 +22,8 @@ use vault_core::time::Timestamp;
 pub(crate) struct Supply {
     credentials: Vec<Supplied>,
     endpoint: Option<(Endpoint, CredentialEndpoint)>,
+    /// The user's settings, for the command's configuration of the AWS tools.
+    settings: AwsSettings,
     files: PrivateDirectory,
 }
 
@@ -63,7 +67,12 @@ impl Supply {
                 command.env_remove(&name);
             }
         }
-        let mut supply = Self { credentials: Vec::with_capacity(chosen.len()), endpoint, files };
+        if endpoint.is_some() {
+            command.envs(no_proxy::variables(|name| env::var_os(name)));
+        }
+        let is_configured = environments.iter().any(|environment| environment.files.iter().any(is_aws_config));
+        let settings = if is_configured { AwsSettings::of_user() } else { AwsSettings::default() };
+        let mut supply = Self { credentials: Vec::with_capacity(chosen.len()), endpoint, settings, files };
         for ((index, name), environment) in chosen.into_iter().zip(environments) {
             for set in &environment.variables {
                 command.env(&set.name, set.value.expose()); // for the command that it was activated for
@@ -138,8 +147,15 @@ impl Supply {
         number: usize,
         environment: &EnvironmentVariables,
     ) -> Result<Vec<(String, std::path::PathBuf)>, Failure> {
+        let has_region = environment.variables.iter().any(|set| set.name.ends_with("AWS_REGION"));
         let written = environment.files.iter().map(|file| {
-            let path = self.files.write(&format!("{number}-{}", file.file_name), file.content.expose())?; // for the command
+            let name = format!("{number}-{}", file.file_name);
+            let content = file.content.expose(); // for the command
+            let path = if is_aws_config(file) {
+                self.files.write(&name, &[content, self.settings.lines(!has_region).as_bytes()].concat())?
+            } else {
+                self.files.write(&name, content)?
+            };
             Ok((file.variable.clone(), path))
         });
         written.collect()
@@ -150,6 +166,10 @@ impl Supply {
             endpoint.serve(Served { answer, expires_at });
         }
     }
+}
+
+fn is_aws_config(file: &PrivateFile) -> bool {
+    file.file_name == EnvironmentVariables::AWS_CONFIG
 }
 
 /// The endpoint, and what the command's tools are told of it.

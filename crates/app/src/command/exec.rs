@@ -63,7 +63,7 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
         if let Some(signal) = signals.arrived().await.filter(|signal| asks_to_stop(*signal)) {
             return Err(stopped(args, signal));
         }
-        let run = Run::prepare(args, &opened, &places).await?;
+        let run = Run::prepare(args, listener.source_variables(), &opened, &places).await?;
         if args.no_refresh {
             return run.wait(&mut signals, None).await;
         }
@@ -99,10 +99,15 @@ struct Run {
 }
 
 impl Run {
-    async fn prepare(args: &ExecArgs, opened: &Opened, places: &[PathBuf]) -> Result<Self, Failure> {
+    async fn prepare(
+        args: &ExecArgs,
+        source_variables: &[&str],
+        opened: &Opened,
+        places: &[PathBuf],
+    ) -> Result<Self, Failure> {
         let chosen = args.choice.of(opened, false)?;
         let mut command = child::command(&args.command);
-        for name in LISTENER_VARIABLES {
+        for name in LISTENER_VARIABLES.iter().chain(source_variables) {
             command.env_remove(name);
         }
         let endpoint = if !args.is_static && is_served(opened, &chosen) {

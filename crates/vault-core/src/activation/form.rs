@@ -3,6 +3,7 @@
 mod aws_credential_process;
 mod aws_ini;
 mod azure_env;
+mod curl;
 mod duckdb;
 mod env;
 mod fsspec;
@@ -20,10 +21,11 @@ pub use env::{Assignment, EnvironmentVariables, PrivateFile};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use super::Vended;
-use crate::credential::{CredentialType, SecretText};
+use crate::credential::{Addressing, Application, AzureCloud, AzureIdentity, CredentialType, KeyFile, SecretText};
 use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::time::Timestamp;
+use std::borrow::Cow;
 use std::fmt;
 
 /// A form.
@@ -214,6 +216,12 @@ impl Form {
         FormError::NotForType { form: self, kind }
     }
 
+    const fn cloud_unknown(self) -> FormError {
+        let reason =
+            "the account's cloud is not known, and the application's secret must not reach the directory of another";
+        self.unrepresentable("connection_string", reason)
+    }
+
     const fn missing(self, field: &'static str) -> FormError {
         FormError::Missing { form: self, field }
     }
@@ -246,8 +254,66 @@ fn settings(all: impl IntoIterator<Item = (&'static str, Option<SecretText>)>) -
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
+/// How a tool spells one of two ways of addressing.
+fn spelt(addressing: Option<Addressing>, host: &str, path: &str) -> Option<SecretText> {
+    copied(match addressing? {
+        Addressing::Host => host,
+        Addressing::Path => path,
+    })
+}
+
 fn copied(text: &str) -> Option<SecretText> {
     Some(SecretText::from(text))
+}
+
+/// What opens a storage account of Azure. The key or the signature comes first: it opens the account by itself, the application
+/// only with roles that are not known here.
+enum AzureAccess<'a> {
+    Key(&'a str),
+    Signature(&'a str),
+    Application(Application<'a>, AzureCloud),
+}
+
+impl<'a> AzureAccess<'a> {
+    fn of(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
+        let connection = &data.connection_string;
+        // Both go where the connection string goes.
+        match (connection.account_key(), connection.shared_access_signature(), data.application()) {
+            (Some(key), ..) => Ok(Self::Key(key)),
+            (None, Some(signature), _) => Ok(Self::Signature(signature)),
+            (None, None, Some(application)) => {
+                Ok(Self::Application(application, connection.cloud().ok_or(form.cloud_unknown())?))
+            }
+            (None, None, None) => Err(form.missing("an application, an account key or a shared access signature")),
+        }
+    }
+
+    /// The same for a format whose tools sign in at the public cloud's directory.
+    fn of_public_cloud(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
+        match Self::of(form, data)? {
+            Self::Application(_, cloud) if cloud != AzureCloud::Public => {
+                let reason = "its tools would send the application's secret to the directory of the public cloud";
+                Err(form.unrepresentable("connection_string", reason))
+            }
+            access => Ok(access),
+        }
+    }
+}
+
+/// The address of an account's blobs, unless it is the one of an account of this name in Azure's public cloud.
+fn unusual_blob_endpoint(account: &str, endpoint: String) -> Option<String> {
+    let usual = format!("https://{account}.blob.{}", AzureCloud::Public.endpoint_suffix());
+    (endpoint != usual).then_some(endpoint)
+}
+
+/// The address of the storage interface of Google's cloud with this domain, if it is another one than Google's own.
+fn unusual_google_endpoint(domain: Option<&str>) -> Option<String> {
+    domain.map(|domain| format!("https://storage.{domain}"))
+}
+
+/// The domain of the cloud that issued the key, if it is another one than Google's own.
+fn unusual_universe(key: &KeyFile) -> Option<&str> {
+    Some(key.universe_domain()).filter(|domain| *domain != KeyFile::GOOGLE)
 }
 
 /// Of a raw or a short-lived S3-style credential, what both have. Its holder is a form, which is where it goes.
@@ -264,6 +330,27 @@ struct S3View<'a> {
 }
 
 impl<'a> S3View<'a> {
+    /// Where the bucket appears in a URL: as in the requests of a check.
+    fn addressing(&self) -> Addressing {
+        Addressing::of(self.bucket, self.endpoint, self.path_style_access)
+    }
+
+    /// The same, unless it is how tools address Amazon's stores by themselves.
+    fn stated_addressing(&self) -> Option<Addressing> {
+        let addressing = self.addressing();
+        let is_usual = self.endpoint.is_none() && self.path_style_access.is_none() && addressing == Addressing::Host;
+        (!is_usual).then_some(addressing)
+    }
+
+    /// The saved endpoint, or Amazon's in a region that a tool would look for under another domain.
+    fn endpoint_with_domain(&self) -> Option<Cow<'a, str>> {
+        let amazon = || {
+            let region = self.region.filter(|region| region.starts_with("cn-"))?;
+            Some(Cow::Owned(format!("https://s3.{region}.amazonaws.com.cn")))
+        };
+        self.endpoint.map(Cow::Borrowed).or_else(amazon)
+    }
+
     fn of(vended: &'a Vended) -> Option<Self> {
         use super::ShortData;
         use crate::credential::CredentialData;

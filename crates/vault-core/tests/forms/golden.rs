@@ -83,6 +83,10 @@ fn rclone() {
     );
     assert_eq!(
         render(Form::Rclone, &azure("AccountName=acct;SharedAccessSignature=sv=1&sig=x")).unwrap(),
+        "[orgvault]\ntype = azureblob\nsas_url = https://acct.blob.core.windows.net/nightly?sv=1&sig=x\n"
+    );
+    assert_eq!(
+        render(Form::Rclone, &azure("AccountName=acct")).unwrap(),
         "[orgvault]\ntype = azureblob\naccount = acct\ntenant = t-1\nclient_id = c-1\nclient_secret = it's\n"
     );
     let emulated = "AccountName=acct;AccountKey=c2VjcmV0;BlobEndpoint=http://127.0.0.1:10000/acct";
@@ -181,7 +185,7 @@ fn env() {
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
         "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
-         ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
+         ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE ORGVAULT_CURL_CONFIG\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
         exported(&render(Form::Env, &short_gcs()).unwrap()),
@@ -367,8 +371,19 @@ fn a_command_gets_all_that_tools_read() {
     assert_eq!(key[0].0, "GOOGLE_APPLICATION_CREDENTIALS");
     assert_eq!(format!("{}\n", key[0].1), render(Form::GcpKeyFile, &gcs()).unwrap());
     let headers = files(of(&link("https://h/", "Bearer y")));
-    assert_eq!(headers, [("ORGVAULT_HEADERS_FILE".to_owned(), "Authorization: Bearer y\n".to_owned())]);
-    assert!(files(of(&plain_s3())).is_empty());
+    assert_eq!(headers[0], ("ORGVAULT_HEADERS_FILE".to_owned(), "Authorization: Bearer y\n".to_owned()));
+    let common = "silent\nshow-error\nfail\ngloboff\nlocation\n";
+    let with_headers = "proto-redir = \"=https\"\nurl = \"https://h/a[1]?x={y}\"\nmax-redirs = 0\n\
+        header = \"Authorization: a\\\"b\\\\c\"\n";
+    assert_eq!(
+        files(of(&link("https://h/a[1]?x={y}", "a\"b\\c")))[1],
+        ("ORGVAULT_CURL_CONFIG".to_owned(), [common, with_headers].concat())
+    );
+    let plain = raw(CredentialType::DirectLink, r#"{"url":"HTTP://h/"}"#);
+    let without = "proto-redir = \"=http,https\"\nurl = \"HTTP://h/\"\n";
+    assert_eq!(files(of(&plain)), [("ORGVAULT_CURL_CONFIG".to_owned(), [common, without].concat())]);
+    let config = "[default]\ns3 =\n    addressing_style = virtual\n";
+    assert_eq!(files(of(&plain_s3())), [("AWS_CONFIG_FILE".to_owned(), config.to_owned())]);
     let whole = of(&gcs()).files.pop().unwrap();
     assert_eq!(
         (&*whole.variable, whole.content.expose()),
@@ -386,9 +401,7 @@ fn a_served_command_is_led_to_its_endpoint() {
         token_file: "/run/token".to_owned(),
     };
     let of = |vended: &Vended| EnvironmentVariables::for_served_command(&subject(vended, None), &endpoint).unwrap();
-    for (vended, config) in
-        [(s3("AKIA", "secret", "token"), "[default]\ns3 =\n    addressing_style = path\n"), (plain_s3(), "[default]\n")]
-    {
+    for (vended, config) in [(s3("AKIA", "secret", "token"), "path"), (plain_s3(), "virtual")] {
         let (served, plain) = (of(&vended), EnvironmentVariables::for_command(&subject(&vended, None)).unwrap());
         let Some(EndpointAnswer::Key(answer)) = &served.answer else { panic!("no key") };
         let text = answer.expose();
@@ -417,12 +430,18 @@ fn a_served_command_is_led_to_its_endpoint() {
             let file = served.files.iter().find(|file| file.variable == name).unwrap();
             String::from_utf8(file.content.expose().to_vec()).unwrap()
         };
-        assert_eq!(file("AWS_CONFIG_FILE"), config);
+        assert_eq!(file("AWS_CONFIG_FILE"), format!("[default]\ns3 =\n    addressing_style = {config}\n"));
+        assert_eq!(file("BOTO_CONFIG"), "", "botocore reads ~/.boto before it asks an endpoint");
         assert_eq!(
             (file("AWS_SHARED_CREDENTIALS_FILE"), file("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE")),
             (String::new(), "shown".to_owned())
         );
-        for name in ["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ACCESS_KEY_ID"] {
+        for name in [
+            "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+            "AWS_CREDENTIAL_FILE",
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_ACCESS_KEY_ID",
+        ] {
             assert!(served.displaces(name), "{name}");
         }
     }
@@ -466,8 +485,14 @@ fn nothing_mixes_with_half_of_another_credential() {
             CredentialType::S3,
             &["AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"],
         ),
-        (CredentialType::AzureIdentity, &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH"]),
-        (CredentialType::Gcs, &["GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST"]),
+        (
+            CredentialType::AzureIdentity,
+            &["AZURE_STORAGE_KEY", "AZURE_CLIENT_CERTIFICATE_PATH", "AZURE_AUTHORITY_HOST"],
+        ),
+        (
+            CredentialType::Gcs,
+            &["GOOGLE_APPLICATION_CREDENTIALS", "STORAGE_EMULATOR_HOST", "GOOGLE_CLOUD_UNIVERSE_DOMAIN"],
+        ),
         (CredentialType::DirectLink, &["ORGVAULT_URL", "ORGVAULT_HEADERS"]),
     ];
     const REMOTES: [(CredentialType, &str); 3] = [

@@ -1,5 +1,6 @@
 //! A section of the credentials file (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
 
+use super::env::addressing_lines;
 use super::{Form, FormError, FormSubject, S3View, copied, gather, ini, settings};
 use crate::credential::SecretText;
 
@@ -25,8 +26,8 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         for (name, value) in &settings {
             ini::write_line(name, value.expose(), sink); // The file is for whoever activates.
         }
-        if view.path_style_access == Some(true) {
-            sink("s3 =\n    addressing_style = path\n");
+        if let Some(addressing) = view.stated_addressing() {
+            sink(addressing_lines(addressing));
         }
     }))
 }

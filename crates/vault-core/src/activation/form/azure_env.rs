@@ -9,7 +9,7 @@ const FORM: Form = Form::AzureEnv;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let settings = match subject.vended {
-        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
+        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(FORM, data)?,
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
         other => return Err(FORM.not_for_type(other.kind())),
     };

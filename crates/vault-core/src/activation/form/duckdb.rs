@@ -1,7 +1,9 @@
 //! A statement that creates a secret of DuckDB (duckdb.org: "S3 API Support", "Azure Extension", "Secrets Manager").
 
 use super::object_store::is_plain_http;
-use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
 
@@ -50,10 +52,11 @@ fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>),
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Setting> {
-    let host = view.endpoint.map(|endpoint| endpoint.split_once("://").map_or(endpoint, |(_, host)| host));
+    let endpoint = view.endpoint_with_domain();
+    let endpoint = endpoint.as_deref();
+    let host = endpoint.map(|endpoint| endpoint.split_once("://").map_or(endpoint, |(_, host)| host));
     let host = host.map(|host| host.trim_end_matches('/'));
-    let use_ssl = view.endpoint.map(|_| if is_plain_http(view.endpoint) { "false" } else { "true" });
-    let style = view.path_style_access.map(|path_style| if path_style { "path" } else { "vhost" });
+    let use_ssl = endpoint.map(|_| if is_plain_http(endpoint) { "false" } else { "true" });
     settings([
         ("KEY_ID", copied(view.access_key_id)),
         ("SECRET", copied(view.secret_access_key)),
@@ -61,7 +64,7 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
         ("REGION", view.region.and_then(copied)),
         ("ENDPOINT", host.and_then(copied)),
         ("USE_SSL", use_ssl.and_then(copied)),
-        ("URL_STYLE", style.and_then(copied)),
+        ("URL_STYLE", spelt(view.stated_addressing(), "vhost", "path")),
         ("KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
         ("SCOPE", copied(&format!("s3://{}/{}", view.bucket, view.key_prefix.unwrap_or_default()))),
     ])
@@ -69,12 +72,15 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
 
 fn azure_raw(data: &AzureIdentity) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
     let connection = &data.connection_string;
-    // Whether it opens the account by itself; where it goes, the credential goes.
-    if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
+    let AzureAccess::Application(application, _) = AzureAccess::of_public_cloud(FORM, data)? else {
+        // Goes where the credential goes.
         return Ok(("azure", "config", settings([("CONNECTION_STRING", copied(connection.expose()))])));
-    }
+    };
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
-    let application = data.application().ok_or(FORM.missing("an application"))?;
+    if connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint)).is_some() {
+        let reason = "DuckDB looks for an application's account at NAME.blob.core.windows.net";
+        return Err(FORM.unrepresentable("connection_string", reason));
+    }
     let identity = settings([
         ("ACCOUNT_NAME", copied(account)),
         ("TENANT_ID", copied(application.tenant_id)),

@@ -2,10 +2,13 @@
 //! variable, have variables of OrgVault.
 
 use super::{
-    EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, gather, rclone, settings, shell,
+    AzureAccess, EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, curl, gather, rclone,
+    settings, shell, spelt, unusual_universe,
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText};
+use crate::credential::{
+    Addressing, AzureCloud, AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText,
+};
 
 /// A variable and its value.
 #[derive(Debug)]
@@ -52,6 +55,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AWS_SESSION_TOKEN",
             "AWS_SECURITY_TOKEN",
             "AWS_CREDENTIAL_EXPIRATION",
+            "AWS_CREDENTIAL_FILE",
             "AWS_CONTAINER_CREDENTIALS_FULL_URI",
             "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
             "AWS_CONTAINER_AUTHORIZATION_TOKEN",
@@ -64,12 +68,16 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "AWS_DEFAULT_PROFILE",
             "AWS_ROLE_ARN",
             "AWS_ROLE_SESSION_NAME",
+            "AWS_USE_DUALSTACK_ENDPOINT",
+            "AWS_USE_FIPS_ENDPOINT",
             "AWS_WEB_IDENTITY_TOKEN_FILE",
         ],
         CredentialType::AzureIdentity => &[
             "AZURE_TENANT_ID",
             "AZURE_CLIENT_ID",
             "AZURE_CLIENT_SECRET",
+            "AZURE_AUTHORITY_HOST",
+            "AZURE_TOKEN_CREDENTIALS",
             "AZURE_CLIENT_CERTIFICATE_PATH",
             "AZURE_CLIENT_CERTIFICATE_PASSWORD",
             "AZURE_FEDERATED_TOKEN_FILE",
@@ -90,6 +98,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
         ],
         CredentialType::Gcs => &[
             "GOOGLE_APPLICATION_CREDENTIALS",
+            "GOOGLE_CLOUD_UNIVERSE_DOMAIN",
             "GOOGLE_CREDENTIALS",
             "GOOGLE_SERVICE_ACCOUNT",
             "GOOGLE_SERVICE_ACCOUNT_KEY",
@@ -101,6 +110,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
             "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE",
             "CLOUDSDK_AUTH_IMPERSONATE_SERVICE_ACCOUNT",
             "CLOUDSDK_CORE_ACCOUNT",
+            "CLOUDSDK_CORE_UNIVERSE_DOMAIN",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_STORAGE",
             "STORAGE_EMULATOR_HOST",
         ],
@@ -138,11 +148,21 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
     }
 }
 
-/// The lines of the AWS tools' configuration that have the bucket in the path.
-pub(super) const ADDRESSING: &str = "s3 =\n    addressing_style = path\n";
+/// The lines of the AWS tools' configuration that say where the bucket appears in a URL.
+pub(super) const fn addressing_lines(addressing: Addressing) -> &'static str {
+    match addressing {
+        Addressing::Host => "s3 =\n    addressing_style = virtual\n",
+        Addressing::Path => "s3 =\n    addressing_style = path\n",
+    }
+}
+
+/// The AWS tools' configuration of a command, which replaces the user's: that may name another address.
+pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
+    SecretBytes::from(["[default]\n", addressing_lines(view.addressing())].concat().into_bytes())
+}
 
 /// Our own variables: those that one credential does not set must not be left of another.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "ORGVAULT_CREDENTIAL_FILE",
     "ORGVAULT_BUCKET",
     "ORGVAULT_KEY_PREFIX",
@@ -153,9 +173,13 @@ const OWN: [&str; 10] = [
     "ORGVAULT_URL",
     "ORGVAULT_HEADERS",
     "ORGVAULT_HEADERS_FILE",
+    "ORGVAULT_CURL_CONFIG",
 ];
 
 impl EnvironmentVariables {
+    /// The name of the file that is the AWS tools' configuration. It ends with the lines below `s3`.
+    pub const AWS_CONFIG: &str = "aws-config";
+
     /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place, a file of
     /// [`Form::Json`], and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
     ///
@@ -165,7 +189,7 @@ impl EnvironmentVariables {
         let mut variables = assignments(subject)?;
         let remote = subject.section(rclone::REMOTE).to_ascii_uppercase().replace('-', "_");
         // What rclone cannot carry is no reason to keep a command from starting.
-        for (key, value) in rclone::options(subject.vended).unwrap_or_default() {
+        for (key, value) in rclone::options(subject.vended, subject.name.is_none()).unwrap_or_default() {
             let name = format!("RCLONE_CONFIG_{remote}_{}", key.to_ascii_uppercase());
             variables.push(Assignment { name, value });
         }
@@ -238,7 +262,7 @@ pub(super) fn lines<'a>(
 
 fn assignments(subject: &FormSubject<'_>) -> Result<Vec<Assignment>, FormError> {
     let prefix = subject.name.map(FormName::variable_prefix).unwrap_or_default();
-    named(Form::Env, &prefix, variables(subject.vended))
+    named(Form::Env, &prefix, variables(subject.vended)?)
 }
 
 /// The settings as variables whose names begin with `prefix`.
@@ -256,7 +280,7 @@ pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<
     settings.into_iter().map(assign).collect()
 }
 
-fn variables(vended: &Vended) -> Vec<Setting> {
+fn variables(vended: &Vended) -> Result<Vec<Setting>, FormError> {
     if let Some(view) = S3View::of(vended) {
         let role = match vended {
             Vended::Raw(CredentialData::S3(data)) => {
@@ -264,11 +288,12 @@ fn variables(vended: &Vended) -> Vec<Setting> {
             }
             _ => (None, None),
         };
-        return s3(&view, role);
+        return Ok(s3(&view, role));
     }
-    match vended {
+    Ok(match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
-            azure_raw(data).into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
+            let own = azure_raw(Form::Env, data)?;
+            own.into_iter().chain(places(data.container.as_deref(), data.key_prefix.as_deref())).collect()
         }
         Vended::Raw(CredentialData::Gcs(data)) => gcs_raw(data),
         Vended::Raw(CredentialData::DirectLink(data)) => link(data),
@@ -277,7 +302,7 @@ fn variables(vended: &Vended) -> Vec<Setting> {
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => gcs_short(data),
         Vended::Raw(CredentialData::S3(_)) | Vended::Short { data: ShortData::S3(_), .. } => Vec::new(),
-    }
+    })
 }
 
 fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
@@ -286,7 +311,6 @@ fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
 
 /// The AWS tools' variables. `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which holds for every service.
 fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
-    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     settings([
         ("AWS_ACCESS_KEY_ID", copied(view.access_key_id)),
         ("AWS_SECRET_ACCESS_KEY", copied(view.secret_access_key)),
@@ -296,23 +320,29 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
         ("AWS_ENDPOINT_URL_S3", view.endpoint.and_then(copied)),
         ("ORGVAULT_BUCKET", copied(view.bucket)),
         ("ORGVAULT_KEY_PREFIX", view.key_prefix.and_then(copied)),
-        ("ORGVAULT_PATH_STYLE_ACCESS", path_style.and_then(copied)),
+        ("ORGVAULT_PATH_STYLE_ACCESS", spelt(view.stated_addressing(), "false", "true")),
         ("ORGVAULT_SSE_KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
         ("ORGVAULT_ROLE_ARN", role_arn.and_then(copied)),
         ("ORGVAULT_EXTERNAL_ID", external_id.and_then(copied)),
     ])
 }
 
-/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account.
-pub(super) fn azure_raw(data: &AzureIdentity) -> Vec<Setting> {
-    let application = data.application();
-    settings([
+/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account. The application is
+/// left out if its directory is not known: the tools would send its secret to that of the public cloud.
+pub(super) fn azure_raw(form: Form, data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
+    let connection = &data.connection_string;
+    let cloud = connection.cloud();
+    let application = data.application().filter(|_| cloud.is_some());
+    AzureAccess::of(form, data)?; // An application alone needs its directory.
+    let authority = cloud.filter(|cloud| application.is_some() && *cloud != AzureCloud::Public);
+    Ok(settings([
         ("AZURE_TENANT_ID", application.and_then(|own| copied(own.tenant_id))),
         ("AZURE_CLIENT_ID", application.and_then(|own| copied(own.client_id.expose()))),
         ("AZURE_CLIENT_SECRET", application.and_then(|own| copied(own.client_secret.expose()))),
-        ("AZURE_STORAGE_ACCOUNT", data.connection_string.account_name().and_then(copied)),
-        ("AZURE_STORAGE_CONNECTION_STRING", copied(data.connection_string.expose())),
-    ])
+        ("AZURE_AUTHORITY_HOST", authority.and_then(|cloud| copied(cloud.authority_host()))),
+        ("AZURE_STORAGE_ACCOUNT", connection.account_name().and_then(copied)),
+        ("AZURE_STORAGE_CONNECTION_STRING", copied(connection.expose())),
+    ]))
 }
 
 pub(super) fn azure_short(data: &AzureShort) -> Vec<Setting> {
@@ -330,7 +360,18 @@ fn gcs_raw(data: &Gcs) -> Vec<Setting> {
         ("GOOGLE_CLOUD_PROJECT", data.service_account_key.project_id().and_then(copied)),
         ("GOOGLE_SERVICE_ACCOUNT_KEY", key),
     ]);
-    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+    own.into_iter()
+        .chain(universe(unusual_universe(&data.service_account_key)))
+        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .collect()
+}
+
+/// The cloud that Google's libraries and `gcloud` use.
+fn universe(domain: Option<&str>) -> Vec<Setting> {
+    ["GOOGLE_CLOUD_UNIVERSE_DOMAIN", "CLOUDSDK_CORE_UNIVERSE_DOMAIN"]
+        .into_iter()
+        .filter_map(|name| Some((name, copied(domain?)?)))
+        .collect()
 }
 
 fn gcs_short(data: &GcsShort) -> Vec<Setting> {
@@ -338,7 +379,10 @@ fn gcs_short(data: &GcsShort) -> Vec<Setting> {
         ("CLOUDSDK_AUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
         ("GOOGLE_OAUTH_ACCESS_TOKEN", copied(data.access_token.expose())),
     ]);
-    own.into_iter().chain(places(Some(&data.bucket), data.key_prefix.as_deref())).collect()
+    own.into_iter()
+        .chain(universe(data.universe_domain.as_deref()))
+        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .collect()
 }
 
 fn link(data: &DirectLink) -> Vec<Setting> {
@@ -365,15 +409,15 @@ fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
             vec![("GOOGLE_APPLICATION_CREDENTIALS", "gcp-key.json", data.service_account_key.to_json())]
         }
         Vended::Raw(CredentialData::DirectLink(data)) => {
-            let lines = header_lines(data).map(|lines| SecretBytes::from(lines.expose().as_bytes().to_vec()));
-            lines.map(|lines| ("ORGVAULT_HEADERS_FILE", "headers.txt", lines)).into_iter().collect()
+            let bytes = |text: SecretText| SecretBytes::from(text.expose().as_bytes().to_vec()); // for the command
+            let headers = header_lines(data).map(|lines| ("ORGVAULT_HEADERS_FILE", "headers.txt", bytes(lines)));
+            let curl = ("ORGVAULT_CURL_CONFIG", "curl.conf", bytes(curl::config(data)));
+            headers.into_iter().chain([curl]).collect()
         }
         other => {
-            // The AWS tools have no variable for it.
-            let path_style = S3View::of(other).and_then(|view| view.path_style_access).unwrap_or(false);
-            let config = ["[default]\n", ADDRESSING].concat();
-            let file = ("AWS_CONFIG_FILE", "aws-config", SecretBytes::from(config.into_bytes()));
-            path_style.then_some(file).into_iter().collect()
+            let config = S3View::of(other).map(|view| aws_config(&view));
+            let config = config.map(|config| ("AWS_CONFIG_FILE", EnvironmentVariables::AWS_CONFIG, config));
+            config.into_iter().collect()
         }
     }
 }

@@ -1,8 +1,11 @@
 //! URL and `storage_options` for fsspec (s3fs, adlfs, gcsfs), as JSON: what pandas, Dask and PyArrow take.
 
-use super::{Form, FormError, FormSubject, S3View, gather};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, gather, unusual_blob_endpoint, unusual_google_endpoint,
+    unusual_universe,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use crate::credential::{Addressing, AzureIdentity, CredentialData, SecretText};
 use crate::json::{ObjectWriter, write_text};
 use url::Url;
 
@@ -12,10 +15,20 @@ type Sink<'a> = &'a mut dyn FnMut(&str);
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let url = url(subject.vended)?;
+    let azure = match subject.vended {
+        Vended::Raw(CredentialData::AzureIdentity(data)) => Some((AzureAccess::of_public_cloud(FORM, data)?, data)),
+        _ => None,
+    };
+    if let Some((AzureAccess::Application(..), data)) = &azure
+        && !data.connection_string.blob_endpoint().is_some_and(|endpoint| is_host(&endpoint))
+    {
+        let reason = "adlfs takes an application's account at https://HOST only, without a port or path";
+        return Err(FORM.unrepresentable("connection_string", reason));
+    }
     Ok(gather(|sink| {
         let mut object = ObjectWriter::new(sink);
         write_text(&url, object.member("url"));
-        options(subject.vended, object.member("storage_options"));
+        options(subject.vended, azure.as_ref(), object.member("storage_options"));
         object.end();
         sink("\n");
     }))
@@ -45,20 +58,28 @@ fn url(vended: &Vended) -> Result<String, FormError> {
 }
 
 /// The options are for whoever activates.
-fn options(vended: &Vended, sink: Sink<'_>) {
+fn options(vended: &Vended, azure: Option<&(AzureAccess<'_>, &AzureIdentity)>, sink: Sink<'_>) {
     let mut object = ObjectWriter::new(sink);
     if let Some(view) = S3View::of(vended) {
         s3(&view, &mut object);
     }
+    if let Some((access, data)) = azure {
+        azure_raw(access, data, &mut object);
+    }
     match vended {
-        Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data, &mut object),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data, &mut object),
         Vended::Raw(CredentialData::Gcs(data)) => {
             let key = data.service_account_key.to_json();
             object.member("token")(std::str::from_utf8(key.expose()).unwrap_or("null")); // JSON is UTF-8.
+            if let Some(endpoint) = unusual_google_endpoint(unusual_universe(&data.service_account_key)) {
+                write_text(&endpoint, object.member("endpoint_url"));
+            }
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => {
-            write_text(data.access_token.expose(), object.member("token"))
+            write_text(data.access_token.expose(), object.member("token"));
+            if let Some(endpoint) = unusual_google_endpoint(data.universe_domain.as_deref()) {
+                write_text(&endpoint, object.member("endpoint_url"));
+            }
         }
         _ => {}
     }
@@ -79,8 +100,10 @@ fn s3(view: &S3View<'_>, object: &mut ObjectWriter<'_>) {
         }
         inner.end();
     }
-    if view.path_style_access == Some(true) {
-        object.member("config_kwargs")(r#"{"s3":{"addressing_style":"path"}}"#);
+    match view.stated_addressing() {
+        Some(Addressing::Path) => object.member("config_kwargs")(r#"{"s3":{"addressing_style":"path"}}"#),
+        Some(Addressing::Host) => object.member("config_kwargs")(r#"{"s3":{"addressing_style":"virtual"}}"#),
+        None => {}
     }
     if let Some(key) = view.sse_kms_key_id {
         let mut inner = ObjectWriter::new(object.member("s3_additional_kwargs"));
@@ -90,23 +113,35 @@ fn s3(view: &S3View<'_>, object: &mut ObjectWriter<'_>) {
     }
 }
 
-fn azure_raw(data: &AzureIdentity, object: &mut ObjectWriter<'_>) {
+fn azure_raw(access: &AzureAccess<'_>, data: &AzureIdentity, object: &mut ObjectWriter<'_>) {
     let connection = &data.connection_string;
-    write_text(connection.account_name().unwrap_or_default(), object.member("account_name"));
-    // Whether it opens the account by itself; where it goes, the credential goes.
-    if connection.account_key().is_some() || connection.shared_access_signature().is_some() {
+    let account = connection.account_name().unwrap_or_default();
+    write_text(account, object.member("account_name"));
+    let AzureAccess::Application(application, _) = access else {
+        // Goes where the credential goes.
         return write_text(connection.expose(), object.member("connection_string"));
+    };
+    let endpoint = connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint));
+    if let Some(host) = endpoint.as_deref().and_then(host_of) {
+        write_text(&host, object.member("account_host"));
     }
-    if let Some(application) = data.application() {
-        write_text(application.tenant_id, object.member("tenant_id"));
-        write_text(application.client_id.expose(), object.member("client_id"));
-        write_text(application.client_secret.expose(), object.member("client_secret"));
-    }
+    write_text(application.tenant_id, object.member("tenant_id"));
+    write_text(application.client_id.expose(), object.member("client_id"));
+    write_text(application.client_secret.expose(), object.member("client_secret"));
+}
+
+fn host_of(endpoint: &str) -> Option<String> {
+    Url::parse(endpoint).ok()?.host_str().map(str::to_owned)
+}
+
+fn is_host(endpoint: &str) -> bool {
+    let url = Url::parse(endpoint).ok();
+    url.is_some_and(|url| url.scheme() == "https" && url.port().is_none() && url.path() == "/")
 }
 
 fn azure_short(data: &AzureShort, object: &mut ObjectWriter<'_>) {
     write_text(&data.account_name, object.member("account_name"));
-    if let Some(host) = Url::parse(&data.endpoint).ok().and_then(|url| url.host_str().map(str::to_owned)) {
+    if let Some(host) = host_of(&data.endpoint) {
         write_text(&host, object.member("account_host"));
     }
     write_text(data.sas_token.expose(), object.member("sas_token"));

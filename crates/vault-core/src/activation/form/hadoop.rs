@@ -2,7 +2,7 @@
 //! reads them. Those of S3 are for the credential's bucket alone.
 
 use super::object_store::is_plain_http;
-use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt};
 use crate::activation::{AzureShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, SecretText};
 use url::Url;
@@ -66,7 +66,6 @@ fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<Secret
 fn s3(view: &S3View<'_>) -> Vec<Property> {
     let provider = if view.session_token.is_some() { "Temporary" } else { "Simple" };
     let is_plain = is_plain_http(view.endpoint);
-    let path_style = view.path_style_access.map(|path_style| if path_style { "true" } else { "false" });
     named(
         &format!("fs.s3a.bucket.{}.", view.bucket),
         [
@@ -77,7 +76,7 @@ fn s3(view: &S3View<'_>) -> Vec<Property> {
             ("endpoint.region", view.region.and_then(copied)),
             ("endpoint", view.endpoint.and_then(copied)),
             ("connection.ssl.enabled", if is_plain { copied("false") } else { None }),
-            ("path.style.access", path_style.and_then(copied)),
+            ("path.style.access", spelt(view.stated_addressing(), "false", "true")),
             ("encryption.algorithm", view.sse_kms_key_id.and_then(|_| copied("SSE-KMS"))),
             ("encryption.key", view.sse_kms_key_id.and_then(copied)),
         ],
@@ -97,24 +96,20 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
     let connection = &data.connection_string;
     let endpoint = connection.blob_endpoint().ok_or(FORM.missing("an account name in the connection string"))?;
     let host = files_host(&endpoint)?;
-    // It opens the account by itself, and goes where the connection string goes.
-    if let Some(key) = connection.account_key() {
-        return Ok(vec![(format!("fs.azure.account.key.{host}"), SecretText::from(key))]);
-    }
-    if let Some(signature) = connection.shared_access_signature() {
-        return Ok(signed(&host, signature));
-    }
-    let application = data.application().ok_or(FORM.missing("an application"))?;
+    let (application, cloud) = match AzureAccess::of(FORM, data)? {
+        // They go where the credential goes.
+        AzureAccess::Key(key) => return Ok(vec![(format!("fs.azure.account.key.{host}"), SecretText::from(key))]),
+        AzureAccess::Signature(signature) => return Ok(signed(&host, signature)),
+        AzureAccess::Application(application, cloud) => (application, cloud),
+    };
     let own = |name: &str, value: &str| (format!("fs.azure.account.{name}.{host}"), SecretText::from(value));
+    let directory = format!("{}/{}/oauth2/token", cloud.authority_host(), application.tenant_id);
     Ok(vec![
         own("auth.type", "OAuth"),
         own("oauth.provider.type", "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"),
         own("oauth2.client.id", application.client_id.expose()),
         own("oauth2.client.secret", application.client_secret.expose()),
-        own(
-            "oauth2.client.endpoint",
-            &format!("https://login.microsoftonline.com/{}/oauth2/token", application.tenant_id),
-        ),
+        own("oauth2.client.endpoint", &directory),
     ])
 }
 

@@ -1,10 +1,14 @@
 //! Properties by which an Iceberg catalog reaches its files (iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org:
 //! "Configuration"), as JSON. Where Java and Python name a property differently, both are there.
 
-use super::{Form, FormError, FormSubject, S3View, copied, gather};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt, unusual_blob_endpoint,
+    unusual_google_endpoint,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, SecretText};
+use crate::credential::{AzureCloud, AzureIdentity, CredentialData, SecretText};
 use crate::json::{ObjectWriter, write_text};
+use url::Url;
 
 const FORM: Form = Form::Iceberg;
 
@@ -28,13 +32,14 @@ fn properties(subject: &FormSubject<'_>) -> Result<Vec<Property>, FormError> {
     }
     match subject.vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
-        Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(azure_short(data)),
+        Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
         Vended::Raw(CredentialData::Gcs(_)) => {
             let reason = "Iceberg takes an access token: activate with --vend short";
             Err(FORM.unrepresentable("service_account_key", reason))
         }
         Vended::Short { data: ShortData::Gcs(data), .. } => Ok(named([
             ("gcs.oauth2.token", copied(data.access_token.expose())),
+            ("gcs.service.host", unusual_google_endpoint(data.universe_domain.as_deref()).as_deref().and_then(copied)),
             ("gcs.oauth2.token-expires-at", copied(&subject.ends_at().as_millis().to_string())),
         ])),
         other => Err(FORM.not_for_type(other.kind())),
@@ -46,7 +51,7 @@ fn named<'a>(all: impl IntoIterator<Item = (&'a str, Option<SecretText>)>) -> Ve
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Property> {
-    let path_style = view.path_style_access.filter(|path_style| *path_style);
+    let addressing = view.stated_addressing();
     named([
         ("s3.access-key-id", copied(view.access_key_id)),
         ("s3.secret-access-key", copied(view.secret_access_key)),
@@ -54,8 +59,8 @@ fn s3(view: &S3View<'_>) -> Vec<Property> {
         ("s3.region", view.region.and_then(copied)),
         ("client.region", view.region.and_then(copied)),
         ("s3.endpoint", view.endpoint.and_then(copied)),
-        ("s3.path-style-access", path_style.and_then(|_| copied("true"))),
-        ("s3.force-virtual-addressing", path_style.and_then(|_| copied("false"))),
+        ("s3.path-style-access", spelt(addressing, "false", "true")),
+        ("s3.force-virtual-addressing", spelt(addressing, "true", "false")),
         ("s3.sse.type", view.sse_kms_key_id.and_then(|_| copied("kms"))),
         ("s3.sse.key", view.sse_kms_key_id.and_then(copied)),
     ])
@@ -64,29 +69,53 @@ fn s3(view: &S3View<'_>) -> Vec<Property> {
 fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
     let connection = &data.connection_string;
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
-    // Goes where the connection string goes.
-    let key = connection.account_key();
-    if key.is_some() || connection.shared_access_signature().is_some() {
-        return Ok(named([
-            ("adls.account-name", copied(account)),
-            ("adls.connection-string", copied(connection.expose())),
-            ("adls.auth.shared-key.account.name", key.and_then(|_| copied(account))),
-            ("adls.auth.shared-key.account.key", key.and_then(copied)),
-        ]));
-    }
-    let application = data.application().ok_or(FORM.missing("an application"))?;
+    let application = match AzureAccess::of_public_cloud(FORM, data)? {
+        AzureAccess::Application(application, _) => application,
+        access => {
+            let key = if let AzureAccess::Key(key) = access { Some(key) } else { None };
+            return Ok(named([
+                ("adls.account-name", copied(account)),
+                ("adls.connection-string", copied(connection.expose())), // Goes where the credential goes.
+                ("adls.auth.shared-key.account.name", key.and_then(|_| copied(account))),
+                ("adls.auth.shared-key.account.key", key.and_then(copied)),
+            ]));
+        }
+    };
+    let host = connection.blob_endpoint().map(|endpoint| account_host(account, endpoint)).transpose()?.flatten();
     Ok(named([
         ("adls.account-name", copied(account)),
+        ("adls.account-host", host.as_deref().and_then(copied)),
         ("adls.tenant-id", copied(application.tenant_id)),
         ("adls.client-id", copied(application.client_id.expose())),
         ("adls.client-secret", copied(application.client_secret.expose())),
     ]))
 }
 
-fn azure_short(data: &AzureShort) -> Vec<Property> {
+/// The host of an account's blobs, unless it is the usual one.
+fn account_host(account: &str, endpoint: String) -> Result<Option<String>, FormError> {
+    let Some(endpoint) = unusual_blob_endpoint(account, endpoint) else { return Ok(None) };
+    let url =
+        Url::parse(&endpoint).ok().filter(|url| url.scheme() == "https" && url.port().is_none() && url.path() == "/");
+    let host = url.and_then(|url| url.host_str().map(str::to_owned));
+    let reason = "Iceberg takes an account at https://HOST only, without a port or path";
+    host.map(Some).ok_or(FORM.unrepresentable("connection_string", reason))
+}
+
+/// Where Java looks for a signature: the host of the account's files.
+fn files_host(account: &str, host: Option<&str>) -> String {
+    let host = host.map(|host| host.replacen(".blob.", ".dfs.", 1));
+    host.unwrap_or_else(|| format!("{account}.dfs.{}", AzureCloud::Public.endpoint_suffix()))
+}
+
+fn azure_short(data: &AzureShort) -> Result<Vec<Property>, FormError> {
     let token = || copied(data.sas_token.expose()); // Goes where the credential goes.
-    let mut properties = named([("adls.account-name", copied(&data.account_name)), ("adls.sas-token", token())]);
-    let of_java = format!("adls.sas-token.{}.dfs.core.windows.net", data.account_name);
+    let host = account_host(&data.account_name, data.endpoint.trim_end_matches('/').to_owned())?;
+    let mut properties = named([
+        ("adls.account-name", copied(&data.account_name)),
+        ("adls.account-host", host.as_deref().and_then(copied)),
+        ("adls.sas-token", token()),
+    ]);
+    let of_java = format!("adls.sas-token.{}", files_host(&data.account_name, host.as_deref()));
     properties.extend(token().map(|token| (of_java, token)));
-    properties
+    Ok(properties)
 }

@@ -1,10 +1,14 @@
 //! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
 
-use super::{Form, FormError, FormSubject, S3View, Setting, copied, gather, settings};
+use super::{
+    AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
+    unusual_google_endpoint, unusual_universe,
+};
 use crate::activation::{AzureShort, ShortData, Vended};
-use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
+use crate::credential::{Addressing, AzureCloud, AzureIdentity, CredentialData, Gcs, SecretText};
 use crate::json::{ObjectWriter, write_text};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::borrow::Cow;
 use url::Url;
 
 const FORM: Form = Form::ObjectStore;
@@ -28,7 +32,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
 
 fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
     if let Some(view) = S3View::of(vended) {
-        return Ok((address("s3", "bucket", view.bucket, view.key_prefix)?, s3(&view)));
+        return Ok((address("s3", "bucket", view.bucket, view.key_prefix)?, s3(&view)?));
     }
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
@@ -81,36 +85,58 @@ fn allow_http(address: Option<&str>) -> Option<SecretText> {
     if is_plain_http(address) { copied("true") } else { None }
 }
 
-fn s3(view: &S3View<'_>) -> Vec<Setting> {
-    let virtual_hosted = view.path_style_access.filter(|path_style| *path_style).map(|_| "false");
-    settings([
+/// The crate expects the bucket in an endpoint that has one host for each bucket, and adds it to the path of others.
+fn bucket_endpoint<'a>(view: &S3View<'a>) -> Result<Option<Cow<'a, str>>, FormError> {
+    let Some(endpoint) = view.endpoint_with_domain().filter(|_| view.addressing() == Addressing::Host) else {
+        return Ok(view.endpoint_with_domain());
+    };
+    let with_bucket = || {
+        let mut url = Url::parse(&endpoint).ok()?;
+        let host = format!("{}.{}", view.bucket, url.host_str()?);
+        url.set_host(Some(&host)).ok()?;
+        Some(url.as_str().trim_end_matches('/').to_owned())
+    };
+    let reason = "its host cannot have the bucket in front of it";
+    with_bucket().map(|url| Some(Cow::Owned(url))).ok_or(FORM.unrepresentable("endpoint", reason))
+}
+
+fn s3(view: &S3View<'_>) -> Result<Vec<Setting>, FormError> {
+    let endpoint = bucket_endpoint(view)?;
+    Ok(settings([
         ("aws_access_key_id", copied(view.access_key_id)),
         ("aws_secret_access_key", copied(view.secret_access_key)),
         ("aws_session_token", view.session_token.and_then(copied)),
         ("aws_region", view.region.and_then(copied)),
-        ("aws_endpoint", view.endpoint.and_then(copied)),
+        ("aws_endpoint", endpoint.as_deref().and_then(copied)),
         ("aws_server_side_encryption", view.sse_kms_key_id.and_then(|_| copied("aws:kms"))),
         ("aws_sse_kms_key_id", view.sse_kms_key_id.and_then(copied)),
-        ("aws_virtual_hosted_style_request", virtual_hosted.and_then(copied)),
+        ("aws_virtual_hosted_style_request", spelt(Some(view.addressing()), "true", "false")),
         ("allow_http", allow_http(view.endpoint)),
-    ])
+    ]))
 }
 
 fn azure_raw(data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let connection = &data.connection_string;
     let account = connection.account_name().ok_or(FORM.missing("an account name in the connection string"))?;
-    let stated = connection.stated_blob_endpoint();
-    // As for rclone: the key opens the account by itself.
-    let key = connection.account_key();
-    let application = data.application().filter(|_| key.is_none());
+    let endpoint = connection.blob_endpoint().and_then(|endpoint| unusual_blob_endpoint(account, endpoint));
+    let access = AzureAccess::of(FORM, data)?;
+    let (mut key, mut signature, mut application) = (None, None, None);
+    match access {
+        AzureAccess::Key(value) => key = Some(value),
+        AzureAccess::Signature(value) => signature = Some(value),
+        AzureAccess::Application(value, cloud) => application = Some((value, cloud)),
+    }
+    let authority = application.map(|(_, cloud)| cloud).filter(|cloud| *cloud != AzureCloud::Public);
     Ok(settings([
         ("azure_storage_account_name", copied(account)),
-        ("azure_storage_tenant_id", application.and_then(|own| copied(own.tenant_id))),
-        ("azure_storage_client_id", application.and_then(|own| copied(own.client_id.expose()))),
-        ("azure_storage_client_secret", application.and_then(|own| copied(own.client_secret.expose()))),
+        ("azure_storage_tenant_id", application.and_then(|(own, _)| copied(own.tenant_id))),
+        ("azure_storage_client_id", application.and_then(|(own, _)| copied(own.client_id.expose()))),
+        ("azure_storage_client_secret", application.and_then(|(own, _)| copied(own.client_secret.expose()))),
+        ("azure_storage_authority_host", authority.and_then(|cloud| copied(cloud.authority_host()))),
         ("azure_storage_account_key", key.and_then(copied)),
-        ("azure_storage_endpoint", stated.and_then(copied)),
-        ("allow_http", allow_http(stated)),
+        ("azure_storage_sas_key", signature.and_then(copied)),
+        ("azure_storage_endpoint", endpoint.as_deref().and_then(copied)),
+        ("allow_http", allow_http(endpoint.as_deref())),
     ]))
 }
 
@@ -124,6 +150,10 @@ fn azure_short(data: &AzureShort) -> Vec<Setting> {
 }
 
 fn gcs(data: &Gcs) -> Vec<Setting> {
+    let endpoint = unusual_google_endpoint(unusual_universe(&data.service_account_key));
     let key = data.service_account_key.to_json();
-    settings([("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied))]) // JSON is UTF-8.
+    settings([
+        ("google_service_account_key", std::str::from_utf8(key.expose()).ok().and_then(copied)), // JSON is UTF-8.
+        ("google_base_url", endpoint.as_deref().and_then(copied)),
+    ])
 }

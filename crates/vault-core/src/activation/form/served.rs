@@ -2,7 +2,7 @@
 //! the tools ask for it again and again (AWS SDKs and Tools Reference Guide, "Container credential provider"; Google's AIP-4117,
 //! "external account").
 
-use super::env::{ADDRESSING, Assignment, EnvironmentVariables, PrivateFile};
+use super::env::{Assignment, EnvironmentVariables, PrivateFile};
 use super::{FormError, FormSubject, S3View, gather};
 use crate::activation::{GcsShort, ShortData, Vended};
 use crate::credential::{SecretBytes, SecretText};
@@ -55,7 +55,7 @@ impl EnvironmentVariables {
             Vended::Short { data: ShortData::Gcs(data), .. } => environment.exchange_token(data, endpoint),
             vended => {
                 if let Some(view) = S3View::of(vended) {
-                    environment.fetch_key(&view, endpoint);
+                    environment.fetch_key(endpoint);
                     environment.answer = Some(EndpointAnswer::Key(document(subject, &view)));
                 }
             }
@@ -77,20 +77,18 @@ impl EnvironmentVariables {
         }
     }
 
-    fn fetch_key(&mut self, view: &S3View<'_>, endpoint: &CredentialEndpoint) {
+    fn fetch_key(&mut self, endpoint: &CredentialEndpoint) {
         self.leave_out(&KEYS, &REMOTE_KEYS);
         let token = endpoint.token.expose(); // The command shows it to the endpoint.
         self.variables.extend(
             [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*endpoint.url), ("AWS_CONTAINER_AUTHORIZATION_TOKEN", token)]
                 .map(|(name, value)| Assignment { name: name.to_owned(), value: SecretText::from(value) }),
         );
-        // Keys in the user's own files would come before the address, too.
-        let addressing = if view.path_style_access == Some(true) { ADDRESSING } else { "" };
-        self.files.retain(|file| file.variable != "AWS_CONFIG_FILE");
+        // Keys in the user's own files would come before the address, too: botocore also reads `~/.boto`.
         self.files.extend(
             [
-                ("AWS_CONFIG_FILE", "aws-config", ["[default]\n", addressing].concat()),
                 ("AWS_SHARED_CREDENTIALS_FILE", "aws-credentials", String::new()),
+                ("BOTO_CONFIG", "boto", String::new()),
                 ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "aws-token", token.to_owned()),
             ]
             .map(|(variable, file_name, content)| private_file(variable, file_name, content)),
@@ -103,6 +101,9 @@ impl EnvironmentVariables {
             let mut object = ObjectWriter::new(sink);
             write_text("external_account", object.member("type"));
             write_text("//orgvault", object.member("audience"));
+            if let Some(domain) = &data.universe_domain {
+                write_text(domain, object.member("universe_domain"));
+            }
             write_text("urn:ietf:params:oauth:token-type:jwt", object.member("subject_token_type"));
             write_text(&endpoint.token_url, object.member("token_url"));
             let source = object.member("credential_source");
