@@ -283,7 +283,8 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     // A new key waits until it is promoted; where it leads is carried over.
     replace(false);
     browser.see("Version 2 is staged. Jobs still use the current key.");
-    browser.see("Changed: access key ID, secret access key (fingerprint ");
+    browser
+        .see("Changed: access key ID, secret access key, session token (removed), external ID (removed) (fingerprint ");
     assert_eq!(versions(), ["1 current", "2 staged"]);
     browser.press("Promote");
     browser.press("Promote");
