@@ -336,7 +336,8 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     // A new key waits until it is promoted; where it leads is carried over.
     replace(false);
     browser.see("Version 2 is staged. Jobs still use the current key.");
-    browser.see("Changed: access key ID, secret access key (fingerprint ");
+    browser
+        .see("Changed: access key ID, secret access key, session token (removed), external ID (removed) (fingerprint ");
     assert_eq!(versions(), ["1 current", "2 staged"]);
     browser.press("Promote");
     browser.press("Promote");
@@ -1221,7 +1222,6 @@ fn overview_lists_what_expires_first() {
     stage.visit("#/account");
     browser.see("Recovery codes left");
     stage.visit("#/overview");
-    browser.see("Nothing needs attention.");
     browser.see("Not known: health of 1 credential (checks are off), expiry of 1 credential.");
     session.delete(&session.ids()[0]).expect(204);
     for number in 0..8 {
@@ -1294,7 +1294,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     assert_eq!(browser.script(choices, &[]), json!([true, 7]));
     browser.script("dispatchEvent(new Event('beforeprint'))", &[]);
     let lines = printed(browser).join("\n");
-    assert!(lines.contains("Acme at 127.0.0.1") && lines.contains("added receiver"), "{lines}");
+    assert!(lines.contains("Acme at 127.") && lines.contains("added receiver"), "{lines}");
     assert!(!lines.contains("Sign out") && !lines.contains("Filter"), "{lines}");
 
     stage.visit("#/overview");

@@ -170,7 +170,7 @@ export function jobLines({ id, name, namespaces }) {
     const [, , lines, once] = SURROUNDINGS.find(([key]) => key === where.control.value) ?? [];
     const filled = { name: slug, file: `${slug}.token`, namespace: namespace.control.value.trim() || `${(below ?? '').replace(/\*$/, '')}NAMESPACE`, url: address, socket: address.startsWith('unix:'), audience: audienceOf(id) };
     const steps = once ? [['1. Store the token, once, as the job’s user', once(filled)], ['2. In your job', lines?.(filled) ?? '']] : [['', lines?.(filled) ?? '']];
-    box.replaceChildren(...steps.map(([heading = '', text = '']) => h('div', { class: 'step' }, heading && h('h4', null, heading),
+    box.replaceChildren(...steps.map(([heading = '', text = '']) => h('div', { class: 'step' }, heading && h('p', null, h('strong', null, heading)),
       h('pre', { class: 'lines', tabindex: '0', 'aria-label': heading || 'Lines to paste' }, h('code', null, text)), copyButton(text, heading.startsWith('1') ? 'the first step' : 'the lines'))));
   };
   if (below && session.isAdmin()) {

@@ -21,9 +21,11 @@ import { length } from './times.js';
 /** The longest time that an activation can last, in milliseconds. A job can use the key until then. */
 const LONGEST = 12 * 3_600_000;
 /** The names of fields in sentences. @type {Record<string, string>} */
-const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
+const FIELDS = { access_key_id: 'access key ID', secret_access_key: 'secret access key', private_key_id: 'private key ID', client_id: 'client ID', tenant_id: 'tenant ID', client_email: 'service account', account_name: 'account', project_id: 'project', external_id: 'external ID', role_arn: 'role ARN', sts_endpoint: 'STS endpoint', sse_kms_key_id: 'KMS key' };
 /** Fields that identify a key: if one differs, the secret that belongs to it differs too. */
 const KEY_IDS = ['access_key_id', 'private_key_id'];
+/** The secrets that belong to such an ID. */
+const KEYS = ['secret_access_key', 'service_account_key'];
 
 /** @param {string} name */
 const fieldName = (name) => FIELDS[name] ?? name.replaceAll('_', ' ');
@@ -196,17 +198,22 @@ function changes(before, after) {
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].filter((name) => name !== 'fingerprint');
   const differing = names.filter((name) => text(one[name]) !== text(other[name]));
   const same = one.fingerprint === other.fingerprint;
-  const secrets = [...new Set([...one.secrets ?? [], ...other.secrets ?? []])].map(fieldName);
-  const certain = KEY_IDS.some((name) => differing.includes(name)) || !differing.length;
+  /** @type {[string[], string[]]} */
+  const [old, now] = [one.secrets ?? [], other.secrets ?? []];
+  const both = now.filter((name) => old.includes(name));
+  // A secret differs for certain if the ID of its key does, or if it is the only field that can differ.
+  const keyed = KEY_IDS.some((name) => differing.includes(name)) ? both.filter((name) => KEYS.includes(name)) : [];
+  const certain = !same && !differing.length ? [both.length > 1 ? `at least one of ${both.map(fieldName).join(', ')}` : both.map(fieldName).join('')] : keyed.map(fieldName);
+  const possible = differing.length ? both.filter((name) => !keyed.includes(name)).map(fieldName) : [];
   const prints = ` (fingerprint ${one.fingerprint} → ${other.fingerprint})`;
-  const named = secrets.length > 1 ? `at least one of ${secrets.join(', ')}` : secrets.join('');
-  const changed = [...differing.map((name) => name === 'secrets' ? 'which secrets are set' : fieldName(name)), ...(secrets.length && !same && certain ? [named] : [])];
+  const changed = [...differing.filter((name) => name !== 'secrets').map(fieldName), ...certain.filter(Boolean),
+    ...old.filter((name) => !now.includes(name)).map((name) => `${fieldName(name)} (removed)`), ...now.filter((name) => !old.includes(name)).map((name) => `${fieldName(name)} (added)`)];
   const unchanged = names.filter((name) => name !== 'secrets' && !differing.includes(name)).map(fieldName);
   return h('div', { class: 'page-body' },
     same ? h('p', { class: 'note warn' }, 'Nothing: both versions contain the same data. Did you enter the old key again?')
-      : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, secrets.length && !certain ? ` Possibly also ${secrets.join(', ')}: secrets are not shown.` : ''),
+      : h('p', null, h('strong', null, 'Changed: '), `${changed.join(', ') || 'a field that is not shown'}${prints}.`, possible.length ? ` Possibly also ${possible.join(', ')}: secrets are not shown.` : ''),
     h('p', null, h('strong', null, 'Unchanged: '), `${unchanged.join(', ') || 'nothing'}.`),
-    differing.length > 0 && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => text(one[name])], [`Version ${after.version}`, (name) => text(other[name])]], differing, ''));
+    differing.some((name) => name !== 'secrets') && table('Differences', [['Field', (name) => fieldName(name)], [`Version ${before.version}`, (name) => text(one[name])], [`Version ${after.version}`, (name) => text(other[name])]], differing.filter((name) => name !== 'secrets'), ''));
 }
 
 customElements.define('ov-rotation', Rotation);
