@@ -1,6 +1,5 @@
 use super::*;
 use crate::testing::{NoEntropyLeft, id, instance_keys};
-use secrecy::ExposeSecret as _;
 
 /// The seed of RFC 4226 appendix D and, for SHA-1, of RFC 6238 appendix B.
 const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
