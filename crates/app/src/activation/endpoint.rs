@@ -157,7 +157,7 @@ impl Inner {
                 "the request must have one Host line and a target that starts with /",
             );
         };
-        if host != self.address.to_string() {
+        if host.as_bytes() != self.address.to_string().as_bytes() {
             return refusal(StatusCode::FORBIDDEN, NOT_OURS);
         }
         let path = request.uri.path();
