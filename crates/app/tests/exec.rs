@@ -95,7 +95,7 @@ client = session.create_client("s3")
 print(credentials.method, credentials.access_key, client.meta.region_name, client.meta.endpoint_url)
 for name in ("request_checksum_calculation", "ca_bundle", "retry_mode", "max_attempts"):
     print(name, session.get_config_variable(name))
-print(client.meta.config.s3, session.full_config["profiles"]["default"]["s3"])
+print(client.meta.config.s3)
 "#;
 
 /// Settings of the user reach the command's tools. All of the user's identities, and addresses, do not: each of these files and
@@ -108,7 +108,7 @@ fn settings_of_the_user_reach_the_command_without_identities() {
     let keys = "aws_access_key_id = AKIAOFUSER\naws_secret_access_key = of-user\n";
     let settings = "region = ap-south-1\nrequest_checksum_calculation = when_required\nca_bundle = /etc/house.pem\n\
         retry_mode = adaptive\nmax_attempts = 7\nendpoint_url = https://elsewhere.example\nservices = house\n\
-        s3 =\n    max_concurrent_requests = 3\n    addressing_style = path\n    use_accelerate_endpoint = true\n";
+        s3 =\n    max_concurrent_requests = 3\n    addressing_style = virtual\n    use_accelerate_endpoint = true\n";
     let identities = "credential_process = /bin/false\nlogin_session = x\nsso_start_url = https://sso.example\n";
     let services = "[services house]\ns3 =\n    endpoint_url = https://elsewhere.example\n";
     let boto = format!("[Credentials]\n{keys}");
@@ -129,7 +129,10 @@ fn settings_of_the_user_reach_the_command_without_identities() {
         let words = [&["exec", "--namespace", "a/b"], flags, &["--", python.to_str().unwrap(), "-c", BOTOCORE_JOB]];
         let mut command = door.command(&words.concat());
         command.env("HOME", &home).env_remove("AWS_CONFIG_FILE").env_remove("AWS_SHARED_CREDENTIALS_FILE");
-        command.env("BOTO_CONFIG", home.join("boto")).env("AWS_CREDENTIAL_FILE", home.join("ec2"));
+        command
+            .env_remove("AWS_CA_BUNDLE")
+            .env("BOTO_CONFIG", home.join("boto"))
+            .env("AWS_CREDENTIAL_FILE", home.join("ec2"));
         command.envs(profile.map(|name| ("AWS_PROFILE", name))).env("AWS_ROLE_ARN", "arn:aws:iam::1:role/of-user");
         let printed = support::Ran::of(command.output().unwrap()).done();
         let method = if flags.is_empty() { "container-role" } else { "env" };
@@ -137,8 +140,7 @@ fn settings_of_the_user_reach_the_command_without_identities() {
             printed,
             format!(
                 "{method} AKIA eu-west-1 https://s3.eu-west-1.amazonaws.com\nrequest_checksum_calculation when_required\n\
-                 ca_bundle /etc/house.pem\nretry_mode adaptive\nmax_attempts 7\n{{'addressing_style': 'virtual'}} \
-                 {{'addressing_style': 'virtual', 'max_concurrent_requests': '3'}}\n"
+                 ca_bundle /etc/house.pem\nretry_mode adaptive\nmax_attempts 7\n{{'addressing_style': 'path', 'max_concurrent_requests': '3'}}\n"
             )
         );
     }
