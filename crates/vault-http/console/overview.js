@@ -63,11 +63,11 @@ class Overview extends Page {
     const isNew = session.mayWrite() && !used && (!credentials.rows.length || (admin && !integrations?.rows.length) || (activations !== null && !activations.rows.length));
     const emails = new Map((accounts?.rows ?? []).map(({ id, email }) => [id, email]));
     const all = [
-      ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
-        .map((/** @type {import('./api.js').Notice} */ notice) => concern('notice', [noticeText(notice, emails)], [['Your account', '#/account']], 2)),
       ...ofCredentials(looked), ...ofIntegrations(integrations?.rows ?? []), ...ofPeople(accounts?.rows ?? []), ...ofReceivers(receivers),
       ...ofDenials(denied?.rows ?? [], integrations?.rows ?? [], namespaces?.rows ?? [], activations?.rows ?? []), ...ofRotations(kept, looked),
       ...(namespaces?.rows ?? []).filter(({ frozen }) => frozen).map(({ namespace }) => concern('frozen', [link(namespace, `#/credentials${query({ namespace })}`), ' is frozen. Its jobs are denied.'], [['Thaw', `#/namespaces${query({ namespace })}`]], 3)),
+      ...own.notices.filter((/** @type {import('./api.js').Notice} */ { at }) => !at || Date.now() - Date.parse(at) < AHEAD * DAY)
+        .map((/** @type {import('./api.js').Notice} */ notice) => concern('notice', [noticeText(notice, emails)], [['Your account', '#/account']], 2)),
     ];
     // The same kind stays together, and what comes first in it is the most urgent.
     const kinds = [...new Set(all.map(({ kind }) => kind))];
