@@ -29,6 +29,7 @@
 //! Most programs have `vault-embed` open a store together with its keys. [`Store`] is either database, chosen when the process
 //! starts; [`StorePorts`] are its ports.
 
+mod db;
 mod failure;
 mod load;
 mod migration;
