@@ -11,7 +11,7 @@ use diesel::{AppearsOnTable, Expression, SelectableExpression};
 use std::marker::PhantomData;
 
 /// A lock of rows. It is a type, because connections keep a statement prepared by its type.
-pub(crate) trait Lock {
+pub(crate) trait Lock: QueryId {
     /// The clause on PostgreSQL.
     const CLAUSE: &'static str;
 }
@@ -29,10 +29,10 @@ macro_rules! locks {
 }
 
 locks! {
+    /// Nothing is locked.
+    Unlocked = "";
     /// No other transaction changes the rows.
     Share = " FOR SHARE";
-    /// No other transaction deletes the rows or changes their keys.
-    KeyShare = " FOR KEY SHARE";
     /// No other transaction locks or changes the rows.
     Update = " FOR UPDATE";
 }

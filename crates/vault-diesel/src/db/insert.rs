@@ -5,7 +5,7 @@ use super::bind::{ArrayBytes, Binds, TypedBind};
 use super::statement::{Statement, text_of};
 use super::tx::{Reply, Tx};
 use diesel::Table;
-use diesel::insertable::{Insertable, InsertValues};
+use diesel::insertable::{InsertValues, Insertable};
 use diesel::query_builder::{AstPass, InsertStatement, QueryBuilder as _, QueryFragment, QueryId, ValuesClause};
 use diesel::query_source::QuerySource;
 use diesel::result::{Error, QueryResult};

@@ -18,7 +18,6 @@ mod tx;
 mod value;
 
 pub(crate) use backend::Db;
-pub(crate) use bind::Bind;
-pub(crate) use fragments::{ExistsRowByRow, KeyShare, Share, Update, exists_row_by_row, locked, narrow, without_index};
+pub(crate) use fragments::{Lock, Share, Unlocked, Update, exists_row_by_row, locked, narrow, without_index};
 pub(crate) use tx::{OpenTx, Reply, Tx};
 pub(crate) use value::DbValue;

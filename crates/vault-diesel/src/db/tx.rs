@@ -31,6 +31,8 @@ pub(crate) struct Tx<'c> {
     /// Whether a statement failed on SQLite. Like PostgreSQL, the transaction then refuses further statements: those of a
     /// `try_join!` must not write after the first of them failed.
     failed: AtomicBool,
+    /// Whether a statement changed rows on SQLite. PostgreSQL rolls back every transaction that does not commit.
+    written: AtomicBool,
 }
 
 enum Connection<'c> {
@@ -50,19 +52,23 @@ pub(crate) trait OpenTx {
 
 impl OpenTx for SqliteConnection {
     fn tx(&mut self) -> Tx<'_> {
-        Tx { connection: Connection::Sqlite(Mutex::new(self)), failed: AtomicBool::new(false) }
+        Tx {
+            connection: Connection::Sqlite(Mutex::new(self)),
+            failed: AtomicBool::new(false),
+            written: AtomicBool::new(false),
+        }
     }
 }
 
 impl OpenTx for AsyncPgConnection {
     fn tx(&mut self) -> Tx<'_> {
-        Tx { connection: Connection::Pg(self), failed: AtomicBool::new(false) }
+        Tx { connection: Connection::Pg(self), failed: AtomicBool::new(false), written: AtomicBool::new(false) }
     }
 }
 
 impl OpenTx for &AsyncPgConnection {
     fn tx(&mut self) -> Tx<'_> {
-        Tx { connection: Connection::Pg(self), failed: AtomicBool::new(false) }
+        Tx { connection: Connection::Pg(self), failed: AtomicBool::new(false), written: AtomicBool::new(false) }
     }
 }
 
@@ -78,6 +84,11 @@ impl Tx<'_> {
             Connection::Sqlite(_) => Db::Sqlite,
             Connection::Pg(_) => Db::Pg,
         }
+    }
+
+    /// Returns whether rows were changed, as far as the transaction must be rolled back for it.
+    pub(crate) fn has_written(&self) -> bool {
+        self.written.load(Ordering::Relaxed)
     }
 
     /// Reads all rows.
@@ -134,7 +145,11 @@ impl Tx<'_> {
         }
     }
 
-    fn row<'t, U: Send + 't>(&'t self, statement: QueryResult<Statement<'_>>, decode: Decode<U>) -> Reply<'t, Option<U>> {
+    fn row<'t, U: Send + 't>(
+        &'t self,
+        statement: QueryResult<Statement<'_>>,
+        decode: Decode<U>,
+    ) -> Reply<'t, Option<U>> {
         match self.rows(statement, 1, decode) {
             Either::Left(rows) => Either::Left(ready(rows.into_inner().map(|rows| rows.into_iter().next()))),
             Either::Right(rows) => {
@@ -188,7 +203,11 @@ impl Tx<'_> {
         match &self.connection {
             Connection::Sqlite(connection) => {
                 let execute = |connection: &mut SqliteConnection| connection.execute_returning_count(&statement);
-                Either::Left(ready(self.on_sqlite(connection, execute)))
+                let changed = self.on_sqlite(connection, execute);
+                if !matches!(changed, Ok(0)) {
+                    self.written.store(true, Ordering::Relaxed);
+                }
+                Either::Left(ready(changed))
             }
             Connection::Pg(connection) => {
                 let mut connection: &AsyncPgConnection = connection;
