@@ -1,8 +1,8 @@
 //! The store of OrgVault through Diesel, on an embedded SQLite file encrypted by SQLCipher or on PostgreSQL.
 //!
-//! Every decision of the store ports is written once, in `decision/`, and compiled once per database. A
-//! database adds what differs: how connections are opened and shared, how rows are locked, and what its
-//! errors mean.
+//! Every transaction of the store ports is written once. Those in `transaction/` are compiled once for both databases, by the
+//! Diesel backend in `db/`; those in `decision/` once per database. A database adds what differs: how connections are opened
+//! and shared, and what its errors mean.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -29,6 +29,7 @@
 //! Most programs have `vault-embed` open a store together with its keys. [`Store`] is either database, chosen when the process
 //! starts; [`StorePorts`] are its ports.
 
+mod db;
 mod failure;
 mod load;
 mod migration;
@@ -38,6 +39,7 @@ mod postgres;
 mod schema;
 mod sqlite;
 mod stored;
+mod transaction;
 mod transfer;
 mod turns;
 mod update;

@@ -1,5 +1,6 @@
 //! Values in their columns: how ids are written, and how a column is read without trusting it.
 
+use crate::db::{Db, DbValue};
 use crate::failure::Failure;
 use diesel::Queryable;
 use diesel::deserialize::{self, FromSql, FromSqlRow};
@@ -129,6 +130,21 @@ impl FromSql<Id, Pg> for AnyId {
     }
 }
 
+impl ToSql<Id, Db> for AnyId {
+    #[inline]
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Db>) -> serialize::Result {
+        out.set_value(self.0.as_slice());
+        Ok(IsNull::No)
+    }
+}
+
+impl FromSql<Id, Db> for AnyId {
+    #[inline]
+    fn from_sql(value: DbValue<'_>) -> deserialize::Result<Self> {
+        value.read::<Id, Self>()
+    }
+}
+
 /// A place as its columns hold it.
 pub(crate) fn columns_of((organization, id): &StoredPlace) -> (AnyId, AnyId) {
     (AnyId::from_text(organization), AnyId::from_text(id))
@@ -159,6 +175,14 @@ impl ToSql<Id, Sqlite> for IdBytes {
 impl ToSql<Id, Pg> for IdBytes {
     fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Pg>) -> serialize::Result {
         out.write_all(&self.0)?;
+        Ok(IsNull::No)
+    }
+}
+
+impl ToSql<Id, Db> for IdBytes {
+    #[inline]
+    fn to_sql<'b>(&'b self, out: &mut Output<'b, '_, Db>) -> serialize::Result {
+        out.set_value(self.0.as_slice());
         Ok(IsNull::No)
     }
 }
@@ -259,6 +283,27 @@ impl<T: BytesForm> FromSql<Binary, Sqlite> for Column<T> {
 impl<T: BytesForm> FromSql<Binary, Pg> for Column<T> {
     fn from_sql(value: PgValue<'_>) -> deserialize::Result<Self> {
         Ok(Self(T::from_bytes(value.as_bytes())))
+    }
+}
+
+impl<T: TextForm> FromSql<Text, Db> for Column<T> {
+    #[inline]
+    fn from_sql(value: DbValue<'_>) -> deserialize::Result<Self> {
+        value.read::<Text, Self>()
+    }
+}
+
+impl<T: IdForm> FromSql<Id, Db> for Column<T> {
+    #[inline]
+    fn from_sql(value: DbValue<'_>) -> deserialize::Result<Self> {
+        value.read::<Id, Self>()
+    }
+}
+
+impl<T: BytesForm> FromSql<Binary, Db> for Column<T> {
+    #[inline]
+    fn from_sql(value: DbValue<'_>) -> deserialize::Result<Self> {
+        value.read::<Binary, Self>()
     }
 }
 

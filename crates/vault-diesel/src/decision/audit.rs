@@ -1,12 +1,13 @@
 //! The audit trail and its checkpoints.
 
-use super::authorize::judge;
 use super::backend::{Connection, RunQuery, Store, load_page, next_id};
 use super::{Decided, Verdict};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::new_row::{NewEntry, OF_INSTANCE};
 use crate::schema::{audit, audit_checkpoints, audit_delivery};
 use crate::stored::{AFTER_ALL_IDS, AnyId, StoredId as _};
+use crate::transaction::authorize::authorize;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::query_builder::InsertStatement;
@@ -191,7 +192,7 @@ async fn list(connection: &mut Connection, query: &List<String, AuditRange>) -> 
     if !query.principal.may_see(scope) {
         return Err(Denial::InsufficientRole.into());
     }
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let from = from.map(|id| AnyId::from(id.stored())).unwrap_or_default();
     let until = until.map(|id| AnyId::from(id.stored()));
     let after = query.after.as_deref().map(AnyId::from_text);

@@ -1,9 +1,11 @@
 //! Decisions of one kind in one organization that are made together: facts are read for all, the rule decides, effects are
 //! written for all. One alone is the case of one.
 
+use super::Answer;
 use super::backend::Connection;
-use super::{Answer, authorize};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
+use crate::transaction::authorize::{authorize_and_lock, authorize_and_lock_with_key};
 use vault_core::Command;
 use vault_core::decision::Outcome;
 use vault_core::id::{KeyId, OrganizationId};
@@ -61,11 +63,8 @@ pub(crate) async fn authorize_each<A: Sync>(
     let mut authorized = Vec::with_capacity(distinct.len());
     for (principal, key) in &distinct {
         let outcome = match key {
-            Some(key) => authorize::authorize_and_lock_with_key(connection, principal, organization, *key, now).await,
-            None => match authorize::authorize_and_lock(connection, principal, now).await {
-                Ok(judgement) => judgement.map(|()| true).map_err(Failure::from),
-                Err(failure) => Err(failure),
-            },
+            Some(key) => authorize_and_lock_with_key(&connection.tx(), principal, organization, *key, now).await,
+            None => authorize_and_lock(&connection.tx(), principal, now).await.map(|()| true),
         };
         match outcome {
             Err(failure @ (Failure::Sql(_) | Failure::Overtaken)) => return Err(failure),

@@ -2,12 +2,14 @@
 
 use super::audit;
 use super::backend::{Connection, RunQuery, Store};
-use super::credential::{checks, labels, versions};
+use super::credential::{checks, labels};
 use super::look_ups;
 use super::organization::instance_rotation;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
 use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
+use crate::transaction::credential::versions::versions as read_versions;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -153,7 +155,7 @@ async fn whole(
     // The time is that of a session, which an operator has none of.
     let now = Timestamp::from_millis(0);
     let query = Find { principal: Principal::Operator, of: organization, key: id, now };
-    let Some(versions) = versions::versions(connection, &query).await? else { return Ok(None) };
+    let Some(versions) = read_versions(&connection.tx(), &query).await? else { return Ok(None) };
     let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
     let mut sealed = Vec::new();
     for number in numbers {

@@ -1,5 +1,5 @@
-//! Every decision of the store ports, written once and compiled once per database: the files of this folder
-//! name the database only through `backend`, which each database supplies.
+//! The decisions that are still compiled once per database, and the ports: the files of this folder name the database only
+//! through `backend`, which each database supplies. [`crate::transaction`] has those that are compiled once.
 //!
 //! A decision reads and locks what it relies on, asks the domain's pure rule, and writes. It runs in one
 //! transaction that its store opens and ends; run again on the same facts it comes to the same verdict.
@@ -11,10 +11,8 @@
 mod account;
 mod activation;
 mod audit;
-pub(super) mod authorize;
 pub(super) mod batch;
 pub(super) mod credential;
-mod hourly;
 mod inspection;
 mod integration;
 mod issuers;
@@ -28,8 +26,8 @@ pub(super) mod schema_version;
 use self::backend::Connection;
 use super::backend;
 use crate::failure::Failure;
+use vault_core::Command;
 use vault_core::principal::Principal;
-use vault_core::{Command, Refusal};
 
 /// Carries statements out in one exchange with the server. How many rows each changed.
 macro_rules! execute_pipelined {
@@ -40,39 +38,7 @@ macro_rules! execute_pipelined {
 
 pub(crate) use execute_pipelined;
 
-/// What a decision came to, and whether what it wrote stands.
-#[derive(Debug)]
-pub(crate) enum Verdict<T> {
-    /// Carried out: what it wrote stands, and [`decide`] records it.
-    Done(T),
-    /// Carried out and recorded already, in the same exchange with the server.
-    Recorded(T),
-    /// Refused before the first write.
-    Refused(T),
-    /// Refused; what it wrote records the refusal and stands.
-    RefusedOnRecord(T),
-    /// Refused after something was written, which is undone.
-    Undo(T),
-}
-
-impl<T> Verdict<T> {
-    /// What the decision came to, whatever stands of it.
-    pub(crate) fn into_outcome(self) -> T {
-        match self {
-            Self::Done(outcome)
-            | Self::Recorded(outcome)
-            | Self::Refused(outcome)
-            | Self::RefusedOnRecord(outcome)
-            | Self::Undo(outcome) => outcome,
-        }
-    }
-}
-
-/// What a decision that a rule may refuse came to.
-pub(crate) type Answer<T = ()> = Result<T, Refusal>;
-
-/// A decision that writes, or why it could not be made.
-pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
+pub(crate) use crate::transaction::{Answer, Decided, Verdict};
 
 /// A change that a [`Command`] carries for principals of the type `P`.
 pub(crate) trait Decision<P = Principal>: Sized + Sync {

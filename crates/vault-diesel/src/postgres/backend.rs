@@ -146,22 +146,6 @@ macro_rules! hold_rows {
     };
 }
 
-/// Has a condition `EXISTS` carried out for each row that is looked at. Without statistics, a join in its place compares every
-/// row with every other. An `OFFSET` keeps PostgreSQL from making a join of it.
-macro_rules! row_by_row {
-    ($query:expr) => {
-        diesel::QueryDsl::offset($query, 0)
-    };
-}
-
-/// A column of text in a condition that no index serves: without statistics, PostgreSQL may take the index of a condition that
-/// every row meets.
-macro_rules! without_index {
-    ($column:expr) => {
-        diesel::TextExpressionMethods::concat($column, "")
-    };
-}
-
 /// PostgreSQL keeps statistics and needs no hint.
 macro_rules! narrow {
     ($condition:expr) => {
@@ -172,7 +156,7 @@ macro_rules! narrow {
 pub(crate) use super::replacements::write_changes;
 pub(crate) use {
     delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, of_credentials, pipeline, row_by_row, without_index,
+    load_each, load_page, narrow, of_credentials, pipeline,
 };
 
 /// The history in PostgreSQL's spelling.

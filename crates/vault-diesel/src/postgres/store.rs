@@ -4,9 +4,12 @@ use super::connections::{Connections, Decide, Failed, Look, Timeout};
 use super::decision::batch::Batch;
 use super::settings::{ConnectError, PostgresSettings};
 use super::write_queue::WriteQueue;
+use crate::db::OpenTx as _;
 use crate::failure::{Failure, Reports};
 use crate::load::{StoreLoad, reading, writing};
+use crate::transaction::{self, Decided, Read, Transaction};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -220,6 +223,38 @@ impl PostgresStore {
         self.read_at_once_for(organization, question, look).await
     }
 
+    /// Runs a transaction that writes.
+    pub(super) async fn run<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        self.write(transaction, run).await
+    }
+
+    /// Runs a transaction that reads one snapshot, for an organization or for the instance.
+    pub(super) async fn answer<Q: Read + Send>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_for(organization, query, look).await
+    }
+
+    /// Like `answer`, for a transaction that sends its statements in one exchange with the server.
+    pub(super) async fn answer_at_once<Q: Read + Send>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_at_once_for(organization, query, look).await
+    }
+
+    /// Like `answer`, for a read that a write follows.
+    pub(super) async fn answer_for_writing<Q: Read + Send>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_for_writing(organization, query, look).await
+    }
+
     /// How far the server's clock lies ahead of `now`, in milliseconds.
     pub(super) async fn measure(&self, now: Timestamp) -> Result<Option<i64>, StoreError> {
         let asked_at = Instant::now();
@@ -229,6 +264,22 @@ impl PostgresStore {
         let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
         Ok(Some(clock.saturating_sub(now.as_millis()).saturating_sub(elapsed)))
     }
+}
+
+/// Runs a transaction that writes on a connection on which one was begun.
+fn run<'a, T: Transaction>(
+    connection: &'a mut AsyncPgConnection,
+    transaction: &'a T,
+) -> BoxFuture<'a, Decided<T::Outcome>> {
+    Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
+}
+
+/// Runs a transaction that reads on a connection.
+fn look<'a, Q: Read>(
+    connection: &'a mut AsyncPgConnection,
+    query: &'a Q,
+) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
+    Box::pin(async move { query.read(&connection.tx()).await })
 }
 
 /// When the question was sent, and the server's clock in milliseconds.

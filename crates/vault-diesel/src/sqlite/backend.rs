@@ -180,20 +180,6 @@ macro_rules! hold_rows {
     }};
 }
 
-/// SQLite carries a condition `EXISTS` out for each row.
-macro_rules! row_by_row {
-    ($query:expr) => {
-        $query
-    };
-}
-
-/// SQLite looks credentials up by the ids that a label leads to.
-macro_rules! without_index {
-    ($column:expr) => {
-        $column
-    };
-}
-
 /// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
 /// organization has ten rows, and would read all of them by the primary key.
 macro_rules! narrow {
@@ -209,7 +195,7 @@ diesel::define_sql_function! {
 
 pub(crate) use {
     delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, pipeline, row_by_row, without_index,
+    load_each, load_page, narrow, pipeline,
 };
 
 /// Writes and records changes.

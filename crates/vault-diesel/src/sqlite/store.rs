@@ -1,20 +1,23 @@
 //! The store on the embedded database.
 
 use super::connection::{Purpose, Source, open};
+use super::decision::Verdict;
 use super::decision::batch::{Batch, BatchOutcome};
-use super::decision::{Decided, Verdict};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
+use crate::db::OpenTx as _;
 use crate::failure::{Failure, Reports, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
 use crate::postgres::SpreadError;
 use crate::schema::instance;
+use crate::transaction::{self, Decided, Read, Transaction};
 use crate::turns::Turns;
 use diesel::SqliteConnection;
 use diesel::r2d2::Pool;
+use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -288,6 +291,41 @@ impl SqliteStore {
         self.write((question, look), read).await
     }
 
+    /// Runs a transaction that writes.
+    pub(super) async fn run<T: Transaction<Outcome: 'static> + Send + 'static>(
+        &self,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.write(transaction, run).await
+    }
+
+    /// Runs a transaction that reads one snapshot, for an organization or for the instance.
+    pub(super) async fn answer<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_for(organization, query, look).await
+    }
+
+    /// Like `answer`, for a transaction that sends its statements in one exchange with the server.
+    pub(super) async fn answer_at_once<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_at_once_for(organization, query, look).await
+    }
+
+    /// Like `answer`, for a read that a write follows.
+    pub(super) async fn answer_for_writing<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
+        &self,
+        organization: Option<OrganizationId>,
+        query: Q,
+    ) -> Result<Q::Outcome, StoreError> {
+        self.read_for_writing(organization, query, look).await
+    }
+
     /// Whether a page can be read and the writer is at work. There is no other clock to compare with.
     pub(super) async fn measure(&self, _now: Timestamp) -> Result<Option<i64>, StoreError> {
         if self.queue.is_closed() {
@@ -296,6 +334,19 @@ impl SqliteStore {
         self.read((), |connection, ()| Box::pin(touch(connection))).await?;
         Ok(None)
     }
+}
+
+/// Runs a transaction that writes on a connection on which one was begun.
+fn run<'a, T: Transaction>(
+    connection: &'a mut SqliteConnection,
+    transaction: &'a T,
+) -> BoxFuture<'a, Decided<T::Outcome>> {
+    Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
+}
+
+/// Runs a transaction that reads on a connection.
+fn look<'a, Q: Read>(connection: &'a mut SqliteConnection, query: &'a Q) -> BoxFuture<'a, Result<Q::Outcome, Failure>> {
+    Box::pin(async move { query.read(&connection.tx()).await })
 }
 
 async fn touch(connection: &mut SqliteConnection) -> Result<(), Failure> {

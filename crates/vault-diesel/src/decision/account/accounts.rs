@@ -1,15 +1,16 @@
 //! Accounts.
 
-use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::invitations::hold_presence;
 use super::row::row_of;
 use super::{directory, invitation_row, lookup};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations, recovery_codes};
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::authorize_and_lock;
 use async_trait::async_trait;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
@@ -66,7 +67,7 @@ impl Decision for CreateAccount {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -222,7 +223,7 @@ impl Decision for ReadPasscode {
     type Outcome = Option<StoredPasscode>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<StoredPasscode>> {

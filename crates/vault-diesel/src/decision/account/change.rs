@@ -1,6 +1,5 @@
 //! Changing an account, and what then no longer holds.
 
-use super::super::authorize::{authorize_and_lock_holder, hold_organization};
 use super::super::backend::{Connection, RunQuery, for_update, narrow};
 use super::super::login::attempts;
 use super::super::organization::keys::require_active;
@@ -10,11 +9,13 @@ use super::admins::{self, OtherAdmins};
 use super::invitations::hold_presence;
 use super::row::{SignedRow, row_of, sign, signed_columns};
 use super::{directory, invitation_row, notices, pending_seed};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, idempotency_keys, recovery_codes, sessions,
 };
 use crate::stored::StoredId as _;
+use crate::transaction::authorize::{authorize_and_lock_session, lock_organization};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, takes_last_admin};
@@ -22,7 +23,7 @@ use vault_core::digest::Digest;
 use vault_core::id::KeyId;
 use vault_core::passcode::TimeStep;
 use vault_core::port::{AccountChange, ChangeAccount};
-use vault_core::principal::Principal;
+use vault_core::principal::{Denial, Principal};
 use vault_core::sealed::{Blob, SealedSeed};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
@@ -53,10 +54,12 @@ impl Decision for ChangeAccount {
             Principal::Session(admin) => (admin.organization, admin.account),
             Principal::Embedder(admin) => (admin.organization, admin.account),
         };
-        hold_organization(connection, organization).await??;
+        if !lock_organization(&connection.tx(), organization).await? {
+            return Err(Denial::OrganizationClosed.into());
+        }
         let others = admins::take(connection, organization, admin, target).await?;
         if let Principal::Session(admin) = &command.principal {
-            authorize_and_lock_holder(connection, admin, command.now).await??;
+            authorize_and_lock_session(&connection.tx(), admin, command.now).await?;
         }
         Ok(Some(others))
     }

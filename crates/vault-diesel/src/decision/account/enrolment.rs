@@ -1,6 +1,5 @@
 //! Enrolling: an invited person's draft, and the account that is made of it or has its secrets.
 
-use super::super::authorize::hold_organization;
 use super::super::backend::{Connection, RunQuery, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Verdict, audit};
@@ -8,9 +7,11 @@ use super::accounts::{NewAccount, insert_account};
 use super::invitation_row;
 use super::row::{row_of as account_row, sign};
 use super::{change, directory};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_drafts};
 use crate::stored::{Column, Digests, StoredId as _};
+use crate::transaction::authorize::lock_organization;
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Refusal;
@@ -100,7 +101,7 @@ pub(crate) async fn confirm(connection: &mut Connection, command: &ConfirmEnrolm
 
 /// Takes the account that is re-enrolled, in the order of locks. Whether it has this version.
 async fn take_account(connection: &mut Connection, grant: &AccountGrant, version: i64) -> Result<bool, Failure> {
-    if hold_organization(connection, grant.organization).await?.is_err() {
+    if !lock_organization(&connection.tx(), grant.organization).await? {
         return Ok(false);
     }
     let row = account_row!(grant).select(accounts::version);
@@ -124,7 +125,7 @@ async fn hold_open(
     code: &Digest,
     now: Timestamp,
 ) -> Result<Option<StoredInvitation>, Failure> {
-    if hold_organization(connection, organization).await?.is_err() {
+    if !lock_organization(&connection.tx(), organization).await? {
         return Ok(None);
     }
     let held = invitation_row::hold(connection, organization, account).await?;

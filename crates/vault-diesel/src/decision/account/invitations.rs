@@ -1,16 +1,18 @@
 //! Invitations.
 
-use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store, for_share};
 use super::super::organization::keys::require_active;
-use super::super::{Answer, Decided, Decision, Verdict, audit, decide, hourly};
+use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::accounts::has_room;
 use super::invitation_row::{self, InvitationRow, columns};
 use super::row::{self, SignedRow, row_of, signed_columns};
 use super::{directory, enrolment};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{accounts, enrolment_codes, invitations, organizations};
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _};
+use crate::transaction::authorize::authorize_and_lock;
+use crate::transaction::hourly;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{ACCOUNT_LIMIT_REACHED, AccountGrant, SignedAccount};
@@ -54,7 +56,7 @@ impl Decision for CreateInvitation {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -66,7 +68,7 @@ impl Decision for CreateInvitation {
             return Ok(Verdict::Refused(Err(Refusal::NoOrganization)));
         }
         if *principal != Principal::Operator
-            && let Some(seconds) = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS, *now)
+            && let Some(seconds) = hourly::lock(&connection.tx(), organization, hourly::ADDRESS_CONFLICTS, *now)
                 .await?
                 .refused_for(HourlyLimit::ADDRESS_CONFLICTS, *now)
         {
@@ -102,8 +104,8 @@ async fn address_in_use(connection: &mut Connection, command: &Command<CreateInv
     // An operator may know every address.
     if command.principal != Principal::Operator {
         let organization = command.act.stored.invitation.grant.organization;
-        let held = hourly::hold(connection, organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
-        hourly::count(connection, organization, hourly::ADDRESS_CONFLICTS, held, command.now).await?;
+        let held = hourly::lock(&connection.tx(), organization, hourly::ADDRESS_CONFLICTS, command.now).await?;
+        hourly::count(&connection.tx(), organization, hourly::ADDRESS_CONFLICTS, held, command.now).await?;
     }
     audit::record(connection, &command.act.address_in_use).await?;
     Ok(Verdict::RefusedOnRecord(Err(Refusal::AddressInUse)))
@@ -175,7 +177,7 @@ impl Decision for ChangeInvitation {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {

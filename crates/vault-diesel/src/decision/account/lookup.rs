@@ -1,14 +1,15 @@
 //! Finding and listing accounts and invitations.
 
-use super::super::authorize::judge;
 use super::super::backend::{Connection, RunQuery, load_page};
 use super::super::login::attempts::{self, ClassRow};
 use super::directory;
 use super::invitation_row::{self, InvitationRow, columns};
 use super::row::{SignedRow, TABLE, signed_columns};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, attempt_classes, invitations};
 use crate::stored::{AFTER_ALL_IDS, BEFORE_ALL_IDS, CodeColumns, Column, IdBytes, StoredId as _};
+use crate::transaction::authorize::authorize;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
     OptionalExtension as _, QueryDsl as _, Queryable,
@@ -73,7 +74,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     query: &Find<AccountKey, Scope>,
 ) -> Result<Option<FoundAccount>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let confined = confine(&query.principal, query.of)?;
     let sees = |organization: OrganizationId| {
         query.principal.reaches(organization) && confined.is_none_or(|only| only == organization)
@@ -127,7 +128,7 @@ pub(crate) async fn list(
     connection: &mut Connection,
     query: &List<(OrganizationId, AccountId)>,
 ) -> Result<Vec<ListedAccount>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let organization = confine(&query.principal, query.of)?;
     if organization.is_some_and(|organization| !query.principal.reaches(organization)) {
         return Err(Denial::InsufficientRole.into());

@@ -1,6 +1,5 @@
 //! One's own account.
 
-use super::super::authorize::{authorize_and_lock_account, authorize_and_lock_holder, authorize_holder};
 use super::super::backend::{Connection, RunQuery, Store};
 use super::super::login::sessions;
 use super::super::organization::keys::require_active;
@@ -8,9 +7,11 @@ use super::super::{Decided, Decision, Verdict, decide};
 use super::notices;
 use super::pending_seed::{self, PendingSeed};
 use super::row::{SignedRow, row_of, sign, signed_columns};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, organizations, recovery_codes};
 use crate::stored::{CodeColumns, Column, StoredId as _};
+use crate::transaction::authorize::{authorize_and_lock_account, authorize_and_lock_session, authorize_session};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _};
@@ -49,7 +50,7 @@ async fn show(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<OwnAccount, Failure> {
-    authorize_holder(connection, principal, now).await??;
+    authorize_session(&connection.tx(), principal, now).await?;
     let SessionPrincipal { organization, account, .. } = principal;
     type Row = (SignedRow, Column<OrganizationName>, i64);
     let (signed, name, passcode_enrolled_at): Row = row_of!(principal)
@@ -77,7 +78,7 @@ async fn reserve(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Decided<Option<WaitingSeed>> {
-    authorize_and_lock_holder(connection, principal, now).await??;
+    authorize_and_lock_session(&connection.tx(), principal, now).await?;
     let SessionPrincipal { organization, account, .. } = *principal;
     let pending = pending_seed::hold(connection, organization, account).await?;
     let open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, now);
@@ -105,7 +106,7 @@ impl Decision for ConfirmPasscode {
         if session.organization != grant.organization || session.account != grant.account {
             return Err(Denial::AccountChanged.into());
         }
-        Ok(authorize_and_lock_account(connection, session, command.now).await??)
+        authorize_and_lock_account(&connection.tx(), session, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<bool> {

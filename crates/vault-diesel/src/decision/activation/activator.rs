@@ -1,11 +1,11 @@
 //! Whether an integration may act: asked first by everything that it does, in its own transaction.
 
-use super::super::authorize::judge_organization;
 use super::super::backend::{Connection, RunQuery, for_share, for_update, pipeline};
 use super::super::integration::row::row_of;
 use crate::failure::Failure;
 use crate::schema::{activations, integrations, organizations};
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::is_active_organization;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::digest::Digest;
@@ -104,7 +104,7 @@ fn conclude(
     let (digest, last_used_at) = judged.unzip();
     let facts = IntegrationFacts {
         digest: digest.map(|digest| digest.decode("integrations", &principal.integration, "digest")).transpose()?,
-        organization_active: judge_organization(principal.organization, state)?.is_ok(),
+        organization_active: is_active_organization(principal.organization, state)?,
     };
     Ok(judge_integration(principal, facts, now).map(|()| last_used_at.flatten()))
 }

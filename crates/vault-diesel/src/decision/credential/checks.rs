@@ -1,14 +1,16 @@
 //! Comparisons and checks of credentials: counted, requested, taken by an activation side, recorded.
 
-use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, for_update, load_page};
-use super::super::{Answer, Decided, Decision, Verdict, audit, hourly};
+use super::super::{Answer, Decided, Decision, Verdict, audit};
 use super::row::{self, CheckColumns, StateColumns, of_credential, state_columns};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{
     check_requests, check_rounds, credential_secrets, credential_versions, credentials, organizations,
 };
 use crate::stored::{BEFORE_ALL_IDS, Column, StoredId as _};
+use crate::transaction::authorize::authorize_and_lock;
+use crate::transaction::hourly;
 use crate::update::update;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _,
@@ -37,20 +39,20 @@ impl Decision for MatchCredential {
     type Outcome = Answer<StoredCredential>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer<StoredCredential>> {
         let (MatchCredential { organization, id }, now) = (command.act, command.now);
-        let Some(credential) = row::read(connection, organization, id).await? else {
+        let Some(credential) = row::read(&connection.tx(), organization, id).await? else {
             return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
         let subject = format!("match:{id}");
-        let counted = hourly::hold(connection, organization, &subject, now).await?;
+        let counted = hourly::lock(&connection.tx(), organization, &subject, now).await?;
         if let Some(seconds) = counted.refused_for(HourlyLimit::MATCHES, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
-        hourly::count(connection, organization, &subject, counted, now).await?;
+        hourly::count(&connection.tx(), organization, &subject, counted, now).await?;
         Ok(Verdict::Done(Ok(credential)))
     }
 }
@@ -60,12 +62,12 @@ impl Decision for RequestCheck {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
         let (RequestCheck { organization, id, version }, now) = (command.act, command.now);
-        let Some(credential) = row::read(connection, organization, id).await? else {
+        let Some(credential) = row::read(&connection.tx(), organization, id).await? else {
             return Ok(Verdict::Refused(Err(Refusal::NotFound)));
         };
         let version = version.or(credential.staged).unwrap_or(credential.version);
@@ -81,11 +83,11 @@ impl Decision for RequestCheck {
         if seen.is_none_or(|seen| Timestamp::from_millis(seen).plus_seconds(CHECKER_SECONDS) < now) {
             return Ok(Verdict::Refused(Err(Refusal::NoChecker)));
         }
-        let counted = hourly::hold(connection, organization, hourly::CHECKS, now).await?;
+        let counted = hourly::lock(&connection.tx(), organization, hourly::CHECKS, now).await?;
         if let Some(seconds) = counted.refused_for(HourlyLimit::CHECKS, now) {
             return Ok(Verdict::Refused(Err(Refusal::TooOften(seconds))));
         }
-        hourly::count(connection, organization, hourly::CHECKS, counted, now).await?;
+        hourly::count(&connection.tx(), organization, hourly::CHECKS, counted, now).await?;
         let waiting = of_credential!(check_requests, organization, id);
         diesel::delete(waiting).execute(connection).await?;
         diesel::insert_into(check_requests::table)

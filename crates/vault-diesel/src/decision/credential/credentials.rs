@@ -2,7 +2,10 @@
 
 use super::super::backend::Store;
 use super::super::decide;
-use super::{list, row, save, uses, versions};
+use super::{save, uses};
+use crate::transaction::credential::list;
+use crate::transaction::credential::row::ShowCredential;
+use crate::transaction::credential::versions::ReadVersions;
 use async_trait::async_trait;
 use vault_core::Command;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -28,38 +31,23 @@ impl CredentialRepository for Store {
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
-        if list::is_one_statement(&query) {
-            self.read_at_once_for(query.principal.organization(), query, |connection, query| {
-                Box::pin(list::by_one_index(connection, query))
-            })
-            .await
-        } else {
-            self.read_for(query.principal.organization(), query, |connection, query| {
-                Box::pin(list::list(connection, query))
-            })
-            .await
+        let organization = query.principal.organization();
+        match list::is_one_statement(&query) {
+            true => self.answer_at_once(organization, query).await,
+            false => self.answer(organization, query).await,
         }
     }
 
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError> {
-        self.read_at_once_for(query.principal.organization(), query, |connection, query| {
-            Box::pin(row::show(connection, query))
-        })
-        .await
+        self.answer_at_once(query.principal.organization(), ShowCredential(query)).await
     }
 
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.read_at_once_for(query.principal.organization(), query, |connection, query| {
-            Box::pin(versions::versions(connection, query))
-        })
-        .await
+        self.answer_at_once(query.principal.organization(), ReadVersions(query)).await
     }
 
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
-        self.read_for_writing(query.principal.organization(), query, |connection, query| {
-            Box::pin(versions::versions(connection, query))
-        })
-        .await
+        self.answer_for_writing(query.principal.organization(), ReadVersions(query)).await
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {

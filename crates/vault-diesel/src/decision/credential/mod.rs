@@ -6,7 +6,6 @@ pub(crate) mod count;
 pub(crate) mod credentials;
 mod delete;
 pub(super) mod labels;
-mod list;
 pub(crate) mod row;
 mod save;
 pub(crate) mod uses;

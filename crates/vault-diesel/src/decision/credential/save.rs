@@ -1,14 +1,15 @@
 //! Saves of credentials.
 
 use super::super::Answer;
-use super::super::authorize::judge;
 use super::super::backend::{Connection, RunQuery, insert_rows, load_each, pipeline};
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
 use super::count;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewCredential, NewEntry, NewLabel, NewSecret};
 use crate::schema::idempotency_keys;
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::authorize;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Command;
 use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, judge_saves};
@@ -80,7 +81,7 @@ pub(super) async fn find_save(
     connection: &mut Connection,
     query: &Find<Option<Idempotency>>,
 ) -> Result<Option<Answer<(CredentialId, i64)>>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let Some(idempotency) = &query.key else { return Ok(None) };
     let earlier = load_earlier(connection, query.of, &[idempotency]).await?;
     Ok(earlier.into_iter().next().map(|(_, earlier)| earlier.answer(idempotency)))

@@ -1,11 +1,12 @@
 //! Where credentials are used.
 
-use super::super::authorize::judge;
 use super::super::backend::{Connection, load_page};
 use super::row;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{credential_uses, integrations};
 use crate::stored::{AFTER_ALL_IDS, Column, StoredId as _};
+use crate::transaction::authorize::authorize;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
 };
@@ -30,8 +31,8 @@ pub(super) async fn list(
     query: &List<UsePosition, (OrganizationId, CredentialId)>,
 ) -> Result<Option<Vec<CredentialUse>>, Failure> {
     let (organization, id) = query.of;
-    judge(connection, &query.principal, query.now).await??;
-    if row::read(connection, organization, id).await?.is_none() {
+    authorize(&connection.tx(), &query.principal, query.now).await?;
+    if row::read(&connection.tx(), organization, id).await?.is_none() {
         return Ok(None);
     }
     let at = query.after.map_or(i64::MAX, |after| after.at.as_millis());

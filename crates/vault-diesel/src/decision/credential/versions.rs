@@ -3,91 +3,28 @@
 //! The current version is in `credentials` and `credential_secrets`, where saves, lists and activations find it. The
 //! others are in `credential_versions`.
 
-use super::super::authorize::{self, load_authorized, load_facts, unheld};
-use super::super::backend::{Connection, RunQuery, load_page, pipeline};
+use super::super::backend::{Connection, RunQuery, pipeline};
 use super::super::{audit, execute_pipelined};
 use super::labels;
-use super::row::{self, CheckColumns, CredentialRow, columns, decode, of_credential};
+use super::row::{self, of_credential};
 use crate::failure::Failure;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{AnyId, Column, StoredId as _};
 use crate::update::update;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
-    BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
-    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _, Queryable, Selectable,
+    BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _, QueryDsl as _,
+    Queryable, Selectable,
 };
 use vault_core::Command;
-use vault_core::credential::Superseded;
 use vault_core::decision::{ChangeEffects, CredentialFacts, VersionEffect};
 use vault_core::id::{CredentialId, KeyId, OrganizationId};
-use vault_core::port::{ChangeCredential, Find, StoredVersion, StoredVersions};
-use vault_core::sealed::{Blob, SealedCredential};
+use vault_core::port::ChangeCredential;
+use vault_core::sealed::SealedCredential;
 use vault_core::time::Timestamp;
 
-const TABLE: &str = "credential_versions";
 /// Versions are counted from 1.
 const NO_VERSION: i64 = 0;
-
-/// Reads a credential with its versions, in one statement.
-pub(in super::super) async fn versions(
-    connection: &mut Connection,
-    query: &Find<CredentialId>,
-) -> Result<Option<StoredVersions>, Failure> {
-    type Version = (i64, i64, Option<i64>, Option<i64>, CheckColumns, Column<KeyId>, Vec<u8>);
-    type Row = (CredentialRow, i64, i64, Option<Version>);
-    let of_both = credential_versions::organization_id.eq(credentials::organization_id);
-    let of_both = of_both.and(credential_versions::id.eq(credentials::id));
-    let joined = credentials::table
-        .left_join(credential_versions::table.on(of_both))
-        .filter(credentials::organization_id.eq(query.of.stored()))
-        .filter(credentials::id.eq(query.key.stored()))
-        .order(credential_versions::version)
-        .select((
-            columns!(),
-            credentials::highest_version,
-            credentials::version_created_at,
-            (
-                credential_versions::version,
-                credential_versions::created_at,
-                credential_versions::superseded_at,
-                credential_versions::destroy_at,
-                (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
-                credential_versions::key_id,
-                credential_versions::information,
-            )
-                .nullable(),
-        ));
-    let rows: Vec<Row> = load_authorized!(joined, connection, usize::MAX, &query.principal, query.now);
-    let mut current = None;
-    let mut others = Vec::new();
-    for (row, highest, created_at, version) in rows {
-        current.get_or_insert((row, highest, created_at));
-        others.extend(version);
-    }
-    let Some((current, highest, created_at)) = current else { return Ok(None) };
-    let current = decode(current)?;
-    let version = |(number, created_at, superseded_at, destroy_at, check, key, information): Version| {
-        let superseded = superseded_at.zip(destroy_at).map(|(at, destroy_at)| Superseded {
-            at: Timestamp::from_millis(at),
-            destroy_at: Timestamp::from_millis(destroy_at),
-        });
-        Ok(StoredVersion {
-            number,
-            created_at: Timestamp::from_millis(created_at),
-            superseded,
-            check: row::check(check, TABLE, query.key)?,
-            key: key.decode(TABLE, &query.key, "key_id")?,
-            information: Blob::from_bytes(information),
-        })
-    };
-    Ok(Some(StoredVersions {
-        created_at: Timestamp::from_millis(created_at),
-        current,
-        highest,
-        others: others.into_iter().map(version).collect::<Result<_, Failure>>()?,
-    }))
-}
 
 /// Keeps the version that is current as a previous one, until `destroy_at`.
 macro_rules! kept {

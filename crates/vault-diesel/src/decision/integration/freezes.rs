@@ -1,14 +1,15 @@
 //! Namespaces: frozen, thawed and listed.
 
 use super::super::account::invitations::hold_presence;
-use super::super::authorize::{authorize_and_lock, judge};
 use super::super::backend::{Connection, RunQuery, Store, load_page, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
 use super::lookup::{Range, range};
 use super::row;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{credentials, frozen_namespaces};
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::{authorize, authorize_and_lock};
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ impl Decision for FreezeNamespace {
     type Outcome = Option<Freezing>;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Option<Freezing>> {
@@ -128,7 +129,7 @@ type FrozenRow = (Column<OrganizationId>, Column<Namespace>, i64);
 
 async fn list_frozen(connection: &mut Connection, query: &List<NamePosition>) -> Result<Vec<FrozenNamespace>, Failure> {
     let range = range(&query.principal, query.of, query.after.as_ref())?;
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     frozen(connection, &range, query.limit).await
 }
 
@@ -174,7 +175,7 @@ async fn list_namespaces(
 ) -> Result<Vec<ListedNamespace>, Failure> {
     let List { principal, of: organization, after, limit, now } = query;
     let range = range(principal, Scope::One(*organization), None)?;
-    judge(connection, principal, *now).await??;
+    authorize(&connection.tx(), principal, *now).await?;
     let from = after.as_ref().map_or("", Namespace::as_str);
     let mut listed = BTreeMap::new();
     let mut last = from.to_owned();

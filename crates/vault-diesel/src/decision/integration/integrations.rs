@@ -1,13 +1,14 @@
 //! Creating and changing integrations.
 
-use super::super::authorize::authorize_and_lock;
 use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Answer, Decided, Decision, Verdict, decide};
 use super::{lookup, row};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::organizations;
 use crate::stored::{AnyId, StoredId as _};
+use crate::transaction::authorize::authorize_and_lock;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::id::OrganizationId;
@@ -53,7 +54,7 @@ impl Decision for CreateIntegration {
         // Before the session is judged, which holds the organization too: to hold it first and take it then would have
         // two such decisions wait for each other.
         let found = command.principal.reaches(organization) && take_organization(connection, organization).await?;
-        authorize_and_lock(connection, &command.principal, command.now).await??;
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await?;
         Ok(found)
     }
 
@@ -89,7 +90,7 @@ impl Decision for ChangeIntegration {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {

@@ -1,11 +1,12 @@
 //! Finding integrations.
 
-use super::super::authorize::judge;
 use super::super::backend::{Connection, RunQuery, load_page};
 use super::row::{IntegrationRow, columns, row_of};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{integration_tokens, integrations, organizations};
 use crate::stored::{AnyId, BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
+use crate::transaction::authorize::authorize;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, OptionalExtension as _, QueryDsl as _,
 };
@@ -20,7 +21,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     query: &Find<IntegrationKey>,
 ) -> Result<Option<StoredIntegration>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     if !query.principal.reaches(query.of) {
         return Ok(None);
     }
@@ -69,7 +70,7 @@ pub(crate) async fn list(
     query: &List<NamePosition>,
 ) -> Result<Vec<StoredIntegration>, Failure> {
     let Range { only, organization: after, name } = range(&query.principal, query.of, query.after.as_ref())?;
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let rows: Vec<IntegrationRow> = match only {
         Some(organization) => {
             let all = integrations::table

@@ -5,16 +5,17 @@ use super::super::account::accounts::replace_recovery_codes;
 use super::super::account::lookup::wrong_passcodes;
 use super::super::account::row::{SignedRow, row_of, sign, signed_columns};
 use super::super::account::{notices, pending_seed};
-use super::super::authorize::{authorize_and_lock_account, hold_organization};
 use super::super::backend::{Connection, RunQuery, for_share, for_update};
 use super::super::organization::keys::require_active;
 use super::super::{Decided, Verdict, audit};
 use super::attempts::Classes;
 use super::decoys::{self, Part};
 use super::sessions;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{account_logins, accounts, recovery_codes};
 use crate::stored::{AnyId, StoredId as _};
+use crate::transaction::authorize::{authorize_and_lock_account, lock_organization};
 use crate::update::update;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::{AccountGrant, SignedAccount};
@@ -88,13 +89,17 @@ pub(crate) async fn conclude(connection: &mut Connection, command: &ConcludeProo
 async fn judge_owner(connection: &mut Connection, command: &ConcludeProof) -> Result<Result<(), Denial>, Failure> {
     let VerifiedFactors::Proof(proof) = &command.brought else { return Ok(Ok(())) };
     let ProofEffect::Own { principal, .. } = &proof.effect else { return Ok(Ok(())) };
-    authorize_and_lock_account(connection, principal, command.now).await
+    match authorize_and_lock_account(&connection.tx(), principal, command.now).await {
+        Ok(()) => Ok(Ok(())),
+        Err(Failure::Denied(denial)) => Ok(Err(denial)),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Holds organization and account. `None`: one of them is gone, or the organization is disabled.
 async fn hold_account(connection: &mut Connection, command: &ConcludeProof) -> Result<Option<SignedAccount>, Failure> {
     let grant = &command.reserved.grant;
-    let organization = hold_organization(connection, grant.organization).await?;
+    let is_active = lock_organization(&connection.tx(), grant.organization).await?;
     let row = row_of!(grant).select(signed_columns!());
     let rehashed = matches!(&command.brought, VerifiedFactors::Proof(proof) if proof.rehashed.is_some());
     let row: Option<SignedRow> = match rehashed {
@@ -103,7 +108,7 @@ async fn hold_account(connection: &mut Connection, command: &ConcludeProof) -> R
     }
     .optional()?;
     let account = row.map(SignedRow::decode).transpose()?;
-    Ok(account.filter(|_| organization.is_ok()))
+    Ok(account.filter(|_| is_active))
 }
 
 /// Takes the latest step that was spent, and the wrong passcodes. `None`: the account is gone.

@@ -1,11 +1,12 @@
 //! Sessions.
 
-use super::super::authorize::{authorize_and_lock_session, authorize_holder};
 use super::super::backend::{Connection, RunQuery, Store, narrow};
 use super::super::{Decided, Decision, Verdict, decide};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::sessions;
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::authorize::{authorize_and_lock_both_sessions, authorize_session};
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, Queryable};
@@ -86,7 +87,7 @@ impl Decision for EndSession {
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<bool, Failure> {
         let Principal::Session(principal) = &command.principal else { return Err(Denial::InsufficientRole.into()) };
-        Ok(authorize_and_lock_session(connection, principal, command.act.session, command.now).await??)
+        authorize_and_lock_both_sessions(&connection.tx(), principal, command.act.session, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, is_live: bool) -> Decided<bool> {
@@ -119,7 +120,7 @@ async fn list(
     principal: &SessionPrincipal,
     now: Timestamp,
 ) -> Result<Vec<StoredSession>, Failure> {
-    authorize_holder(connection, principal, now).await??;
+    authorize_session(&connection.tx(), principal, now).await?;
     let rows: Vec<SessionRow> = sessions_of!(principal)
         .filter(sessions::expires_at.gt(now.as_millis()))
         .order((sessions::created_at.desc(), sessions::id))

@@ -1,14 +1,15 @@
 //! Receivers, as admins and operators administer them.
 
 use super::super::account::directory;
-use super::super::authorize::{authorize_and_lock, judge};
 use super::super::backend::{Connection, RunQuery, Store, for_update};
 use super::super::{Answer, Decided, Decision, Verdict, audit, decide};
 use super::row::{self, ReceiverRow};
 use super::{delivery_row, organization_of, reaches};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{accounts, instance, organizations, receivers};
 use crate::stored::{AnyId, Column, StoredId as _};
+use crate::transaction::authorize::{authorize, authorize_and_lock};
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::account::AccountState;
@@ -64,7 +65,7 @@ impl Decision for AddReceiver {
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
         // Before the session is judged, which holds the organization too.
         take_owner(connection, command.act.receiver.receiver.organization).await?;
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -122,7 +123,7 @@ async fn list(
     connection: &mut Connection,
     query: &Find<Option<ReceiverId>, ReceiverOwner>,
 ) -> Result<Vec<StoredReceiver>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     if !reaches(&query.principal, query.of) {
         return Ok(Vec::new());
     }
@@ -139,7 +140,7 @@ impl Decision for ChangeReceiver {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -165,7 +166,7 @@ impl Decision for EventDelivery {
     type Outcome = Answer;
 
     async fn authorize(connection: &mut Connection, command: &Command<Self>) -> Result<(), Failure> {
-        Ok(authorize_and_lock(connection, &command.principal, command.now).await??)
+        authorize_and_lock(&connection.tx(), &command.principal, command.now).await
     }
 
     async fn act(connection: &mut Connection, command: &Command<Self>, (): ()) -> Decided<Answer> {
@@ -180,7 +181,7 @@ impl Decision for EventDelivery {
 }
 
 async fn resend(connection: &mut Connection, command: &Command<ResendEvent>) -> Decided<Option<EventDelivery>> {
-    authorize_and_lock(connection, &command.principal, command.now).await??;
+    authorize_and_lock(&connection.tx(), &command.principal, command.now).await?;
     let ResendEvent { owner, receiver, event } = command.act;
     let is_there = reaches(&command.principal, owner) && row::take(connection, owner, receiver).await?.is_some();
     let found = if is_there { delivery_row::find(connection, owner, receiver, event).await? } else { None };
@@ -196,7 +197,7 @@ async fn list_deliveries(
     connection: &mut Connection,
     query: &List<i64, (ReceiverOwner, ReceiverId)>,
 ) -> Result<Vec<EventDelivery>, Failure> {
-    judge(connection, &query.principal, query.now).await??;
+    authorize(&connection.tx(), &query.principal, query.now).await?;
     let (owner, receiver) = query.of;
     if !reaches(&query.principal, owner) {
         return Ok(Vec::new());

@@ -1,17 +1,18 @@
-//! Lists of credentials. A page costs alike wherever it begins: an index leads to its first row, and a page of a list with
-//! several filters looks at [`LIST_WINDOW`] rows at most.
+//! Lists of credentials. Every page costs the same: an index leads to its first row, and a page of a list with several filters
+//! reads at most [`LIST_WINDOW`] rows.
 
-use super::super::authorize::{self, judge, load_authorized, load_facts, unheld};
-use super::super::backend::{Connection, Database, RunQuery, load_page, narrow, pipeline, row_by_row, without_index};
-use super::row::{self, CredentialRow, columns, decode};
+use super::super::Read;
+use super::super::authorize::{authorize, authorized};
+use super::row::CredentialRow;
+use crate::db::{Db, Tx, exists_row_by_row, narrow, without_index};
 use crate::failure::Failure;
+use crate::new_row::Never;
 use crate::schema::{credential_labels, credentials};
 use crate::stored::{AFTER_ALL_IDS, AnyId, BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
-use diesel::dsl::exists;
 use diesel::sql_types::Bool;
 use diesel::{
-    BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _,
-    NullableExpressionMethods as _, OptionalExtension as _, QueryDsl as _,
+    BoolExpressionMethods as _, BoxableExpression, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _,
+    SelectableHelper as _,
 };
 use vault_core::credential::{CredentialType, HealthState};
 use vault_core::digest::{Digest, LookUpDigests};
@@ -22,64 +23,68 @@ use vault_core::time::Timestamp;
 
 diesel::alias!(credential_labels as other_labels: OtherLabels);
 
-/// Whether one statement reads the page: the whole list, or that of one namespace, type or label.
-pub(super) fn is_one_statement(query: &ListCredentials) -> bool {
+/// Returns whether one statement reads the page: that of the whole list, or of one namespace, type or label.
+pub(crate) fn is_one_statement(query: &ListCredentials) -> bool {
     let ListCredentials { namespace, kind, labels, health, expires_before, .. } = query;
     let filters = usize::from(namespace.is_some()) + usize::from(kind.is_some()) + labels.len();
-    // While a look-up key is replaced, a label may have several digests.
+    // While a lookup key is replaced, a label may have several digests.
     let labelled_once = labels.iter().all(|label| label.all().len() == 1);
     filters <= 1 && labelled_once && health.is_none() && expires_before.is_none()
 }
 
-/// A page that takes several statements, in one snapshot.
-pub(super) async fn list(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
-    judge(connection, &query.principal, query.now).await??;
-    match query.expires_before {
-        Some(before) => by_expiry(connection, query, before).await,
-        None => within_a_window(connection, query).await,
+impl Read for ListCredentials {
+    type Outcome = ListedRows;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<ListedRows, Failure> {
+        if is_one_statement(self) {
+            return by_one_index(tx, self).await;
+        }
+        authorize(tx, &self.principal, self.now).await?;
+        match self.expires_before {
+            Some(before) => by_expiry(tx, self, before).await,
+            None => within_a_window(tx, self).await,
+        }
     }
 }
 
-/// The whole list, or that of one namespace, type or label; judged too.
-pub(super) async fn by_one_index(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+/// The whole list, or that of one namespace, type or label.
+async fn by_one_index(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
     let newest_first = credentials::table
         .filter(credentials::organization_id.eq(query.organization.stored()))
         .filter(credentials::id.lt(before))
         .order(credentials::id.desc())
-        .select(columns!());
-    let rows: Vec<CredentialRow> =
-        if let Some(label) = query.labels.as_slice().first().and_then(|label| label.all().first()) {
-            let of_both = credential_labels::organization_id.eq(credentials::organization_id);
-            let labelled = credential_labels::table
-                .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
-                .filter(credential_labels::organization_id.eq(query.organization.stored()))
-                .filter(narrow!(credential_labels::label.eq(bytes_of(label))))
-                .filter(credential_labels::id.lt(before))
-                .order(credential_labels::id.desc())
-                .select(columns!());
-            load_authorized!(labelled, connection, query.limit, &query.principal, query.now)
-        } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
-            let narrowed = newest_first.filter(narrow!(credentials::namespace.eq(namespace)));
-            load_authorized!(narrowed, connection, query.limit, &query.principal, query.now)
-        } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
-            let narrowed = newest_first.filter(narrow!(credentials::kind.eq(kind)));
-            load_authorized!(narrowed, connection, query.limit, &query.principal, query.now)
-        } else {
-            load_authorized!(newest_first, connection, query.limit, &query.principal, query.now)
-        };
-    let rows = rows.into_iter().map(decode).collect::<Result<_, _>>()?;
+        .select(CredentialRow::as_select());
+    let page = if let Some(label) = query.labels.as_slice().first().and_then(|label| label.all().first()) {
+        let of_both = credential_labels::organization_id.eq(credentials::organization_id);
+        let labelled = credential_labels::table
+            .inner_join(credentials::table.on(of_both.and(credential_labels::id.eq(credentials::id))))
+            .filter(credential_labels::organization_id.eq(query.organization.stored()))
+            .filter(narrow(credential_labels::label.eq(bytes_of(label))))
+            .filter(credential_labels::id.lt(before))
+            .order(credential_labels::id.desc())
+            .select(CredentialRow::as_select());
+        tx.page(labelled, query.limit)
+    } else if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
+        tx.page(newest_first.filter(narrow(credentials::namespace.eq(namespace))), query.limit)
+    } else if let Some(kind) = query.kind.map(CredentialType::as_str) {
+        tx.page(newest_first.filter(narrow(credentials::kind.eq(kind))), query.limit)
+    } else {
+        tx.page(newest_first, query.limit)
+    };
+    let rows = authorized(tx, page, &query.principal, query.now).await?;
+    let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<_, _>>()?;
     Ok(ListedRows { rows, searched_to: None })
 }
 
-type Boxed<'a> = credentials::BoxedQuery<'a, Database>;
-type Condition<'a, Table> = Box<dyn BoxableExpression<Table, Database, SqlType = Bool> + 'a>;
+type Boxed<'a> = credentials::BoxedQuery<'a, Db>;
+type Condition<'a, Table> = Box<dyn BoxableExpression<Table, Db, SqlType = Bool> + 'a>;
 
 fn bytes_of(label: &Digest) -> &[u8] {
     label.as_bytes().as_slice()
 }
 
-/// Whether a row is of a label. One digest is compared as such: then the index gives the rows in their order.
+/// The condition that a row is of a label. One digest is compared directly, so that the index returns the rows in their order.
 fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
     match label.all() {
         [only] => Box::new(credential_labels::label.eq(bytes_of(only))),
@@ -87,36 +92,36 @@ fn is_label(label: &LookUpDigests) -> Condition<'_, credential_labels::table> {
     }
 }
 
-/// Whether the row's credential has another label, too.
+/// The condition that the row's credential has another label.
 fn has_label_too<'a>(
     organization: IdBytes,
     label: &'a LookUpDigests,
 ) -> Option<Condition<'a, credential_labels::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credential_labels::table> {
-        Box::new(exists(row_by_row!(
+        Box::new(exists_row_by_row(
             other_labels
                 .filter(other_labels.field(credential_labels::organization_id).eq(organization))
                 .filter(other_labels.field(credential_labels::label).eq(bytes_of(digest)))
-                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id))
-        )))
+                .filter(other_labels.field(credential_labels::id).eq(credential_labels::id)),
+        ))
     };
     label.all().iter().map(has).reduce(|one, other| Box::new(one.or(other)))
 }
 
-/// Whether a credential has a label.
+/// The condition that a credential has a label.
 fn has_label<'a>(organization: IdBytes, label: &'a LookUpDigests) -> Option<Condition<'a, credentials::table>> {
     let has = |digest: &'a Digest| -> Condition<'a, credentials::table> {
-        Box::new(exists(row_by_row!(
+        Box::new(exists_row_by_row(
             credential_labels::table
                 .filter(credential_labels::organization_id.eq(organization))
                 .filter(credential_labels::label.eq(bytes_of(digest)))
-                .filter(credential_labels::id.eq(credentials::id))
-        )))
+                .filter(credential_labels::id.eq(credentials::id)),
+        ))
     };
     label.all().iter().map(has).reduce(|one, other| Box::new(one.or(other)))
 }
 
-/// What leads to the rows of a page.
+/// The index that leads to the rows of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lead {
     /// An index of credentials.
@@ -125,25 +130,23 @@ enum Lead {
     Label,
 }
 
-/// The rows of `query` that fit its filters but for labels and order.
+/// The rows that match the filters of `query`, without its labels and order.
 fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
     let mut rows = credentials::table.filter(credentials::organization_id.eq(query.organization.stored())).into_boxed();
     if let Some(namespace) = query.namespace.as_ref().map(Namespace::as_str) {
         rows = match lead {
             Lead::Credentials => rows.filter(credentials::namespace.eq(namespace)),
-            Lead::Label => rows.filter(without_index!(credentials::namespace).eq(namespace)),
+            Lead::Label => rows.filter(without_index(credentials::namespace).eq(namespace)),
         };
     }
     if let Some(kind) = query.kind.map(CredentialType::as_str) {
         rows = match lead {
             Lead::Credentials => rows.filter(credentials::kind.eq(kind)),
-            Lead::Label => rows.filter(without_index!(credentials::kind).eq(kind)),
+            Lead::Label => rows.filter(without_index(credentials::kind).eq(kind)),
         };
     }
-    let expires_by = |moment: Timestamp| credentials::expires_at.assume_not_null().le(moment.as_millis());
-    let lasts_past = |moment: Timestamp| {
-        credentials::expires_at.is_null().or(credentials::expires_at.assume_not_null().gt(moment.as_millis()))
-    };
+    let expires_by = |moment: Timestamp| credentials::expires_at.le(moment.as_millis());
+    let lasts_past = |moment: Timestamp| credentials::expires_at.gt(moment.as_millis());
     let (now, soon) = (query.now, query.now.plus_seconds(query.expiring_seconds));
     match query.health {
         None => rows,
@@ -161,33 +164,27 @@ fn fitting(query: &ListCredentials, lead: Lead) -> Boxed<'_> {
 }
 
 /// Newest first, by the label with the fewest rows, else by namespace, type or id.
-async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -> Result<ListedRows, Failure> {
+async fn within_a_window(tx: &Tx<'_>, query: &ListCredentials) -> Result<ListedRows, Failure> {
     let organization = query.organization.stored();
     let before = query.after.map_or(AFTER_ALL_IDS, |after| after.id.stored());
-    let Some((end, label)) = rarest(connection, query, before).await? else {
+    let Some((end, label)) = rarest(tx, query, before).await? else {
         let mut window = credentials::table
             .filter(credentials::organization_id.eq(organization))
             .filter(credentials::id.lt(before))
-            .into_boxed::<Database>();
+            .into_boxed::<Db>();
         if let Some(namespace) = &query.namespace {
-            window = window.filter(narrow!(credentials::namespace.eq(namespace.as_str())));
+            window = window.filter(narrow(credentials::namespace.eq(namespace.as_str())));
         } else if let Some(kind) = query.kind {
-            window = window.filter(narrow!(credentials::kind.eq(kind.as_str())));
+            window = window.filter(narrow(credentials::kind.eq(kind.as_str())));
         }
-        let end: Option<AnyId> = window
-            .order(credentials::id.desc())
-            .offset(last_of_window())
-            .limit(1)
-            .select(credentials::id)
-            .get_result(connection)
-            .await
-            .optional()?;
+        let last = window.order(credentials::id.desc()).offset(last_of_window()).limit(1).select(credentials::id);
+        let end: Option<AnyId> = tx.first(last).await?;
         let mut rows = fitting(query, Lead::Credentials).filter(credentials::id.lt(before));
         if let Some(end) = &end {
             rows = rows.filter(credentials::id.ge(end));
         }
-        let rows = rows.order(credentials::id.desc()).select(columns!());
-        let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
+        let rows = rows.order(credentials::id.desc()).select(CredentialRow::as_select());
+        let rows = tx.page(rows, query.limit).await?;
         return found(rows, end, query);
     };
     let mut labelled = credential_labels::table
@@ -195,7 +192,7 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
         .filter(is_label(label))
         .filter(credential_labels::id.lt(before))
         .select(credential_labels::id)
-        .into_boxed::<Database>();
+        .into_boxed::<Db>();
     if let Some(end) = &end {
         labelled = labelled.filter(credential_labels::id.ge(end));
     }
@@ -207,8 +204,8 @@ async fn within_a_window(connection: &mut Connection, query: &ListCredentials) -
     let rows = fitting(query, Lead::Label)
         .filter(credentials::id.eq_any(labelled))
         .order(credentials::id.desc())
-        .select(columns!());
-    let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
+        .select(CredentialRow::as_select());
+    let rows = tx.page(rows, query.limit).await?;
     found(rows, end, query)
 }
 
@@ -216,9 +213,9 @@ fn last_of_window() -> i64 {
     i64::try_from(LIST_WINDOW).unwrap_or(i64::MAX) - 1
 }
 
-/// The page, and where its search ended if it is not full.
+/// The page, and the position where the search ended if the page is not full.
 fn found(rows: Vec<CredentialRow>, end: Option<AnyId>, query: &ListCredentials) -> Result<ListedRows, Failure> {
-    let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<Vec<_>, _>>()?;
     let end = end.filter(|_| rows.len() < query.limit).map(|end| position(&end, None)).transpose()?;
     Ok(ListedRows { rows, searched_to: end })
 }
@@ -228,25 +225,24 @@ fn position(id: &AnyId, expires_at: Option<i64>) -> Result<ListPosition, Failure
     Ok(ListPosition { expires_at: expires_at.map(Timestamp::from_millis), id })
 }
 
-/// The label whose window reaches furthest back, with the last id of the window; no id: all of its rows fit into one.
+/// Returns the label whose window reaches furthest back, with the last id of the window. Returns no id if all rows of the label
+/// are in one window.
 async fn rarest<'a>(
-    connection: &mut Connection,
+    tx: &Tx<'_>,
     query: &'a ListCredentials,
     before: IdBytes,
 ) -> Result<Option<(Option<AnyId>, &'a LookUpDigests)>, Failure> {
     let mut rarest = None;
     for label in &query.labels {
-        let end: Option<AnyId> = credential_labels::table
+        let last = credential_labels::table
             .filter(credential_labels::organization_id.eq(query.organization.stored()))
             .filter(is_label(label))
             .filter(credential_labels::id.lt(before))
             .order(credential_labels::id.desc())
             .offset(last_of_window())
             .limit(1)
-            .select(credential_labels::id)
-            .get_result(connection)
-            .await
-            .optional()?;
+            .select(credential_labels::id);
+        let end: Option<AnyId> = tx.first(last).await?;
         let further = rarest.as_ref().is_none_or(|(other, _)| end < *other);
         if further {
             rarest = Some((end, label));
@@ -256,29 +252,22 @@ async fn rarest<'a>(
 }
 
 /// The soonest to expire first.
-async fn by_expiry(
-    connection: &mut Connection,
-    query: &ListCredentials,
-    before: Timestamp,
-) -> Result<ListedRows, Failure> {
+async fn by_expiry(tx: &Tx<'_>, query: &ListCredentials, before: Timestamp) -> Result<ListedRows, Failure> {
     let organization = query.organization.stored();
     let from = query.after.and_then(|after| after.expires_at).map_or(i64::MIN, Timestamp::as_millis);
     let after = query.after.map_or(BEFORE_ALL_IDS, |after| after.id.stored());
-    let expires_at = credentials::expires_at.assume_not_null();
+    use crate::schema::credentials::expires_at;
     let following = expires_at.gt(from).or(expires_at.eq(from).and(credentials::id.gt(after)));
-    // Both bounds are said of the column alone too, and the condition of the index, so that it leads to the first row.
-    let range =
-        expires_at.lt(row::Never).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
-    let end: Option<(Column<CredentialId>, i64)> = credentials::table
+    // The condition of the partial index, and both bounds of the column without the id, so that the index leads to the first row.
+    let range = expires_at.lt(Never).and(expires_at.ge(from)).and(expires_at.lt(before.as_millis())).and(following);
+    let last = credentials::table
         .filter(credentials::organization_id.eq(organization))
         .filter(range)
         .order((credentials::expires_at, credentials::id))
         .offset(last_of_window())
         .limit(1)
-        .select((credentials::id, expires_at))
-        .get_result(connection)
-        .await
-        .optional()?;
+        .select((credentials::id, expires_at));
+    let end: Option<(Column<CredentialId>, i64)> = tx.first(last).await?;
     let end = match end {
         Some((id, at)) => Some((id.decode("credentials", &"unknown", "id")?, at)),
         None => None,
@@ -290,9 +279,9 @@ async fn by_expiry(
     for condition in query.labels.iter().filter_map(|label| has_label(organization, label)) {
         rows = rows.filter(condition);
     }
-    let rows = rows.order((credentials::expires_at, credentials::id)).select(columns!());
-    let rows: Vec<CredentialRow> = load_page!(rows, connection, query.limit).await?;
-    let rows = rows.into_iter().map(decode).collect::<Result<Vec<_>, _>>()?;
+    let rows = rows.order((credentials::expires_at, credentials::id)).select(CredentialRow::as_select());
+    let rows = tx.page(rows, query.limit).await?;
+    let rows = rows.into_iter().map(CredentialRow::decode).collect::<Result<Vec<_>, _>>()?;
     let end = end.filter(|_| rows.len() < query.limit);
     let searched_to = end.map(|(id, at)| ListPosition { expires_at: Some(Timestamp::from_millis(at)), id });
     Ok(ListedRows { rows, searched_to })

@@ -1,0 +1,240 @@
+//! Authorization: checks that the principal may perform an operation, first and inside the operation's transaction.
+
+use crate::db::{Lock, Reply, Share, Tx, Unlocked, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{accounts, organization_keys, organizations, sessions};
+use crate::stored::{AnyId, Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::result::QueryResult;
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, try_join};
+use vault_core::account::AccountState;
+use vault_core::id::{KeyId, OrganizationId, SessionId};
+use vault_core::organization::OrganizationState;
+use vault_core::principal::{Denial, Principal, SessionFacts, SessionPrincipal, judge_session};
+use vault_core::role::Role;
+use vault_core::sealed::KeyState;
+use vault_core::time::Timestamp;
+
+/// The facts that authorize a session. A row that does not exist is `None`.
+struct Facts {
+    organization: Option<Column<OrganizationState>>,
+    account: Option<(Column<Role>, Column<AccountState>)>,
+    expires_at: Option<i64>,
+}
+
+#[auto_type(no_type_alias)]
+fn organization_of(id: IdBytes) -> _ {
+    organizations::table.filter(organizations::id.eq(id))
+}
+
+#[auto_type(no_type_alias)]
+fn account_of(organization: IdBytes, account: IdBytes) -> _ {
+    accounts::table.filter(accounts::organization_id.eq(organization)).filter(accounts::id.eq(account))
+}
+
+#[auto_type(no_type_alias)]
+fn sessions_of(organization: IdBytes, account: IdBytes) -> _ {
+    sessions::table.filter(sessions::organization_id.eq(organization)).filter(sessions::account_id.eq(account))
+}
+
+/// Reads the facts of a session in one exchange with the server and in the order of locks. Each table has its own statement: a
+/// PostgreSQL that is distributed over nodes keeps the plans of those, and plans a join at each use.
+fn load_facts<'t, L: Lock + Copy>(
+    tx: &'t Tx<'_>,
+    session: &SessionPrincipal,
+    lock: L,
+) -> BoxFuture<'t, QueryResult<Facts>> {
+    let (organization, account) = (session.organization.stored(), session.account.stored());
+    let state = organization_of(organization).select(organizations::state);
+    let rights = account_of(organization, account).select((accounts::role, accounts::state));
+    let expires_at = sessions_of(organization, account)
+        .filter(sessions::id.eq(session.session.stored()))
+        .select(sessions::expires_at);
+    let organization = tx.first(locked(state, lock));
+    let account = tx.first(locked(rights, lock));
+    let expires_at = tx.first(locked(expires_at, lock));
+    async move {
+        let (organization, account, expires_at) = try_join!(organization, account, expires_at)?;
+        Ok(Facts { organization, account, expires_at })
+    }
+    .boxed()
+}
+
+/// Authorizes a session by its facts.
+fn authorize_by(session: &SessionPrincipal, facts: Facts, now: Timestamp) -> Result<(), Failure> {
+    let role = |(role, state)| active_role(session, role, state);
+    let facts = SessionFacts {
+        session_live: facts.expires_at.is_some_and(|expires_at| now < Timestamp::from_millis(expires_at)),
+        active_role: facts.account.map_or(Ok(None), role)?,
+        organization_active: is_active_organization(session.organization, facts.organization)?,
+    };
+    Ok(judge_session(session, facts)?)
+}
+
+/// Authorizes a principal for a transaction that only reads, in one snapshot.
+pub(crate) async fn authorize(tx: &Tx<'_>, principal: &Principal, now: Timestamp) -> Result<(), Failure> {
+    match principal {
+        Principal::Operator => Ok(()),
+        Principal::Session(session) => authorize_session(tx, session, now).await,
+        Principal::Embedder(embedder) => {
+            let state = organization_of(embedder.organization.stored()).select(organizations::state);
+            let state = tx.first(state).await?;
+            require_active(embedder.organization, state)
+        }
+    }
+}
+
+/// Reads rows and authorizes the principal in one exchange with the server. The facts are read at the same time as the rows or
+/// later, so a principal that lost a right before then reads nothing.
+pub(crate) async fn authorized<T>(
+    tx: &Tx<'_>,
+    rows: Reply<'_, T>,
+    principal: &Principal,
+    now: Timestamp,
+) -> Result<T, Failure> {
+    match principal {
+        Principal::Session(session) => {
+            let (rows, facts) = try_join!(rows, load_facts(tx, session, Unlocked))?;
+            authorize_by(session, facts, now)?;
+            Ok(rows)
+        }
+        Principal::Operator | Principal::Embedder(_) => {
+            let rows = rows.await?;
+            authorize(tx, principal, now).await?;
+            Ok(rows)
+        }
+    }
+}
+
+/// Authorizes a session for a transaction that only reads, in one snapshot.
+pub(crate) async fn authorize_session(tx: &Tx<'_>, session: &SessionPrincipal, now: Timestamp) -> Result<(), Failure> {
+    let facts = load_facts(tx, session, Unlocked).await?;
+    authorize_by(session, facts, now)
+}
+
+/// Authorizes a principal for a transaction that writes, and locks the facts: they stay unchanged until it ends.
+pub(crate) async fn authorize_and_lock(tx: &Tx<'_>, principal: &Principal, now: Timestamp) -> Result<(), Failure> {
+    match principal {
+        Principal::Operator => Ok(()),
+        Principal::Session(session) => authorize_and_lock_session(tx, session, now).await,
+        Principal::Embedder(embedder) => match lock_organization(tx, embedder.organization).await? {
+            true => Ok(()),
+            false => Err(Denial::OrganizationClosed.into()),
+        },
+    }
+}
+
+/// Authorizes a session for a transaction that writes, like [`authorize_and_lock`].
+pub(crate) async fn authorize_and_lock_session(
+    tx: &Tx<'_>,
+    session: &SessionPrincipal,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let facts = load_facts(tx, session, Share).await?;
+    authorize_by(session, facts, now)
+}
+
+/// Authorizes a principal like [`authorize_and_lock`], and locks the organization key. Returns whether the key is active.
+pub(crate) async fn authorize_and_lock_with_key(
+    tx: &Tx<'_>,
+    principal: &Principal,
+    organization: OrganizationId,
+    key: KeyId,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let state = organization_keys::table
+        .filter(organization_keys::organization_id.eq(organization.stored()))
+        .filter(organization_keys::id.eq(key.stored()))
+        .select(organization_keys::state);
+    let state: Option<Column<KeyState>> = match principal {
+        Principal::Session(session) => {
+            let facts = load_facts(tx, session, Share);
+            let (facts, state) = try_join!(facts, tx.first(locked(state, Share)))?;
+            authorize_by(session, facts, now)?;
+            state
+        }
+        Principal::Operator | Principal::Embedder(_) => {
+            authorize_and_lock(tx, principal, now).await?;
+            tx.first(locked(state, Share)).await?
+        }
+    };
+    match state {
+        Some(state) => Ok(state.decode("organization_keys", &key, "state")? == KeyState::Active),
+        None => Ok(false),
+    }
+}
+
+/// Authorizes a session that changes its own account, and locks the account for the change. With a shared lock first, two such
+/// transactions would wait for each other.
+pub(crate) async fn authorize_and_lock_account(
+    tx: &Tx<'_>,
+    session: &SessionPrincipal,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    if !lock_organization(tx, session.organization).await? {
+        return Err(Denial::OrganizationClosed.into());
+    }
+    let account = account_of(session.organization.stored(), session.account.stored()).select(accounts::id);
+    let _account: Option<AnyId> = tx.first(locked(account, Update)).await?;
+    authorize_and_lock_session(tx, session, now).await
+}
+
+/// Authorizes a session to end another session of its account, and locks both rows. Returns whether `target` was active. If
+/// several requests end a session, exactly one gets `true`.
+pub(crate) async fn authorize_and_lock_both_sessions(
+    tx: &Tx<'_>,
+    session: &SessionPrincipal,
+    target: SessionId,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let (organization, account) = (session.organization.stored(), session.account.stored());
+    let state = organization_of(organization).select(organizations::state);
+    let rights = account_of(organization, account).select((accounts::role, accounts::state));
+    // Ordered by id, so that two sessions that end each other do not wait for each other.
+    let both = sessions_of(organization, account)
+        .filter(sessions::id.eq_any([session.session.stored(), target.stored()]))
+        .order(sessions::id)
+        .select((sessions::id, sessions::expires_at));
+    let (state, rights) = try_join!(tx.first(locked(state, Share)), tx.first(locked(rights, Share)))?;
+    let both: Vec<(Column<SessionId>, i64)> = tx.load(locked(both, Update)).await?;
+    let (mut own, mut is_target_active) = (None, false);
+    for (id, expires_at) in both {
+        let id = id.decode("sessions", &session.session, "id")?;
+        own = own.or((id == session.session).then_some(expires_at));
+        is_target_active |= id == target && now < Timestamp::from_millis(expires_at);
+    }
+    authorize_by(session, Facts { organization: state, account: rights, expires_at: own }, now)?;
+    Ok(is_target_active)
+}
+
+fn active_role(
+    session: &SessionPrincipal,
+    role: Column<Role>,
+    state: Column<AccountState>,
+) -> Result<Option<Role>, Failure> {
+    let role = role.decode("accounts", &session.account, "role")?;
+    let state = state.decode("accounts", &session.account, "state")?;
+    Ok((state == AccountState::Active).then_some(role))
+}
+
+/// Locks an organization. Returns whether it is active, which it then stays until the transaction ends.
+pub(crate) async fn lock_organization(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
+    let state = organization_of(organization.stored()).select(organizations::state);
+    let state = tx.first(locked(state, Share)).await?;
+    is_active_organization(organization, state)
+}
+
+fn require_active(id: OrganizationId, state: Option<Column<OrganizationState>>) -> Result<(), Failure> {
+    if is_active_organization(id, state)? { Ok(()) } else { Err(Denial::OrganizationClosed.into()) }
+}
+
+/// Returns whether the state of an organization, if it exists, is active.
+pub(crate) fn is_active_organization(
+    id: OrganizationId,
+    state: Option<Column<OrganizationState>>,
+) -> Result<bool, Failure> {
+    let state = state.map(|state| state.decode("organizations", &id, "state")).transpose()?;
+    Ok(state == Some(OrganizationState::Active))
+}

@@ -1,0 +1,122 @@
+//! A credential's row, without its data.
+
+use super::super::Read;
+use super::super::authorize::authorized;
+use crate::db::Tx;
+use crate::failure::Failure;
+use crate::new_row::NEVER;
+use crate::schema::credentials;
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
+use vault_core::activation::VendRule;
+use vault_core::check::CheckReason;
+use vault_core::credential::{CredentialType, LastCheck};
+use vault_core::digest::Digest;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::port::{Find, StoredCredential};
+use vault_core::sealed::{Blob, SealedMetadata};
+use vault_core::time::Timestamp;
+
+const TABLE: &str = "credentials";
+
+/// The time of the last check, the time of the first check with the same result, and why it failed.
+pub(crate) type CheckColumns = (Option<i64>, Option<i64>, Option<Column<CheckReason>>);
+
+/// A row, as lists and responses need it.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credentials)]
+pub(crate) struct CredentialRow {
+    id: Column<CredentialId>,
+    kind: Column<CredentialType>,
+    namespace: Column<Namespace>,
+    version: i64,
+    created_at: i64,
+    updated_at: i64,
+    revision: i64,
+    staged_version: Option<i64>,
+    key_id: Column<KeyId>,
+    information: Vec<u8>,
+    expires_at: i64,
+    vend: Column<VendRule>,
+    code: Column<Digest>,
+    metadata: Option<Vec<u8>>,
+    metadata_key_id: Option<Column<KeyId>>,
+    metadata_revision: Option<i64>,
+    checked_at: Option<i64>,
+    check_since: Option<i64>,
+    check_failed: Option<Column<CheckReason>>,
+    last_activated_at: Option<i64>,
+}
+
+#[auto_type(no_type_alias)]
+pub(super) fn credential_of(organization: IdBytes, id: IdBytes) -> _ {
+    credentials::table.filter(credentials::organization_id.eq(organization)).filter(credentials::id.eq(id))
+}
+
+pub(crate) fn check(
+    (at, since, failed): CheckColumns,
+    table: &'static str,
+    id: CredentialId,
+) -> Result<Option<LastCheck>, Failure> {
+    let failed = failed.map(|reason| reason.decode(table, &id, "check_failed")).transpose()?;
+    let moment = Timestamp::from_millis;
+    Ok(at.zip(since).map(|(at, since)| LastCheck { at: moment(at), since: moment(since), failed }))
+}
+
+impl CredentialRow {
+    pub(super) fn decode(self) -> Result<StoredCredential, Failure> {
+        let id = self.id.decode(TABLE, &"unknown", "id")?;
+        let metadata = match (self.metadata, self.metadata_key_id, self.metadata_revision) {
+            (Some(blob), Some(key), Some(revision)) => Some(SealedMetadata {
+                key: key.decode(TABLE, &id, "metadata_key_id")?,
+                revision,
+                blob: Blob::from_bytes(blob),
+            }),
+            (None, None, None) => None,
+            _ => return Err(Failure::damaged(TABLE, id.to_string(), "metadata")),
+        };
+        Ok(StoredCredential {
+            id,
+            kind: self.kind.decode(TABLE, &id, "type")?,
+            namespace: self.namespace.decode(TABLE, &id, "namespace")?,
+            version: self.version,
+            created_at: Timestamp::from_millis(self.created_at),
+            updated_at: Timestamp::from_millis(self.updated_at),
+            revision: self.revision,
+            staged: self.staged_version,
+            expires_at: Some(self.expires_at).filter(|millis| *millis != NEVER).map(Timestamp::from_millis),
+            vend: self.vend.decode(TABLE, &id, "vend")?,
+            code: self.code.decode(TABLE, &id, "code")?,
+            metadata,
+            check: check((self.checked_at, self.check_since, self.check_failed), TABLE, id)?,
+            last_activated_at: self.last_activated_at.map(Timestamp::from_millis),
+            key: self.key_id.decode(TABLE, &id, "key_id")?,
+            information: Blob::from_bytes(self.information),
+        })
+    }
+}
+
+/// One credential, if it exists.
+pub(crate) struct ShowCredential(pub(crate) Find<CredentialId>);
+
+impl Read for ShowCredential {
+    type Outcome = Option<StoredCredential>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Option<StoredCredential>, Failure> {
+        let Find { principal, of, key, now } = &self.0;
+        let row = tx.first(credential_of(of.stored(), key.stored()).select(CredentialRow::as_select()));
+        authorized(tx, row, principal, *now).await?.map(CredentialRow::decode).transpose()
+    }
+}
+
+/// Reads a credential inside the transaction of an operation that was authorized.
+pub(crate) async fn read(
+    tx: &Tx<'_>,
+    organization: OrganizationId,
+    id: CredentialId,
+) -> Result<Option<StoredCredential>, Failure> {
+    let row = tx.first(credential_of(organization.stored(), id.stored()).select(CredentialRow::as_select())).await?;
+    row.map(CredentialRow::decode).transpose()
+}

@@ -1,0 +1,89 @@
+//! The transactions of the store, compiled once for both databases.
+//!
+//! A transaction authorizes and locks what it relies on, calls a pure rule of `vault-core`, and writes. Run again on the same
+//! facts, it has the same outcome. [`Read`] is a transaction that only reads. A transaction that writes gets an
+//! [`AuditRecorder`](audit::AuditRecorder): what it does not record is not committed.
+//!
+//! Locks are acquired in one order everywhere: credential count, organization, accounts (by id, if several), sessions
+//! (likewise), organization key, invitation, integrations (by id); then what belongs to the account, the invitation or the
+//! integration.
+//!
+//! The folder `decision` has the transactions that are still compiled once per database. Both kinds run on one connection:
+//! [`OpenTx`](crate::db::OpenTx) borrows it.
+
+pub(crate) mod audit;
+pub(crate) mod authorize;
+pub(crate) mod credential;
+pub(crate) mod hourly;
+pub(crate) mod issuers;
+
+use crate::db::Tx;
+use crate::failure::Failure;
+use audit::AuditRecorder;
+
+/// What a transaction decided, and whether it commits.
+#[derive(Debug)]
+pub(crate) enum Verdict<T> {
+    /// Commits, and `decide` records it.
+    Done(T),
+    /// Commits, and is recorded already.
+    Recorded(T),
+    /// Refused before the first write.
+    Refused(T),
+    /// Refused, and commits the record of the refusal.
+    RefusedOnRecord(T),
+    /// Refused after a write, which is rolled back.
+    Undo(T),
+}
+
+impl<T> Verdict<T> {
+    /// The outcome, whether it commits or not.
+    pub(crate) fn into_outcome(self) -> T {
+        match self {
+            Self::Done(outcome)
+            | Self::Recorded(outcome)
+            | Self::Refused(outcome)
+            | Self::RefusedOnRecord(outcome)
+            | Self::Undo(outcome) => outcome,
+        }
+    }
+}
+
+/// The outcome of a transaction that a rule may refuse.
+pub(crate) type Answer<T = ()> = Result<T, vault_core::Refusal>;
+
+/// A verdict, or why the transaction failed.
+pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
+
+/// A transaction that only reads.
+pub(crate) trait Read: Sync {
+    /// What it returns.
+    type Outcome: Send;
+
+    /// Authorizes and reads.
+    fn read(&self, tx: &Tx<'_>) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
+}
+
+/// A transaction that writes.
+pub(crate) trait Transaction: Sync {
+    /// What it returns.
+    type Outcome: Send;
+
+    /// Authorizes, decides and writes. It commits if it records something; otherwise what it wrote is rolled back.
+    fn run(
+        &self,
+        tx: &Tx<'_>,
+        audit: &mut AuditRecorder,
+    ) -> impl Future<Output = Result<Self::Outcome, Failure>> + Send;
+}
+
+/// Runs a transaction that writes, inside the transaction that the store began.
+pub(crate) async fn run<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Decided<T::Outcome> {
+    let mut audit = AuditRecorder::default();
+    let outcome = transaction.run(tx, &mut audit).await?;
+    Ok(match (audit.commits(), tx.has_written()) {
+        (true, _) => Verdict::Recorded(outcome),
+        (false, true) => Verdict::Undo(outcome),
+        (false, false) => Verdict::Refused(outcome),
+    })
+}
