@@ -10,37 +10,37 @@ use vault_core::port::{Entropy, NoEntropy};
 use vault_core::sealed::Blob;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// Sealing failed. The plaintext's copy is wiped.
+/// The reason why sealing failed. The copy of the plaintext is wiped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealingError {
-    /// No nonce could be drawn.
+    /// The entropy source returned no nonce.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
-    /// Longer than the cipher's limit (64 GiB).
+    /// The text exceeds the limit of the cipher (64 GiB).
     #[error("too long to be sealed")]
     TooLong,
 }
 
-/// A key with its schedule expanded once. Wiped when dropped.
+/// An AES-256-GCM key whose schedule is expanded once, wiped on drop.
 pub(crate) struct AeadKey {
     id: KeyId,
     cipher: Box<Aes256Gcm>,
 }
 
 impl AeadKey {
-    /// Expands the key. Blobs name it by `id`.
+    /// Expands the key. Blobs contain `id` as their key ID.
     pub(crate) fn new(id: KeyId, key: &SymmetricKey) -> Self {
         // The cipher's key.
         Self { id, cipher: Box::new(Aes256Gcm::new(key.expose().into())) }
     }
 
-    /// The id in its blobs.
+    /// Returns the key ID that blobs contain.
     pub(crate) const fn id(&self) -> KeyId {
         self.id
     }
 
-    /// Seals a text, padded.
+    /// Pads and seals a text.
     pub(crate) fn seal(&self, entropy: &dyn Entropy, context: &Context, text: &[u8]) -> Result<Blob, SealingError> {
         self.seal_as(Format::Padded, entropy, context, text)
     }
@@ -88,7 +88,7 @@ impl AeadKey {
         }
     }
 
-    /// Opens a sealed text.
+    /// Opens a sealed text and removes the padding.
     pub(crate) fn open(&self, context: &Context, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let mut bytes = self.open_as(Format::Padded, context, blob)?;
         let length = padding::unpadded_length(&bytes).ok_or(OpenError::Malformed)?;
@@ -103,7 +103,7 @@ impl AeadKey {
         Ok(SymmetricKey::take(key))
     }
 
-    /// The buffer holds plaintext only after the tag is verified, and is wiped in every case.
+    /// Decrypts a blob of `format`. The buffer contains plaintext only after the tag is verified, and is always wiped.
     fn open_as(&self, format: Format, context: &Context, blob: &Blob) -> Result<Zeroizing<Vec<u8>>, OpenError> {
         let parts = blob::read(blob.as_bytes(), format)?;
         if parts.key != self.id {

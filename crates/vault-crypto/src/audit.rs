@@ -1,5 +1,5 @@
-//! Codes over audit records and checkpoints: HMAC-SHA-256 over every field. Checkpoints are chained by SHA-256, which
-//! anybody can compute; their codes need the key.
+//! MACs of audit records and checkpoints: HMAC-SHA-256 over every field. SHA-256 chains the checkpoints and needs no
+//! key. Their MACs need the key.
 
 use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
@@ -13,26 +13,26 @@ use vault_core::id::KeyId;
 use vault_core::port::AuditSealer;
 use vault_core::time::Timestamp;
 
-/// Before the content of a checkpoint, where it is hashed.
+/// The domain-separation prefix of checkpoint hashes.
 const CHECKPOINT_PREFIX: &[u8] = b"orgvault/1/audit checkpoint";
 
-/// Gives audit records and checkpoints their code under the audit key of their time, and checks codes under any.
+/// The MAC of audit records and checkpoints: computed under the audit key of their time, verified under any audit key.
 pub struct HmacAuditSealer {
     keys: Arc<InstanceKeyring>,
 }
 
-/// What an audit key is used for.
+/// The keys derived from one audit key.
 pub(crate) struct AuditKeys {
     record: MacKey,
     checkpoint: MacKey,
-    /// The codes of anchors.
+    /// The MAC key of anchors.
     pub(crate) anchor: MacKey,
-    /// The states of rows that entries record.
+    /// The MAC key of row states that audit entries record.
     pub(crate) state: MacKey,
 }
 
 impl AuditKeys {
-    /// Derives them.
+    /// Derives the keys from an audit key.
     pub(crate) fn derive(key: &SymmetricKey) -> Self {
         let labels =
             [Label::AuditRecord, Label::AuditCheckpoint, Label::Anchor, Label::Digest(DigestPurpose::RecordedState)];
@@ -46,7 +46,7 @@ impl HmacAuditSealer {
         Self { keys }
     }
 
-    /// Whether the record is unchanged. Compared in constant time.
+    /// Returns whether the MAC of the record verifies. The comparison takes constant time.
     pub fn verify(&self, sealed: &SealedAuditRecord) -> bool {
         self.is_code(sealed.key, &sealed.record.to_authenticated_bytes(), sealed.code)
     }

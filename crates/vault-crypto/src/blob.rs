@@ -1,4 +1,4 @@
-//! The sealed form: `version 1 | algorithm 1 | key id 16 | nonce 12 | ciphertext | tag 16` (lengths in bytes).
+//! Format of sealed blobs: `version 1 | algorithm 1 | key id 16 | nonce 12 | ciphertext | tag 16` (lengths in bytes).
 
 use vault_core::id::KeyId;
 use vault_core::sealed::Blob;
@@ -12,13 +12,13 @@ pub enum Format {
     /// Version 1, algorithm 2: AES-256-GCM over a 256-bit key. All keys have the same length, so padding
     /// would hide nothing.
     Key,
-    /// Version 1, algorithm 3: a 256-bit key, sealed by a [`KeyService`](vault_core::port::KeyService) in a form of its
-    /// own. After the key id comes what the service gave.
+    /// Version 1, algorithm 3: a 256-bit key, wrapped by a [`KeyService`](vault_core::port::KeyService). The bytes
+    /// after the key ID are in the format of that service.
     Service,
 }
 
 impl Format {
-    /// Its two bytes.
+    /// Returns the version and algorithm bytes.
     pub const fn to_bytes(self) -> [u8; 2] {
         match self {
             Self::Padded => [1, 1],
@@ -28,14 +28,14 @@ impl Format {
     }
 }
 
-/// Why a blob does not open. Contains no content.
+/// The reason why a blob cannot be opened, without any content of the blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Too short to be a blob.
+    /// The input is too short to be a blob.
     #[error("truncated")]
     Truncated,
-    /// The version is unknown to this program.
+    /// This program does not support the version.
     #[error("unknown version")]
     UnknownVersion,
     /// The algorithm is not the expected one.
@@ -44,16 +44,16 @@ pub enum OpenError {
     /// The blob names another key.
     #[error("sealed under another key")]
     OtherKey,
-    /// Changed, moved, or sealed under another key of the same id.
+    /// The blob was modified, moved, or sealed under another key with the same ID.
     #[error("not authentic")]
     NotAuthentic,
-    /// Authentic, but the plaintext does not have the expected form.
+    /// The blob is authentic, but its plaintext is malformed.
     #[error("malformed inside")]
     Malformed,
 }
 
 impl OpenError {
-    /// The reason in port errors.
+    /// Returns the reason for errors of the ports.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Truncated => "truncated",
@@ -79,7 +79,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) tag: &'a [u8; TAG],
 }
 
-/// Reads a blob of `format`.
+/// Splits a blob of `format` into its parts.
 pub(crate) fn read(bytes: &[u8], format: Format) -> Result<Parts<'_>, OpenError> {
     let ([version, algorithm], rest) = bytes.split_first_chunk().ok_or(OpenError::Truncated)?;
     let [expected_version, expected_algorithm] = format.to_bytes();
@@ -95,14 +95,14 @@ pub(crate) fn read(bytes: &[u8], format: Format) -> Result<Parts<'_>, OpenError>
     Ok(Parts { key: KeyId::from_bytes(*key), nonce, ciphertext, tag })
 }
 
-/// Writes the part of a blob before the ciphertext.
+/// Appends the header of a blob: all fields before the ciphertext.
 pub(crate) fn begin(bytes: &mut Vec<u8>, format: Format, key: KeyId, nonce: &[u8; NONCE]) {
     bytes.extend_from_slice(&format.to_bytes());
     bytes.extend_from_slice(key.as_bytes());
     bytes.extend_from_slice(nonce);
 }
 
-/// The id of the key that a blob of any format names.
+/// Returns the key ID of a blob of any format, or `None` if the blob is truncated.
 pub(crate) fn sealing_key(blob: &Blob) -> Option<KeyId> {
     let (_, rest) = blob.as_bytes().split_first_chunk::<2>()?;
     let (key, _) = rest.split_first_chunk()?;

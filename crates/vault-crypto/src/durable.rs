@@ -1,4 +1,4 @@
-//! Files that are on disk when a call returns, readable by their owner alone.
+//! Durable files: synced to disk before a call returns, and readable only by their owner.
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, fchmod, fsync, open, renameat_with};
 use rustix::io::Errno;
@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Writes a new file: a crash leaves nothing at `path` or the whole content.
+/// Creates a file durably. After a crash, `path` either does not exist or has the whole content.
 ///
 /// # Errors
-/// There already is something at `path` (`AlreadyExists`), or it cannot be written; then nothing is left of it.
+/// - `AlreadyExists` if `path` exists.
+/// - Any other error of the file system if the file cannot be written or synced.
 pub(crate) fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
     if path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
@@ -26,17 +27,17 @@ pub(crate) fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Puts a new content in the place of `path`: a crash leaves the old content or the new one, whole.
+/// Replaces the file at `path` durably. After a crash, `path` has either the whole old or the whole new content.
 ///
 /// # Errors
-/// It cannot be written; then the old content stands.
+/// The error of the file system if the file cannot be written or synced.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     put(path, content, |unfinished| std::fs::rename(unfinished, path))
 }
 
 fn put(path: &Path, content: &[u8], rename: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     let unfinished = beside(path);
-    // Left by a crash before its rename, and never read.
+    // A crash before the rename leaves this file behind. It is never read.
     match std::fs::remove_file(&unfinished) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -44,7 +45,7 @@ fn put(path: &Path, content: &[u8], rename: impl FnOnce(&Path) -> io::Result<()>
     match open_new(&unfinished).and_then(|file| write(file, content)).and_then(|()| rename(&unfinished)) {
         Ok(()) => sync_directory(path),
         Err(error) => {
-            // The error that is returned says more than a failure to tidy up would.
+            // Ignore a failed cleanup: the original error explains more.
             let _ = std::fs::remove_file(&unfinished);
             Err(error)
         }
@@ -77,7 +78,7 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     };
     let directory = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     match fsync(&directory) {
-        // Some file systems cannot sync a directory; they order renames by themselves.
+        // Some file systems cannot sync a directory. They order renames automatically.
         Err(Errno::INVAL) => Ok(()),
         other => Ok(other?),
     }

@@ -1,4 +1,4 @@
-//! Conversions from this crate's errors to those of the ports.
+//! Conversions from errors of this crate to errors of the ports.
 
 use crate::aead::SealingError;
 use crate::blob::OpenError;
@@ -7,32 +7,32 @@ use std::error::Error as StdError;
 use vault_core::id::KeyId;
 use vault_core::port::{NoEntropy, SealError};
 
-/// A fault that no input causes.
+/// Returns a fault that is independent of the input.
 pub(crate) fn fault(error: impl Into<Box<dyn StdError + Send + Sync>>) -> SealError {
     SealError::Fault(error.into())
 }
 
-/// Sealing failed.
+/// Converts a sealing error to a fault.
 pub(crate) fn not_sealed(error: SealingError) -> SealError {
     fault(error)
 }
 
-/// There is no entropy.
+/// Converts an entropy error to a fault.
 pub(crate) fn no_entropy(error: NoEntropy) -> SealError {
     fault(error)
 }
 
-/// A stored blob does not open.
+/// Returns the integrity error for a stored blob that cannot be opened.
 pub(crate) fn does_not_open(context: &Context, error: OpenError) -> SealError {
     damaged(context, error.reason())
 }
 
-/// A stored blob names a key that its organization does not have.
+/// Returns the error for a stored blob whose key ID is unknown.
 pub(crate) fn unknown_key(context: &Context, key: KeyId) -> SealError {
     SealError::UnknownKey { table: context.table(), column: context.column(), object: context.object(), key }
 }
 
-/// A stored blob opens, but its plaintext does not fit.
+/// Returns the integrity error for stored data that is invalid for `reason`.
 pub(crate) fn damaged(context: &Context, reason: &'static str) -> SealError {
     SealError::Integrity { table: context.table(), column: context.column(), object: context.object(), reason }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// A 256-bit key. On the heap, so that moving it leaves no copies; wiped when dropped.
+/// A 256-bit key, stored on the heap so that a move leaves no copy, and wiped on drop.
 ///
-/// No `Clone`, `Serialize` or comparison; `Debug` shows no byte of it.
+/// The type implements neither `Clone`, `Serialize` nor comparison. `Debug` omits the bytes.
 #[derive(ZeroizeOnDrop)]
 pub struct SymmetricKey(Box<[u8; Self::LENGTH]>);
 
@@ -13,24 +13,24 @@ impl SymmetricKey {
     /// The length of a key, in bytes.
     pub const LENGTH: usize = 32;
 
-    /// The key whose bytes `fill` writes in place.
+    /// Creates a key whose bytes `fill` writes in place.
     ///
     /// # Errors
-    /// The error of `fill`; the bytes written so far are wiped.
+    /// The error of `fill`. The bytes written so far are wiped.
     pub(crate) fn try_fill<E>(fill: impl FnOnce(&mut [u8; Self::LENGTH]) -> Result<(), E>) -> Result<Self, E> {
         let mut key = Self(Box::new([0; Self::LENGTH]));
         fill(&mut key.0)?;
         Ok(key)
     }
 
-    /// The key with these bytes. Wipes the argument.
+    /// Creates a key from these bytes and wipes the argument.
     pub fn take(bytes: &mut [u8; Self::LENGTH]) -> Self {
         let key = Self(Box::new(*bytes));
         bytes.zeroize();
         key
     }
 
-    /// The key's bytes. Every call states in a comment why it needs them.
+    /// Returns the bytes of the key. A comment at each call states why it needs them.
     pub fn expose(&self) -> &[u8; Self::LENGTH] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! HMAC-SHA-256 (RFC 2104) with the key's two blocks hashed once, not per code.
+//! HMAC-SHA-256 (RFC 2104) that hashes the two blocks of the key once per key instead of once per MAC.
 
 use crate::key::SymmetricKey;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -9,7 +9,7 @@ use zeroize::Zeroize as _;
 pub(crate) struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
-    /// Prepares the key.
+    /// Hashes the two blocks of the key.
     pub(crate) fn new(key: &SymmetricKey) -> Self {
         // RFC 2104: a key shorter than a block is padded with zeros, so this cannot fail.
         let mut block = hmac::digest::Key::<Hmac<Sha256>>::default();
@@ -19,7 +19,7 @@ impl MacKey {
         mac
     }
 
-    /// The code over the concatenated parts.
+    /// Returns the MAC of the concatenated parts.
     pub(crate) fn code<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> [u8; 32] {
         let mut mac = self.0.clone();
         for part in parts {
@@ -28,7 +28,7 @@ impl MacKey {
         mac.finalize().into_bytes().into()
     }
 
-    /// The code over the parts, each with its length before it.
+    /// Returns the MAC of the parts, each prefixed with its length as 8 bytes, big-endian.
     pub(crate) fn code_of_parts(&self, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = self.0.clone();
         for part in parts {
@@ -42,7 +42,7 @@ impl MacKey {
 #[cfg(test)]
 mod tests;
 
-/// SHA-256 over a prefix and parts, each with its length before it, as 8 bytes, big-endian.
+/// Returns the SHA-256 digest of `prefix` and `parts`, each element prefixed with its length as 8 bytes, big-endian.
 pub(crate) fn hash_of_parts(prefix: &[&[u8]], parts: &[&[u8]]) -> [u8; 32] {
     let hash = prefix
         .iter()

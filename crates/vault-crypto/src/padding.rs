@@ -1,32 +1,32 @@
-//! Padding of the plaintext, so that a blob's length shows only in steps of 256 bytes.
+//! Plaintext padding, which limits the length that a blob discloses to steps of 256 bytes.
 //!
-//! ISO/IEC 7816-4: one byte `80`, then zeros. Read only after the tag is verified.
+//! ISO/IEC 7816-4: one byte `80`, then zeros. The padding is read only after the tag is verified.
 
 /// Lengths are rounded up to multiples of this many bytes.
 pub(crate) const STEP: usize = 256;
 
 const MARK: u8 = 0x80;
 
-/// The padded length of `length` bytes.
+/// Returns the padded length of `length` bytes.
 pub(crate) const fn padded_length(length: usize) -> usize {
     (length / STEP + 1) * STEP
 }
 
-/// Pads the bytes of `buffer` from `start` on.
+/// Pads the part of `buffer` that starts at `start`.
 pub(crate) fn pad(buffer: &mut Vec<u8>, start: usize) {
     let end = start + padded_length(buffer.len() - start);
     buffer.push(MARK);
     buffer.resize(end, 0);
 }
 
-/// The length without padding, if `bytes` are padded.
+/// Returns the length without padding, or `None` if `bytes` are not padded correctly.
 pub(crate) fn unpadded_length(bytes: &[u8]) -> Option<usize> {
     if !bytes.len().is_multiple_of(STEP) {
         return None;
     }
     let last_step = bytes.len().checked_sub(STEP)?;
     let mark = bytes.iter().rposition(|byte| *byte != 0)?;
-    // A mark further back than one step would be a second valid padding of the same text.
+    // Accept the mark only in the last step: otherwise, one text would have several valid paddings.
     (mark >= last_step && bytes[mark] == MARK).then_some(mark)
 }
 

@@ -5,10 +5,11 @@ use vault_core::email::EmailAddress;
 use zeroize::Zeroizing;
 
 const ISSUER: &str = "OrgVault";
-/// Everything but the unreserved characters (RFC 3986 section 2.3) is escaped.
+/// The characters to escape: all except the unreserved ones (RFC 3986 section 2.3).
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The address of a seed (Base32 text). Names algorithm, digits and period, although they are the defaults.
+/// Returns the address of a TOTP secret in Base32. Algorithm, digits and period are explicit, although they are the
+/// defaults.
 pub(super) fn otpauth(email: &EmailAddress, secret: &str) -> Zeroizing<String> {
     let parameters = "&algorithm=SHA1&digits=6&period=30";
     // Allocated at its final size: growing would leave copies behind. An escaped byte takes three.

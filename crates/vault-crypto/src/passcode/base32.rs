@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The text of `bytes`.
+/// Encodes `bytes`.
 pub(super) fn encode(bytes: &[u8]) -> Zeroizing<String> {
     // Allocated at its final size: growing would leave copies behind.
     let mut text = Zeroizing::new(String::with_capacity((bytes.len() * 8).div_ceil(5)));

@@ -5,13 +5,13 @@ use vault_core::passcode::{Passcode, RecoveryCode};
 use vault_core::port::{Entropy, NoEntropy};
 use zeroize::Zeroizing;
 
-/// Recovery codes per account.
+/// The number of recovery codes per account.
 pub(super) const COUNT: usize = 10;
 
 const DIGITS: usize = Passcode::RECOVERY_DIGITS;
 const GROUP: usize = 5;
 
-/// Twenty digits, each as likely as every other.
+/// Returns 20 uniformly distributed digits.
 pub(super) fn random_digits(entropy: &dyn Entropy) -> Result<Zeroizing<String>, NoEntropy> {
     // Allocated at its final size: growing would leave copies behind.
     let mut digits = Zeroizing::new(String::with_capacity(DIGITS));
@@ -28,7 +28,7 @@ pub(super) fn random_digits(entropy: &dyn Entropy) -> Result<Zeroizing<String>, 
     }
 }
 
-/// The code in groups of five, for the account holder.
+/// Formats the code in groups of five digits for display.
 pub(super) fn in_groups(digits: &str) -> RecoveryCode {
     let mut text = Zeroizing::new(String::with_capacity(DIGITS + DIGITS / GROUP));
     for (index, digit) in digits.chars().enumerate() {
@@ -37,6 +37,6 @@ pub(super) fn in_groups(digits: &str) -> RecoveryCode {
         }
         text.push(digit);
     }
-    // Copied, because the buffer with its spare capacity is wiped here.
+    // Copy the text, because the buffer and its spare capacity are wiped here.
     RecoveryCode(SecretString::from(text.as_str()))
 }

@@ -13,17 +13,17 @@ pub struct Argon2Parameters {
     lanes: u32,
 }
 
-/// Below the least or above the most that is allowed, or not of their one spelling.
+/// The error for parameters out of bounds or in another spelling.
 pub(super) const OUT_OF_BOUNDS: Invalid =
     Invalid("argon2id parameters out of range: 19456 to 65536 KiB of memory, 2 to 10 passes, 1 to 4 lanes");
 
 impl Argon2Parameters {
-    /// The least for new hashes (OWASP Password Storage Cheat Sheet): 19 MiB, 2 passes, 1 lane.
+    /// The minimum for new hashes (OWASP Password Storage Cheat Sheet): 19 MiB, 2 passes, 1 lane.
     pub const LEAST: Self = Self { memory_kib: 19_456, passes: 2, lanes: 1 };
-    /// The most, for stored hashes too: no row may cost more memory or time.
+    /// The maximum, also for stored hashes: it bounds the memory and time that a row can cost.
     pub const MOST: Self = Self { memory_kib: 65_536, passes: 10, lanes: 4 };
 
-    /// Parameters for new hashes.
+    /// Creates parameters for new hashes.
     ///
     /// # Errors
     /// Below [`Argon2Parameters::LEAST`] or above [`Argon2Parameters::MOST`] in any part.
@@ -40,7 +40,7 @@ impl Argon2Parameters {
         }
     }
 
-    /// Whether any part is less than `other`'s.
+    /// Returns whether any parameter is less than that of `other`.
     pub(super) const fn lags_behind(self, other: Self) -> bool {
         self.memory_kib < other.memory_kib || self.passes < other.passes || self.lanes < other.lanes
     }

@@ -1,5 +1,5 @@
-//! What is stored of a password, before it is sealed: a PHC string, `$argon2id$v=19$m=…,t=…,p=…$salt$hash`, read in this
-//! one spelling only.
+//! Password verifiers as stored, before sealing: PHC strings `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. No other spelling
+//! is accepted.
 
 use super::Argon2Parameters;
 use base64::Engine as _;
@@ -7,15 +7,15 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use vault_core::field::Invalid;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// Bytes of salt.
+/// The length of the salt, in bytes.
 pub(super) const SALT: usize = 16;
-/// Bytes of hash.
+/// The length of the hash, in bytes.
 pub(super) const HASH: usize = 32;
 
-/// No string is longer, in bytes.
+/// The capacity allocated for a PHC string, in bytes.
 const LONGEST: usize = 256;
 
-/// Parameters, salt and hash.
+/// The parameters, salt and hash of a password.
 #[derive(ZeroizeOnDrop)]
 pub(super) struct Verifier {
     #[zeroize(skip)]
@@ -24,7 +24,7 @@ pub(super) struct Verifier {
     pub(super) hash: [u8; HASH],
 }
 
-/// The string is not in the one accepted spelling, or its parameters are out of bounds.
+/// The error for a string in another spelling or with parameters out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -35,7 +35,7 @@ impl From<Invalid> for Damaged {
 }
 
 impl Verifier {
-    /// The PHC string.
+    /// Returns the PHC string.
     pub(super) fn to_text(&self) -> Zeroizing<String> {
         // Allocated at its final size: growing would leave copies behind.
         let mut text = Zeroizing::new(String::with_capacity(LONGEST));
@@ -46,7 +46,7 @@ impl Verifier {
         text
     }
 
-    /// Reads a PHC string.
+    /// Parses a PHC string.
     pub(super) fn read(text: &[u8]) -> Result<Self, Damaged> {
         let text = std::str::from_utf8(text).map_err(|_| Damaged)?;
         let mut parts = text.strip_prefix("$argon2id$v=19$").ok_or(Damaged)?.split('$');
