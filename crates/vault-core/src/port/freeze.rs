@@ -1,4 +1,4 @@
-//! Namespaces in the store: what they hold, and whether they are frozen.
+//! Store port for namespaces: their credential counts, and whether they are frozen.
 
 use super::{List, NamePosition, StoreError};
 use crate::command::Command;
@@ -7,66 +7,66 @@ use crate::namespace::Namespace;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Counts of a namespace's credentials stop here.
+/// Largest number to which the credentials of a namespace are counted.
 pub const NAMESPACE_COUNT_LIMIT: i64 = 1_000;
 
-/// Freezes a namespace, or thaws it. The namespace need not have credentials.
+/// Command that freezes or unfreezes a namespace. The namespace may be empty.
 #[derive(Clone, Debug)]
 pub struct FreezeNamespace {
-    /// The organization.
+    /// Organization of the namespace.
     pub organization: OrganizationId,
-    /// The namespace, compared exactly.
+    /// Namespace to change, compared exactly.
     pub namespace: Namespace,
-    /// Whether it is frozen from now on.
+    /// Whether the namespace is frozen after the change.
     pub frozen: bool,
 }
 
-/// What freezing or thawing came to.
+/// Result of freezing or unfreezing a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freezing {
-    /// Whether it was otherwise before. If not, nothing was changed or recorded.
+    /// Whether the state changed. If it did not, nothing was written or recorded.
     pub changed: bool,
-    /// How many credentials the namespace has; counted to [`NAMESPACE_COUNT_LIMIT`].
+    /// Number of credentials in the namespace, counted up to [`NAMESPACE_COUNT_LIMIT`].
     pub credentials: i64,
-    /// How many integrations may activate it while it is not frozen: disabled and expired ones may not.
+    /// Number of integrations that may activate the namespace while it is not frozen, without disabled and expired ones.
     pub integrations: i64,
 }
 
-/// A namespace that nothing can activate.
+/// Frozen namespace: no integration can activate it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrozenNamespace {
-    /// The organization.
+    /// Organization of the namespace.
     pub organization: OrganizationId,
-    /// The namespace.
+    /// Frozen namespace, unique in its organization.
     pub namespace: Namespace,
-    /// When it was frozen.
+    /// Time at which the namespace was frozen.
     pub frozen_at: Timestamp,
 }
 
-/// A namespace that has credentials or is frozen.
+/// Namespace that has credentials or is frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedNamespace {
-    /// The namespace.
+    /// Namespace, unique in its organization.
     pub namespace: Namespace,
-    /// How many credentials it has; counted to [`NAMESPACE_COUNT_LIMIT`].
+    /// Number of credentials in the namespace, counted up to [`NAMESPACE_COUNT_LIMIT`].
     pub credentials: i64,
-    /// When it was frozen, if it is.
+    /// Time at which the namespace was frozen, if it is frozen.
     pub frozen_at: Option<Timestamp>,
 }
 
-/// Namespaces. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
-/// transaction.
+/// Repository of namespaces. Every method authorizes the principal in its own transaction, and returns
+/// [`StoreError::Denied`] if the principal is no longer authorized.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait FreezeRepository: Send + Sync {
-    /// Freezes or thaws one. An activation that is decided after it is decided on the new state. `None`: the
-    /// principal reaches no such organization.
+    /// Freezes or unfreezes a namespace. Activations that are decided afterwards use the new state. Returns `None` if the
+    /// principal has no access to such an organization.
     async fn freeze_namespace(&self, command: Command<FreezeNamespace>) -> Result<Option<Freezing>, StoreError>;
 
-    /// Reads a page of the frozen ones, ordered by organization and namespace.
+    /// Lists a page of the frozen namespaces, ordered by organization and namespace.
     async fn list_frozen(&self, query: List<NamePosition>) -> Result<Vec<FrozenNamespace>, StoreError>;
 
-    /// Reads a page of those that have credentials or are frozen, ordered by namespace.
+    /// Lists a page of the namespaces that have credentials or are frozen, ordered by namespace.
     async fn list_namespaces(&self, query: List<Namespace, OrganizationId>)
     -> Result<Vec<ListedNamespace>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Integrations in the store.
+//! Store port for integrations.
 
 use super::{Find, FreezeRepository, IssuerRepository, List, StoreError};
 use crate::command::Command;
@@ -8,95 +8,100 @@ use crate::id::{IntegrationId, OrganizationId};
 use crate::integration::{Integration, IntegrationName, StoredIntegration};
 use async_trait::async_trait;
 
-/// By what an integration is found, within an organization.
+/// Key of an integration, unique in its organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntegrationKey {
-    /// Its id.
+    /// ID of the integration.
     Id(IntegrationId),
-    /// Its name, without regard to ASCII case.
+    /// Name of the integration, compared without ASCII case.
     Name(IntegrationName),
 }
 
-/// The last row of a page that is ordered by organization and name; the next page begins after it.
+/// Position of the last row of a page that is ordered by organization and name. The next page starts after it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NamePosition {
-    /// The organization.
+    /// Organization of the row, the first sort key.
     pub organization: OrganizationId,
-    /// What the list is ordered by within the organization.
+    /// Sort key within the organization.
     pub name: String,
 }
 
-/// Creates an integration.
+/// Command that creates an integration.
 #[derive(Clone, Debug)]
 pub struct CreateIntegration {
-    /// The integration.
+    /// Integration to create. Its name must be unique in the organization.
     pub integration: Integration,
-    /// The digest over it.
+    /// MAC of the row.
     pub digest: RowMac,
-    /// The most integrations that the organization may have.
+    /// Largest number of integrations in the organization.
     pub limit: i64,
 }
 
 impl CreateIntegration {
-    /// The refusal of one integration too many.
+    /// Returns the refusal for an organization that already has `limit` integrations.
     pub const fn limit_reached(&self) -> Refusal {
         Refusal::LimitReached { what: "integrations", limit: self.limit }
     }
 }
 
-/// One change of an integration.
+/// Change to an integration.
 #[derive(Clone, Debug)]
 pub enum IntegrationChange {
-    /// The whole row is replaced, except id, organization, name and time of creation.
+    /// Replacement of the whole row, except its ID, organization, name and creation time.
     Replace {
-        /// What the row says from now on. Its version is one more than that of the row.
+        /// New content of the row. Its version is the stored version plus one.
         integration: Box<Integration>,
-        /// The digest over it.
+        /// MAC of the new row.
         digest: RowMac,
     },
-    /// It is deleted, with its activations.
+    /// Deletion of the integration and its activations.
     Delete,
 }
 
-/// Changes an integration.
+/// Command that changes or deletes an integration.
 #[derive(Clone, Debug)]
 pub struct ChangeIntegration {
-    /// The organization.
+    /// Organization of the integration.
     pub organization: OrganizationId,
-    /// The integration.
+    /// Integration to change.
     pub integration: IntegrationId,
-    /// The version that the change was decided on.
+    /// Version of the row on which the change was decided.
     pub version: i64,
-    /// The change.
+    /// Change to apply.
     pub change: IntegrationChange,
 }
 
-/// Integrations. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
-/// transaction.
+/// Repository of integrations. Every method authorizes the principal in its own transaction, and returns
+/// [`StoreError::Denied`] if the principal is no longer authorized.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IntegrationRepository: Send + Sync {
-    /// Creates one.
+    /// Creates an integration.
     ///
-    /// Refused with [`Refusal::NoOrganization`]: the principal reaches no such organization; [`Refusal::NameTaken`]:
-    /// another one of the organization has the name; [`CreateIntegration::limit_reached`].
+    /// # Errors
+    /// [`StoreError::Refused`] with
+    /// - [`Refusal::NoOrganization`] if the principal has no access to such an organization,
+    /// - [`Refusal::NameTaken`] if another integration of the organization has the name,
+    /// - [`CreateIntegration::limit_reached`] if the organization has the largest number of integrations.
     async fn create_integration(&self, command: Command<CreateIntegration>) -> Result<(), StoreError>;
 
-    /// Finds one that the principal reaches.
+    /// Finds an integration to which the principal has access.
     async fn find_integration(&self, query: Find<IntegrationKey>) -> Result<Option<StoredIntegration>, StoreError>;
 
-    /// Reads a page, ordered by organization and [`IntegrationName::uniqueness_key`], which a position names too.
+    /// Lists a page, ordered by organization and [`IntegrationName::uniqueness_key`]. A position contains the same key.
     async fn list_integrations(&self, query: List<NamePosition>) -> Result<Vec<StoredIntegration>, StoreError>;
 
-    /// Changes one. Whatever an integration does that is decided after it is decided on the changed row. Replacing a
-    /// token forgets when the integration was last used.
+    /// Changes an integration. Requests of the integration that are decided afterwards use the changed row. Replacing a
+    /// token clears the time of its last use.
     ///
-    /// Refused with [`Refusal::NotFound`]: the principal reaches no such integration; [`Refusal::Contended`]: the row has
-    /// another version.
+    /// # Errors
+    /// [`StoreError::Refused`] with
+    /// - [`Refusal::NotFound`] if the principal has no access to such an integration,
+    /// - [`Refusal::Contended`] if the row has another version.
     async fn change_integration(&self, command: Command<ChangeIntegration>) -> Result<(), StoreError>;
 }
 
-/// What administering integrations and namespaces needs of a store.
+/// Store ports for the administration of integrations and namespaces.
 pub trait IntegrationStore: IntegrationRepository + FreezeRepository + IssuerRepository {}
 
 impl<S: IntegrationRepository + FreezeRepository + IssuerRepository + ?Sized> IntegrationStore for S {}

@@ -1,4 +1,4 @@
-//! Organizations in the store.
+//! Store port for organizations.
 
 use super::{AuditLog, AuditTrail, IssuerRepository, KeyRepository, Maintenance, RestoreRepository, StoreError};
 use crate::audit::SealedAuditRecord;
@@ -7,61 +7,61 @@ use crate::organization::{Organization, OrganizationName, OrganizationState};
 use crate::sealed::OrganizationKeys;
 use async_trait::async_trait;
 
-/// Makes an organization with its keys.
+/// Command that creates an organization with its keys.
 #[derive(Clone, Debug)]
 pub struct CreateOrganization {
-    /// The organization.
+    /// Organization to create. Its name must be unique.
     pub organization: Organization,
-    /// Its keys.
+    /// Wrapped keys of the organization.
     pub keys: OrganizationKeys,
-    /// The record of it.
+    /// Audit record of the creation.
     pub audit: SealedAuditRecord,
 }
 
-/// Disables or enables an organization. Disabling ends its sessions.
+/// Command that disables or enables an organization. Disabling ends its sessions.
 #[derive(Clone, Debug)]
 pub struct SetOrganizationState {
-    /// The organization.
+    /// Organization to change.
     pub organization: OrganizationId,
-    /// The new state.
+    /// State after the change.
     pub state: OrganizationState,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Deletes an organization with its accounts, sessions, credentials and keys. Its audit stays.
+/// Command that deletes an organization with its accounts, sessions, credentials and keys. Its audit log is kept.
 #[derive(Clone, Debug)]
 pub struct DeleteOrganization {
-    /// The organization.
+    /// Organization to delete.
     pub organization: OrganizationId,
-    /// The record of it.
+    /// Audit record of the deletion.
     pub audit: SealedAuditRecord,
 }
 
-/// Organizations.
+/// Repository of organizations.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OrganizationRepository: Send + Sync {
-    /// Makes one. `false`: the name is taken, nothing was changed.
+    /// Creates an organization. Returns `false` and changes nothing if the name is already in use.
     async fn create_organization(&self, command: CreateOrganization) -> Result<bool, StoreError>;
 
-    /// The organization of this name, without regard to ASCII case.
+    /// Finds an organization by name, ignoring ASCII case.
     async fn find_organization(&self, name: &OrganizationName) -> Result<Option<Organization>, StoreError>;
 
-    /// The organization of this id.
+    /// Returns the organization with this ID, or `None` if it does not exist.
     async fn organization(&self, id: OrganizationId) -> Result<Option<Organization>, StoreError>;
 
-    /// All, by name.
+    /// Lists all organizations, ordered by name.
     async fn list_organizations(&self) -> Result<Vec<Organization>, StoreError>;
 
-    /// Sets the state. `false`: no such organization.
+    /// Sets the state of an organization. Returns `false` if the organization does not exist.
     async fn set_organization_state(&self, command: SetOrganizationState) -> Result<bool, StoreError>;
 
-    /// Deletes one. `false`: no such organization.
+    /// Deletes an organization. Returns `false` if the organization does not exist.
     async fn delete_organization(&self, command: DeleteOrganization) -> Result<bool, StoreError>;
 }
 
-/// What operators need of a store.
+/// Store ports that the operator's use cases require.
 pub trait OperatorStore:
     OrganizationRepository + KeyRepository + AuditLog + AuditTrail + Maintenance + RestoreRepository + IssuerRepository
 {

@@ -1,33 +1,33 @@
-//! What several ports are asked.
+//! Queries that several ports share.
 
 use crate::id::OrganizationId;
 use crate::principal::{Principal, Scope};
 use crate::time::Timestamp;
 
-/// Reads a page of a list.
+/// Query for one page of a list.
 #[derive(Clone, Debug)]
 pub struct List<A, O = Scope> {
-    /// Who asks.
+    /// Principal that makes the request.
     pub principal: Principal,
-    /// Whose rows.
+    /// Scope or object whose rows are listed.
     pub of: O,
-    /// Those after this one.
+    /// Position after which the page starts. With `None`, it starts at the first row.
     pub after: Option<A>,
-    /// At most so many.
+    /// Largest number of rows in the page.
     pub limit: usize,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Looks for one object.
+/// Query for one object.
 #[derive(Clone, Debug)]
 pub struct Find<K, O = OrganizationId> {
-    /// Who asks.
+    /// Principal that makes the request.
     pub principal: Principal,
-    /// Where to look. What lies elsewhere does not exist.
+    /// Scope of the search. Objects outside it are treated as missing.
     pub of: O,
-    /// By what.
+    /// Key of the object.
     pub key: K,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }

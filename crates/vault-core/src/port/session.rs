@@ -1,4 +1,4 @@
-//! Sessions in the store.
+//! Store port for sessions.
 
 use super::StoreError;
 use crate::command::Command;
@@ -8,41 +8,40 @@ use crate::session::StoredSession;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Ends a session of one's own account for good. The principal is a session, and the one that ends or another of the
-/// same account.
+/// Command that permanently ends a session. The principal is a session of the same account, possibly this session.
 #[derive(Clone, Copy, Debug)]
 pub struct EndSession {
-    /// Which.
+    /// Session to end.
     pub session: SessionId,
 }
 
-/// That a session was used.
+/// Time at which a session was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionUse {
-    /// The organization.
+    /// Organization of the session.
     pub organization: OrganizationId,
-    /// The session.
+    /// Session that was used.
     pub session: SessionId,
-    /// When.
+    /// Time of the use.
     pub at: Timestamp,
 }
 
-/// Sessions.
+/// Repository of sessions.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait SessionRepository: Send + Sync {
-    /// Ends a session. `false`: the account has no live session with this id. Of several calls that end their own session
-    /// at once, one succeeds; the others get [`StoreError::Denied`].
+    /// Ends a session. Returns `false` if the account has no active session with this ID. If several calls end their own
+    /// session concurrently, exactly one succeeds. The others get [`StoreError::Denied`].
     async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError>;
 
-    /// The principal's account's sessions that have not expired, newest first (of one moment, by id).
+    /// Lists the unexpired sessions of the principal's account, newest first. Sessions of the same time are ordered by ID.
     async fn list_sessions(
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
     ) -> Result<Vec<StoredSession>, StoreError>;
 
-    /// Writes when sessions were last used, where that is later than what is stored. A session that is gone is
+    /// Records when sessions were last used. An earlier time than the stored one changes nothing. Deleted sessions are
     /// skipped.
     async fn note_uses(&self, uses: Vec<SessionUse>) -> Result<(), StoreError>;
 }

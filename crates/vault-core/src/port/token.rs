@@ -1,21 +1,22 @@
-//! Access tokens.
+//! Port for access tokens.
 
 use super::{SealError, TokenRefusal};
 use crate::session::{AccessToken, SessionClaims};
 use crate::time::Timestamp;
 
-/// Issues and verifies access tokens.
+/// Issuer and verifier of access tokens.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait TokenIssuer: Send + Sync {
-    /// A token that says `claims`.
+    /// Issues a token that contains `claims`.
     ///
     /// # Errors
-    /// There is no token key, or no entropy.
+    /// [`SealError::Fault`] if the claims cannot be encoded or the token cannot be encrypted.
     fn issue(&self, claims: &SessionClaims) -> Result<AccessToken, SealError>;
 
-    /// What an authentic token says that holds at `now`. Looks at nothing but the token.
+    /// Returns the claims of a token that is authentic and valid at `now`. Reads only the token: whether the session was
+    /// ended is not checked.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// [`TokenRefusal`] with the reason. It is for the log only: every reason gets the same response.
     fn verify(&self, token: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal>;
 }
