@@ -28,7 +28,11 @@ const OWN_FAILURE: u8 = 125;
 
 /// Carries the command out.
 pub(crate) fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
-    args.listener.complete().and_then(|()| execute(args, base_path)).map(ExitCode::from).map_err(|failure| failure.or_status(OWN_FAILURE))
+    args.listener
+        .complete()
+        .and_then(|()| execute(args, base_path))
+        .map(ExitCode::from)
+        .map_err(|failure| failure.or_status(OWN_FAILURE))
 }
 
 fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {

@@ -168,7 +168,14 @@ fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
         variable: &|name| std::env::var(name).ok(),
         read: &|path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
     };
-    let texts: Vec<(&Path, &str)> = texts.iter().map(|(file, text)| (*file, text.as_str())).collect();
+    // Other files are relative to the folder of the first, which therefore needs its whole path.
+    let absolute = |file: &Path| match std::path::absolute(file) {
+        Ok(path) if file != Path::new("-") => path,
+        _ => file.to_owned(),
+    };
+    let paths: Vec<PathBuf> = texts.iter().map(|(file, _)| absolute(file)).collect();
+    let texts: Vec<(&Path, &str)> =
+        paths.iter().zip(&texts).map(|(path, (_, text))| (&**path, text.as_str())).collect();
     import::read(first, &texts, &files)
 }
 

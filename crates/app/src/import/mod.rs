@@ -257,7 +257,7 @@ pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
 /// What of an entry may be seen: its places.
 pub(crate) fn shown(fields: &Fields) -> String {
     let places = fields.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
-    let shown = places.filter_map(|field| Some(format!("{} {}", field.name, fields.get(field.name)?.text()?)));
+    let shown = places.filter_map(|field| Some(format!("{} {}", field.name, fields.get(field.name)?.shown())));
     shown.collect::<Vec<_>>().join(", ")
 }
 

@@ -61,6 +61,11 @@ impl Field {
     pub(crate) fn text(&self) -> Option<&str> {
         self.value.as_str()
     }
+
+    /// Its value as the preview prints it, for a field that is not secret.
+    pub(crate) fn shown(&self) -> String {
+        self.text().map_or_else(|| self.value.to_string(), str::to_owned)
+    }
 }
 
 /// A credential in a file.
