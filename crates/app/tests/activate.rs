@@ -98,7 +98,7 @@ fn refusals_of_the_server_are_told() {
     let said = empty.run(&[&ACTIVATE[..], &["--check"]].concat()).refused(1);
     assert!(said.starts_with("orgvault: cannot check a/b at unix:"), "{said}");
     fs::remove_file(empty.path("socket")).unwrap();
-    let said = empty.run(&ACTIVATE).refused(1);
+    let said = empty.run(&[&ACTIVATE[..], &["--wait", "0"]].concat()).refused(1);
     assert_eq!(
         said,
         format!(
