@@ -85,6 +85,9 @@ struct Memory {
     /// What a request that was not acknowledged was answered.
     refused: usize,
     acknowledged: usize,
+    /// Whether an allocation of the request before failed and the service was still running when that request had ended. The thread
+    /// that it failed in may abort the service later, while the next request is made.
+    may_abort: bool,
 }
 
 impl Memory {
@@ -93,7 +96,8 @@ impl Memory {
         rig.server.take().expect("its server runs").stop();
         let words = rig.vault.scratch("failing-malloc");
         File::create(&words).and_then(|file| file.set_len(4_096)).expect("a file of words");
-        let mut memory = Self { rig, library, words, hit: BTreeMap::new(), refused: 0, acknowledged: 0 };
+        let mut memory =
+            Self { rig, library, words, hit: BTreeMap::new(), refused: 0, acknowledged: 0, may_abort: false };
         memory.serve();
         memory
     }
@@ -128,7 +132,10 @@ impl Memory {
         let (outcome, mut tally) = self.request(what);
         self.set(0);
         let hit = self.failed() > before;
-        if outcome == Outcome::Refused {
+        let unanswered = tally.statuses.contains_key(&0);
+        let ended = self.ended(unanswered);
+        let is_late = !hit && self.may_abort && matches!(ended, Some(Ok(())));
+        if outcome == Outcome::Refused && !is_late {
             tally.wrong.push(format!("{what:?} was refused"));
         }
         match outcome {
@@ -140,9 +147,8 @@ impl Memory {
             .report
             .losses
             .extend(wrong.into_iter().map(|wrong| format!("{what:?} at allocation {place}: {wrong}")));
-        let unanswered = tally.statuses.contains_key(&0);
         self.rig.report.tally.add(tally);
-        let ended = self.ended(unanswered);
+        self.may_abort = hit && ended.is_none();
         if hit {
             let (hits, ends) = self.hit.entry(what).or_default();
             *hits += 1;
@@ -156,7 +162,7 @@ impl Memory {
                     .push(format!("{what:?} at allocation {place}: no answer, and the service goes on"));
             }
             None => {}
-            Some(Ok(())) if hit => self.serve(),
+            Some(Ok(())) if hit || is_late => self.serve(),
             Some(how) => {
                 self.rig.report.losses.push(format!("{what:?} at allocation {place}: the service ended, {how:?}"));
                 self.serve();
