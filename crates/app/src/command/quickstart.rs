@@ -50,6 +50,8 @@ const NAMESPACES: &str = "imports/*";
 /// Names in the data directory: the file of its token, and the activation socket.
 const TOKEN_FILE: &str = "quickstart.token";
 const SOCKET: &str = "activation.sock";
+/// How long before its end a step of the passcode counts as ending, in milliseconds: longer than a login takes.
+const NEAR_END: i64 = 10_000;
 /// The longest path of a Unix socket in bytes: `sun_path` of Linux has 108 with the final NUL (unix(7)).
 const LONGEST_SOCKET_PATH: usize = 107;
 /// Networks of storage emulators on this machine.
@@ -302,8 +304,12 @@ async fn sign_in(
     }
     let email = account.grant.email.to_string();
     let password = account.generated_password.clone().ok_or("the password was given")?;
-    // The code of the previous step, which a login accepts, so that the current one remains for the console.
-    let step = TimeStep::at(vault.ports().environment.now()).previous();
+    // The code of the previous step, which a login accepts, so that the current one remains for the console. Near the end of a step
+    // it could be too old once the password is hashed, and the next step is near.
+    let now = vault.ports().environment.now();
+    let current = TimeStep::at(now);
+    let is_near_end = current.next().begins_at().millis_since(now) < NEAR_END;
+    let step = if is_near_end { current } else { current.previous() };
     let passcode = passcode_of(&account.passcode, step).ok_or("its passcode cannot be computed")?;
     let request = LogInRequest {
         email: email.clone(),
