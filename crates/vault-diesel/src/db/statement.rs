@@ -22,8 +22,11 @@ pub(super) struct Statement<'q> {
     binds: Vec<TypedBind<'q>>,
 }
 
+/// The text of a query's type in a dialect, and whether its statement is kept prepared.
+type Texts = HashMap<(TypeId, Db), (&'static str, bool)>;
+
 /// The texts of the queries whose type fixes their text. Their number is bounded by the code, so they are never dropped.
-static TEXTS: LazyLock<RwLock<HashMap<(TypeId, Db), (&'static str, bool)>>> = LazyLock::new(RwLock::default);
+static TEXTS: LazyLock<RwLock<Texts>> = LazyLock::new(RwLock::default);
 
 impl<'q> Statement<'q> {
     /// Renders a query. `id` is its [`QueryId`], if its type fixes its text.
