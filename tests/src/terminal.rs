@@ -54,6 +54,18 @@ impl Terminal {
         }
     }
 
+    /// The rest of the line of which [`Terminal::wait_for`] found a part.
+    #[track_caller]
+    pub fn line(&mut self) -> String {
+        loop {
+            let rest = String::from_utf8_lossy(&self.shown[self.seen..]).into_owned();
+            if let Some((line, _)) = rest.split_once('\n') {
+                return line.to_owned();
+            }
+            assert!(self.read(), "the line does not end: {rest}");
+        }
+    }
+
     /// Types a line.
     pub fn type_line(&mut self, line: &str) {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();

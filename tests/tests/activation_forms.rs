@@ -139,3 +139,37 @@ fn a_command_reads_what_was_saved() {
     assert_eq!(run.stdout.len(), 1 << 22, "all of it");
     assert!(!stage.vault.scratch("work/pwned").exists());
 }
+
+/// One key for two buckets is saved once. Jobs get both, or the one that they choose.
+#[test]
+fn one_key_for_several_buckets_is_one_credential() {
+    let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=0"]);
+    let session = vault.admin_session();
+    let data = json!({
+        "access_key_id": "AKIAQ3EGRIYLK0000001", "secret_access_key": "a-secret-of-both", "bucket": ["daily", "hourly"],
+        "region": "us-east-1",
+    });
+    let id = session.save(&json!({"type": "s3", "namespace": "a", "data": data}));
+    let saved = session.call("GET", &format!("/v1/organization-vault/{id}")).send().expect(200).json();
+    assert_eq!(saved["information"]["bucket"], json!(["daily", "hourly"]));
+    let integration = Integration::make(&vault, "both", &["a"]);
+
+    let activate = |more: &[&str]| integration.run(door, &[&["activate", "--namespace", "a"][..], more].concat());
+    let json: Value = serde_json::from_str(&activate(&[]).done().stdout).unwrap();
+    assert_eq!(json["credentials"][0]["data"]["bucket"], json!(["daily", "hourly"]));
+    let refused = activate(&["--format", "fsspec"]).refused().stderr;
+    assert!(refused.contains("choose one with --bucket"), "{refused}");
+    let chosen: Value =
+        serde_json::from_str(&activate(&["--format", "fsspec", "--bucket", "hourly"]).done().stdout).unwrap();
+    assert_eq!(chosen["url"], "s3://hourly/");
+    let missing = activate(&["--format", "fsspec", "--bucket", "weekly"]).refused().stderr;
+    assert!(missing.contains("a has no credential for --bucket weekly"), "{missing}");
+
+    let show = r#"echo "$ORGVAULT_BUCKETS|${ORGVAULT_BUCKET-none}""#;
+    let exec = |more: &[&str]| {
+        let command = [&["exec", "--namespace", "a"][..], more, &["--", "sh", "-c", show]].concat();
+        integration.run(door, &command).done().stdout
+    };
+    assert_eq!(exec(&[]), "daily hourly|none\n");
+    assert_eq!(exec(&["--bucket", "daily"]), "|daily\n");
+}

@@ -145,6 +145,8 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     assert_eq!(again.json()["id"], *id);
     // A second credential makes it unclear to jobs which one is meant.
     assert!(again.stderr.contains(&format!("a already has a credential ({id}, s3)")), "{}", again.stderr);
+    let refused = machine.run(&save).refused().stderr;
+    assert!(refused.contains("--allow-several") && refused.contains("--bucket"), "{refused}");
     let listed = machine.json(&["credential", "list", "--namespace", "a"]);
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["id"]), (1, &json!(id)));
     assert_eq!(machine.json(&["credential", "list", "--type", "gcs"]), json!([]));
@@ -341,7 +343,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     save.type_line("EXAMPLE-KEY-ID");
     save.wait_for("secret_access_key (hidden): ");
     save.type_line("h7Qz-secret");
-    save.wait_for("bucket: ");
+    save.wait_for("bucket (several: separated by commas): ");
     save.type_line("nightly-imports");
     save.wait_for("Optional: region, endpoint, ");
     save.type_line("buckets");

@@ -1,12 +1,12 @@
 //! The lines that commands tell people to paste, pasted to the letter.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use vault_tests::binary::Run;
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples::small;
+use vault_tests::terminal::Terminal;
 use vault_tests::{Account, Database, Door, Vault};
 
 /// Between quotation marks and backslashes, all that a shell, `printf` or JSON could take for its own.
@@ -19,57 +19,65 @@ fn block<'a>(text: &'a str, start: &str) -> &'a str {
 }
 
 #[test]
-fn an_invitation_is_taken_up_with_the_printed_lines() {
+fn an_owner_enrols_at_a_terminal_with_the_link() {
     let vault = Vault::start(Database::Sqlite);
     vault.organization("Acme");
     let public = format!("--public-url=http://{}", vault.address());
     let invite = ["account", "invite", "--org", "Acme", "--role", "viewer", &public, "--email", "c@example.com"];
     let text = vault.run(&invite).done().stdout;
-    let code = text.lines().find_map(|line| line.trim().strip_prefix("enrolment code")).unwrap().trim();
-    let script = block(&text, "(\n");
-    assert!(!script.contains(code), "what is pasted stays in a shell's history: {script}");
+    assert!(text.contains("`orgvault enrol`"), "{text}");
+    let link = text.lines().map(str::trim).find(|line| line.starts_with("http")).unwrap().to_owned();
 
-    let mut shell = Command::new("bash");
-    shell.args(["-u", "-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = shell.spawn().unwrap();
-    let mut typed = child.stdin.take().unwrap();
-    let mut shown = BufReader::new(child.stdout.take().unwrap());
-    write!(typed, "{code}\n{PASSWORD}\n{PASSWORD}\n").unwrap();
-    let mut answer = String::new();
-    shown.read_line(&mut answer).unwrap();
-    let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
-    let authenticator = Authenticator::new(answer["totp"]["secret"].as_str().unwrap());
-    writeln!(typed, "{}", authenticator.code(current_step())).unwrap();
-    drop(typed);
-    let mut rest = String::new();
-    shown.read_to_string(&mut rest).unwrap();
-    assert!(child.wait().unwrap().success() && rest.starts_with("Enrolled."), "{rest}");
+    let mut terminal = Terminal::start(vault.command(&["enrol"]), 120);
+    terminal.wait_for("Enrolment link (hidden): ");
+    terminal.type_line(&link);
+    for typed in [("New password: ", PASSWORD), ("again: ", "another")] {
+        terminal.wait_for(typed.0);
+        terminal.type_line(typed.1);
+    }
+    terminal.wait_for("the passwords differ");
+    let weak = "password1";
+    for typed in [("New password: ", weak), ("again: ", weak)] {
+        terminal.wait_for(typed.0);
+        terminal.type_line(typed.1);
+    }
+    terminal.wait_for("the password must");
+    for typed in [("New password: ", PASSWORD), ("again: ", PASSWORD)] {
+        terminal.wait_for(typed.0);
+        terminal.type_line(typed.1);
+    }
+    terminal.wait_for("otpauth://");
+    let shown = terminal.line();
+    let secret = shown.split("secret=").nth(1).unwrap().split('&').next().unwrap().trim().to_owned();
+    let authenticator = Authenticator::new(&secret);
+    terminal.wait_for("Passcode (six digits): ");
+    terminal.type_line("000000");
+    terminal.wait_for("was not accepted");
+    terminal.wait_for("Passcode (six digits): ");
+    terminal.type_line(&authenticator.code(current_step()));
+    let (status, shown) = terminal.end();
+    assert_eq!(status, Some(0), "{shown}");
+    assert!(shown.contains("Enrolled c@example.com") && shown.contains("orgvault login --url"), "{shown}");
+    for hidden in [PASSWORD, &link] {
+        assert!(!shown.contains(hidden), "{shown}");
+    }
 
     let account = json!({"id": "", "email": "c@example.com", "organization": "Acme", "role": "viewer",
-        "totp": answer["totp"], "recovery_codes": answer["recovery_codes"]});
+        "totp": {"secret": secret, "uri": ""}, "recovery_codes": []});
     Account::new(&account, Some(PASSWORD)).log_in(&vault.client());
 }
 
 #[test]
-fn a_refused_enrolment_is_shown_and_goes_no_further() {
+fn enrolment_without_a_terminal_or_with_a_wrong_link_is_refused() {
     let vault = Vault::start(Database::Sqlite);
-    vault.organization("Acme");
-    let public = format!("--public-url=http://{}", vault.address());
-    let invite = ["account", "invite", "--org", "Acme", "--role", "viewer", &public, "--email", "c@example.com"];
-    let text = vault.run(&invite).done().stdout;
-    let script = block(&text, "(\n");
-    for (typed, shown) in [
-        ("not-the-code\na password\na password\n", "invalid-enrolment"),
-        ("not-the-code\na password\nanother\n", "The passwords differ."),
-    ] {
-        let input = vault.scratch("typed");
-        fs::write(&input, typed).unwrap();
-        let mut shell = Command::new("bash");
-        shell.args(["-u", "-c", script]).stdin(fs::File::open(&input).unwrap());
-        let run = Run::of(&mut shell);
-        assert_ne!(run.status, Some(0), "{run:?}");
-        assert!(run.stdout.contains(shown) && !run.stderr.contains("Passcode"), "{run:?}");
-    }
+    let refused = vault.run(&["enrol", "http://127.0.0.1/#/enrol/A"]).refused().stderr;
+    assert!(refused.contains("needs a terminal"), "{refused}");
+    let mut terminal = Terminal::start(vault.command(&["enrol"]), 120);
+    terminal.wait_for("Enrolment link (hidden): ");
+    terminal.type_line("https://vault.example.com/");
+    let (status, shown) = terminal.end();
+    assert_eq!(status, Some(2), "{shown}");
+    assert!(shown.contains("https://HOST/#/enrol/CODE"), "{shown}");
 }
 
 #[test]
@@ -81,9 +89,12 @@ fn an_invitation_for_this_machine_alone_says_so() {
         vault.run(&[&words[..], flags].concat()).done()
     };
     let run = invite("a@example.com", &[]);
-    assert!(run.stdout.contains("http://127.0.0.1:8080/v1") && run.stderr.contains("--public-url"), "{run:?}");
+    assert!(run.stdout.contains("http://127.0.0.1:8080/#/enrol/") && run.stderr.contains("--public-url"), "{run:?}");
     let run = invite("b@example.com", &["--public-url", "https://vault.example.com"]);
-    assert!(run.stdout.contains("https://vault.example.com/v1") && !run.stderr.contains("--public-url"), "{run:?}");
+    assert!(
+        run.stdout.contains("https://vault.example.com/#/enrol/") && !run.stderr.contains("--public-url"),
+        "{run:?}"
+    );
 }
 
 #[test]

@@ -96,7 +96,21 @@ def test_tools_address_the_bucket_as_a_check_does(data, style, endpoint):
 
     options = _tools._s3({"access_key_id": "A", "secret_access_key": "s", **data})
     assert options.get("config_kwargs") == ({"s3": {"addressing_style": style}} if style else None)
-    assert _tools._bucket_endpoint(data) == endpoint
+    assert _tools._bucket_endpoint(data, data["bucket"]) == endpoint
+
+
+def test_one_of_several_buckets_is_chosen():
+    from orgvault import _tools
+
+    several = {"bucket": ["daily", "hourly"]}
+    assert _tools._one_bucket(several, "hourly") == "hourly"
+    assert _tools._one_bucket({"bucket": "daily"}, None) == "daily"
+    for wrong in (None, "weekly"):
+        with pytest.raises(orgvault.OrgVaultError, match="daily, hourly"):
+            _tools._one_bucket(several, wrong)
+    assert _tools._quoted(["s3://daily/", "s3://it's/"]) == "['s3://daily/', 's3://it''s/']"
+    assert not _tools._is_path_style(several)
+    assert _tools._is_path_style({"bucket": ["daily", "a.b"]})
 
 
 IDENTITY = {"tenant_id": "t", "client_id": "c", "client_secret": "s"}

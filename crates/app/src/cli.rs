@@ -1,7 +1,7 @@
 //! The command line: every command, flag and help text.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
-use crate::client::args::{CredentialArgs, LoginArgs, ProfileArg};
+use crate::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
 use crate::command::import::ImportArgs;
 use crate::command::manifest::{ApplyArgs, ExportArgs, PlanArgs};
 use crate::command::trust;
@@ -71,6 +71,7 @@ pub(crate) fn command() -> clap::Command {
             let printing = |command: clap::Command| command.args(only(&["public_url", "base_path"]));
             account.mut_subcommand("invite", printing).mut_subcommand("re-enrol", printing)
         })
+        .mut_subcommand("enrol", |command| command.args(base_path()))
         .mut_subcommand("activate", |command| command.args(base_path()))
         .mut_subcommand("exec", |command| command.args(base_path()))
         .mut_subcommand("settings", |command| command.args(settings::vault_flags().into_iter().chain(server())))
@@ -79,8 +80,9 @@ pub(crate) fn command() -> clap::Command {
 
 /// Points from the help of commands that open the vault to the settings.
 fn hint(command: clap::Command) -> clap::Command {
-    const WITHOUT_VAULT: [&str; 14] = [
+    const WITHOUT_VAULT: [&str; 15] = [
         "login",
+        "enrol",
         "logout",
         "profiles",
         "credential",
@@ -204,6 +206,11 @@ pub(crate) enum Command {
     /// ~/.local/state/orgvault) until it expires or you log out. With --profile you can be logged in to several servers
     /// and accounts at once.
     Login(LoginArgs),
+    /// Enrol an account with the link of an invitation: set a password and an authenticator
+    ///
+    /// Asks for the link and a new password, shows the authenticator's QR code and the recovery codes once, and asks for the
+    /// passcode that the authenticator then shows.
+    Enrol(EnrolArgs),
     /// Log out: revoke the access token and remove it from this machine
     Logout(ProfileArg),
     /// List your logins on this machine: profile, account, server and expiry
@@ -307,6 +314,7 @@ impl Command {
         matches!(
             self,
             Self::Login(_)
+                | Self::Enrol(_)
                 | Self::Logout(_)
                 | Self::Profiles
                 | Self::Credential(_)

@@ -93,6 +93,10 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
         _ => hardening::apply()?,
     }
     let cli = match cli.command {
+        Command::Enrol(args) => {
+            let base_path = settings::client_base_path(flags)?;
+            return command::enrol::run(args, base_path.as_str(), output).map(|()| ExitCode::SUCCESS);
+        }
         Command::Login(args) => return command::login::log_in(args, output).map(|()| ExitCode::SUCCESS),
         Command::Logout(args) => return command::login::log_out(&args.profile, output).map(|()| ExitCode::SUCCESS),
         Command::Profiles => return command::login::list(output).map(|()| ExitCode::SUCCESS),

@@ -11,6 +11,9 @@ pub struct CheckItem {
     pub check: Cow<'static, str>,
     /// What it came to: `passed`, `failed`, `warning` or `skipped`.
     pub result: Cow<'static, str>,
+    /// The bucket, if the credential has several and this one did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bucket: Option<String>,
     /// Why it did not pass, for scripts; absent where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,

@@ -89,7 +89,8 @@ fn describe(problem: &Problem) -> String {
     }
     for check in problem.checks.iter().filter(|check| check.result == "failed") {
         let why = check.remedy.as_deref().or(check.reason.as_deref()).unwrap_or("failed");
-        let _ = write!(text, "\n  {}: {why}", check.check);
+        let bucket = check.bucket.iter().map(|bucket| format!(" (bucket {bucket})")).collect::<String>();
+        let _ = write!(text, "\n  {}{bucket}: {why}", check.check);
     }
     let _ = write!(text, "\n  request {}", problem.request_id);
     text
@@ -113,6 +114,7 @@ mod tests {
         let check = |check: &'static str, result: &'static str| CheckItem {
             check: check.into(),
             result: result.into(),
+            bucket: None,
             reason: Some("unknown-key".into()),
             remedy: Some("Save the current key.".into()),
         };

@@ -5,6 +5,7 @@
 
 mod azure_cloud;
 mod azure_identity;
+mod buckets;
 mod connection_string;
 mod data;
 mod direct_link;
@@ -35,6 +36,7 @@ mod version;
 
 pub use azure_cloud::AzureCloud;
 pub use azure_identity::{Application, AzureIdentity};
+pub use buckets::Buckets;
 pub use connection_string::ConnectionString;
 pub use data::{CredentialData, StoredDataError};
 pub use direct_link::DirectLink;

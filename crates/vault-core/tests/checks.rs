@@ -7,7 +7,7 @@ use proptest::sample::select;
 use std::collections::HashSet;
 use vault_core::activation::{ActivationTtl, Purpose, VendMode, VendedForm, allows_short};
 use vault_core::check::*;
-use vault_core::credential::{CredentialData, CredentialType};
+use vault_core::credential::{CredentialData, CredentialType, Fingerprint};
 use vault_core::time::Timestamp;
 
 /// 2026-11-20T12:00:00Z.
@@ -252,4 +252,40 @@ fn names_are_unique_and_read_as_they_are_written() {
     }
     assert_eq!(VendMode::parse("RAW"), None);
     assert_eq!(VendMode::default(), VendMode::Raw);
+}
+
+proptest! {
+    /// Of several buckets, the report has the worst result of each kind, and names the bucket.
+    #[test]
+    fn a_report_of_buckets_has_the_worst_of_each(results in vec((0_usize..4, 0_usize..4), 1..6)) {
+        let reason = CheckReason::Denied;
+        let (first, second) = (CheckKind::Authenticate, CheckKind::Operation(StorageOperation::List));
+        let make = |kind, rank| match rank {
+            0 => Check::passed(kind),
+            1 => Check::skipped(kind, reason),
+            2 => Check::warning(kind, reason),
+            _ => Check::failed(kind, reason),
+        };
+        let names: Vec<String> = (0..results.len()).map(|number| format!("b{number}")).collect();
+        let reports = names.iter().zip(&results);
+        let reports = reports.map(|(name, (one, two))| (&**name, vec![make(first, *one), make(second, *two)]));
+        let report = CheckReport::of_buckets(reports);
+        let worst = |of: fn(&(usize, usize)) -> usize, kind| {
+            let rank = results.iter().map(of).max().unwrap();
+            let bucket = names[results.iter().position(|result| of(result) == rank).unwrap()].clone();
+            Check { bucket: (rank > 0).then_some(bucket), ..make(kind, rank) }
+        };
+        prop_assert_eq!(report.checks, vec![worst(|result| result.0, first), worst(|result| result.1, second)]);
+    }
+
+    /// A boundary of Google's has ten rules, one for each bucket. The saved facts decide as the data does.
+    #[test]
+    fn a_token_is_narrowed_to_ten_buckets_at_most(count in 1_usize..15) {
+        let names: Vec<String> = (0..count).map(|number| format!("\"b{number}\"")).collect();
+        let saved = data(CredentialType::Gcs, &format!(r#"{{"bucket":[{}],"service_account_key":{{}}}}"#, names.join(",")));
+        let expected = if count > 10 { Err(CheckReason::TooManyBuckets) } else { Ok(()) };
+        prop_assert_eq!(allows_short(&saved), expected);
+        let shown = saved.information(Fingerprint::from_digest(&[0; 32]));
+        prop_assert_eq!(shown.allows_short(CredentialType::Gcs), expected);
+    }
 }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use support::{ANY_SECRET, Sample, UPPER_SECRET, key_files, samples};
-use vault_core::credential::CredentialType;
+use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 use vault_core::field::{FieldCode, FieldError, FlawKind};
+use vault_core::json::{self, Limits};
 use vault_testkit::strategy::refused::{spoilt, spoilt_by_space};
 
 fn codes(errors: &[FieldError]) -> Vec<(String, FieldCode)> {
@@ -300,4 +301,31 @@ fn bucket_is_refused_when_it_is_an_arn() {
     for bucket in ["reports-hrzrlukc5m36ft7okagglf3gmwluquse1b-s3alias", "tenant:bucket", "arn:bucket"] {
         assert!(s3(vec![("bucket", json!(bucket))]).parse().is_ok(), "{bucket}");
     }
+}
+
+fn with_buckets(bucket: Value) -> Result<CredentialData, Vec<FieldError>> {
+    let data =
+        json!({"access_key_id": "AKIA2TESTONLY7SAMPLE", "secret_access_key": "k20fd9aQ/xk3lP0z", "bucket": bucket});
+    let document = json::parse(data.to_string().as_bytes(), Limits::REQUEST).unwrap();
+    CredentialData::parse(CredentialType::S3, document.root, "/data", DataPolicy::default())
+}
+
+#[test]
+fn a_wrong_bucket_of_a_list_is_refused_at_its_position() {
+    let long: Vec<String> = (0..101).map(|number| format!("bucket-{number}")).collect();
+    for (bucket, expected) in [
+        (json!([]), ("/data/bucket", FieldCode::Blank)),
+        (json!(["a", 1]), ("/data/bucket/1", FieldCode::WrongType)),
+        (json!(["a", "b/c"]), ("/data/bucket/1", FieldCode::Malformed)),
+        (json!(["a", "b", "a"]), ("/data/bucket/2", FieldCode::Malformed)),
+        (json!(["a", "${BUCKET}"]), ("/data/bucket/1", FieldCode::Placeholder)),
+        (json!(["a", "k20fd9aQ/xk3lP0z"]), ("/data/bucket/1", FieldCode::Malformed)),
+        (json!(long), ("/data/bucket", FieldCode::TooLong)),
+        (json!({"a": "b"}), ("/data/bucket", FieldCode::WrongType)),
+    ] {
+        let errors = with_buckets(bucket.clone()).unwrap_err();
+        assert_eq!(codes(&errors), [(expected.0.to_owned(), expected.1)], "{bucket}");
+    }
+    let one = with_buckets(json!(["a"])).unwrap().to_canonical_json();
+    assert_eq!(one.expose(), with_buckets(json!("a")).unwrap().to_canonical_json().expose());
 }

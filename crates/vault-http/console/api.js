@@ -32,7 +32,7 @@ import * as session from './session.js';
  *   changes?: {field: string, from?: string, to?: string}[],
  *   credentials?: {id: string, version: number, form: string}[]}} AuditEntry
  * @typedef {{secret: string, uri: string}} Totp
- * @typedef {{check: string, result: 'passed' | 'failed' | 'warning' | 'skipped', reason?: string, remedy?: string}} Check
+ * @typedef {{check: string, result: 'passed' | 'failed' | 'warning' | 'skipped', bucket?: string, reason?: string, remedy?: string}} Check
  * @typedef {{pointer: string, code: string, detail: string}} FieldError
  */
 

@@ -57,12 +57,22 @@ export function readLabels(text) {
   }));
 }
 
+const BUCKETS_HINT = 'Several buckets of one key: separate them with commas.';
+/**
+ * The bucket, or the list of buckets.
+ * @param {string} text
+ */
+const buckets = (text) => {
+  const names = text.split(/[\s,]+/).filter(Boolean);
+  return names.length > 1 ? names : names[0];
+};
+
 /** @type {Record<CredentialType, Shape[]>} */
 const SHAPES = {
   s3: [
     { name: 'access_key_id', label: 'Access key ID', required: true, mono: true },
     { name: 'secret_access_key', label: 'Secret access key', required: true, secret: true },
-    { name: 'bucket', label: 'Bucket', required: true },
+    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'region', label: 'Region', placeholder: 'eu-central-1' },
     { name: 'endpoint', label: 'Endpoint', placeholder: 'https://s3.example.com', hint: 'For storage other than AWS.' },
     { name: 'key_prefix', label: 'Key prefix' },
@@ -83,7 +93,7 @@ const SHAPES = {
   ],
   gcs: [
     { name: 'service_account_key', label: 'Service account key', required: true, rows: 5, secret: true, parse: keyFile, hint: 'The content of the JSON key file.' },
-    { name: 'bucket', label: 'Bucket', required: true },
+    { name: 'bucket', label: 'Bucket', required: true, parse: buckets, hint: BUCKETS_HINT },
     { name: 'key_prefix', label: 'Key prefix' },
   ],
   'direct-link': [
@@ -138,7 +148,8 @@ class CredentialForm extends Page {
     for (const [name, field] of this.#data) {
       const known = credential.information?.[name];
       // Where it leads is known; what it is opened with has to be given again.
-      if (typeof known === 'boolean' || (typeof known === 'string' && !known.startsWith('…'))) field.write(String(known));
+      if (Array.isArray(known)) field.write(known.join(', '));
+      else if (typeof known === 'boolean' || (typeof known === 'string' && !known.startsWith('…'))) field.write(String(known));
     }
     return [this.#mode === 'match' ? this.#match() : this.#replace(credential)];
   }

@@ -37,6 +37,7 @@ const NAMES = {
 
 /** @param {unknown} value */
 function plain(value) {
+  if (Array.isArray(value)) return value.join(', ');
   return typeof value === 'boolean' ? value ? 'yes' : 'no' : String(value);
 }
 

@@ -37,6 +37,7 @@ const LABELS = 2;
  * @param {Credential} credential
  */
 export function place({ information = {} }) {
+  if (Array.isArray(information.bucket)) return `${information.bucket[0]} + ${information.bucket.length - 1}`;
   const text = information.bucket ?? information.host ?? [information.account_name, information.container].filter(Boolean).join(' / ');
   return String(text || information.tenant_id || '');
 }

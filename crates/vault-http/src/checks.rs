@@ -10,6 +10,7 @@ pub(crate) fn items(report: &CheckReport) -> Vec<CheckItem> {
         CheckItem {
             check: check.kind.as_str().into(),
             result: check.result.as_str().into(),
+            bucket: check.bucket.clone(),
             reason: reason.map(|reason| reason.as_str().into()),
             remedy: reason.map(CheckReason::remedy).map(Into::into),
         }

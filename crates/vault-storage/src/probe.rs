@@ -1,9 +1,11 @@
 //! How a credential is tried out, whatever its store is.
 
 use async_trait::async_trait;
+use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::future::Future;
 use tokio::time::{Instant, timeout_at};
-use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
+use vault_core::check::{Check, CheckKind, CheckReason, CheckReport, StorageOperation};
+use vault_core::credential::Buckets;
 use vault_core::time::Timestamp;
 
 /// What is to be tried.
@@ -147,6 +149,22 @@ fn judged(operation: StorageOperation, result: Result<(), CheckReason>) -> Check
         Err(reason @ CheckReason::NothingToTry) => Check::skipped(kind, reason),
         Err(reason) => Check::failed(kind, reason),
     }
+}
+
+/// How many buckets of a credential are checked at the same time.
+const AT_ONCE: usize = 8;
+
+/// Checks each of the buckets. Of several, the report has the worst result of each kind.
+pub(crate) async fn each_bucket<'a, F: Future<Output = Vec<Check>>>(
+    buckets: &'a Buckets,
+    check: impl Fn(&'a str) -> F,
+) -> Vec<Check> {
+    if let Some(bucket) = buckets.single() {
+        return check(bucket).await;
+    }
+    let checks: Vec<_> = buckets.iter().map(|bucket| check(bucket).map(move |checks| (bucket, checks))).collect();
+    let reports: Vec<_> = stream::iter(checks).buffered(AT_ONCE).collect().await;
+    CheckReport::of_buckets(reports).checks
 }
 
 /// The store does not know the credential, or is not there; nothing further was tried.

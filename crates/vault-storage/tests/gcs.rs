@@ -187,7 +187,7 @@ async fn a_token_is_asked_for_as_documented_and_narrowed() {
     let vended = storage.vend(&gcs(&saved), order.clone()).await.unwrap();
     assert_eq!(vended.expires_at, order.now.floor_to_second().plus_seconds(3_599));
     let ShortData::Gcs(short) = vended.data else { panic!("of another type") };
-    assert_eq!((short.access_token.expose(), &*short.bucket), ("narrow", BUCKET));
+    assert_eq!((short.access_token.expose(), short.bucket.single()), ("narrow", Some(BUCKET)));
     assert_eq!(short.key_prefix.as_deref(), Some("in'/"));
 
     let asked = tokens.asked();

@@ -92,6 +92,35 @@ async fn moto_judges_keys_rights_and_buckets() {
 }
 
 #[tokio::test]
+async fn every_bucket_of_a_key_is_checked_and_covered_by_its_session() {
+    let moto = Moto::start();
+    for bucket in ["daily", "hourly"] {
+        moto.create_bucket(bucket);
+        moto.put(bucket, "in/a.csv", b"1\n");
+    }
+    let role = moto.create_role("exporter", &allow(&["s3:*"]));
+    let owner = moto.create_user("owner", &allow(&["s3:*", "sts:AssumeRole"]));
+    moto.judge();
+    let storage = storage(Places::default(), None);
+    let of = |buckets: &[&str]| {
+        let mut json = with(saved(&moto, &owner), "role_arn", &role);
+        json["bucket"] = json!(buckets);
+        s3(&json)
+    };
+    let both = of(&["daily", "hourly"]);
+    assert_eq!(check(&storage, &both, &ALL).await[..3], ["authenticate passed", "list passed", "read passed"]);
+    let missing = check(&storage, &of(&["daily", "weekly"]), &ALL[..1]).await;
+    assert_eq!(missing, ["authenticate failed bucket-missing weekly", "list skipped earlier-failed weekly"]);
+
+    let short = storage.vend(&both, order(3_600)).await.unwrap().data;
+    let report = check_short(&storage, &both, short, &ALL).await;
+    assert_eq!(report[..4], ["authenticate passed", "list passed", "read passed", "write passed"]);
+    let names: Vec<String> = (0..40).map(|number| format!("exports-of-the-region-{number}")).collect();
+    let many = of(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(storage.vend(&many, order(3_600)).await.unwrap_err(), CheckReason::TooManyBuckets);
+}
+
+#[tokio::test]
 async fn a_role_gives_keys_that_work_and_end() {
     let moto = Moto::start();
     moto.create_bucket(BUCKET);
@@ -119,7 +148,7 @@ async fn a_role_gives_keys_that_work_and_end() {
     assert!(vended.expires_at.millis_since(order.now).abs_diff(3_600_000) < 60_000, "{:?}", vended.expires_at);
     let ShortData::S3(short) = vended.data else { panic!("of another type") };
     assert_ne!(short.access_key_id.expose(), owner.id);
-    assert_eq!((&*short.bucket, short.key_prefix.as_deref()), (BUCKET, Some("in/")));
+    assert_eq!((short.bucket.single(), short.key_prefix.as_deref()), (Some(BUCKET), Some("in/")));
     let session = json!({
         "access_key_id": short.access_key_id.expose(), "secret_access_key": short.secret_access_key.expose(),
         "session_token": short.session_token.expose(), "bucket": BUCKET, "region": "us-east-1",

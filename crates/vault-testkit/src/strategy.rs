@@ -7,8 +7,8 @@ pub mod refused;
 
 use crate::clock::SeededEntropy;
 use crate::storage::short;
-use proptest::collection::btree_map;
 use proptest::collection::vec;
+use proptest::collection::{btree_map, hash_set};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -390,6 +390,15 @@ const BUCKET: &str = "[a-z0-9][a-z0-9-]{1,30}[a-z0-9]";
 /// Random enough that no rule takes it for a placeholder.
 const SECRET: &str = "k[0-9]{2}[A-Za-z0-9/+]{30,60}z";
 
+/// A bucket, or a list of several, as canonical JSON.
+fn buckets() -> impl Strategy<Value = String> {
+    let several = hash_set(BUCKET, 2..4).prop_map(|names| {
+        let names: Vec<String> = names.into_iter().map(quoted).collect();
+        format!("[{}]", names.join(","))
+    });
+    prop_oneof![3 => BUCKET.prop_map(quoted), 1 => several]
+}
+
 fn s3() -> impl Strategy<Value = Members> {
     let optional = (
         option::of("(eu|us)-(west|east)-[1-9]"),
@@ -398,10 +407,10 @@ fn s3() -> impl Strategy<Value = Members> {
         option::of(any::<bool>()),
         option::of(SECRET),
     );
-    ("AKIA[A-Z2-7]{16}", SECRET, BUCKET, optional).prop_map(|(id, secret, bucket, optional)| {
+    ("AKIA[A-Z2-7]{16}", SECRET, buckets(), optional).prop_map(|(id, secret, bucket, optional)| {
         let (region, endpoint, prefix, path_style, token) = optional;
         let mut members =
-            vec![("access_key_id", quoted(id)), ("secret_access_key", quoted(secret)), ("bucket", quoted(bucket))];
+            vec![("access_key_id", quoted(id)), ("secret_access_key", quoted(secret)), ("bucket", bucket)];
         let texts = [("region", region), ("endpoint", endpoint), ("key_prefix", prefix), ("session_token", token)];
         members.extend(texts.into_iter().filter_map(|(name, text)| text.map(|text| (name, quoted(text)))));
         members.extend(path_style.map(|flag| ("path_style_access", flag.to_string())));
@@ -434,14 +443,14 @@ fn azure_identity() -> impl Strategy<Value = Members> {
 
 fn gcs() -> impl Strategy<Value = Members> {
     let name = "[a-z][a-z0-9-]{4,20}[a-z0-9]";
-    ("[a-z][a-z0-9]{4,20}", name, "[0-9a-f]{40}", vec("[A-Za-z0-9+/]{64}", 2..12), BUCKET).prop_map(
+    ("[a-z][a-z0-9]{4,20}", name, "[0-9a-f]{40}", vec("[A-Za-z0-9+/]{64}", 2..12), buckets()).prop_map(
         |(project, account, key_id, lines, bucket)| {
             let pem = format!("-----BEGIN PRIVATE KEY-----\\n{}\\n-----END PRIVATE KEY-----\\n", lines.join("\\n"));
             let email = format!("{account}@{project}.iam.gserviceaccount.com");
             let file = format!(
                 r#"{{"type":"service_account","project_id":"{project}","private_key_id":"{key_id}","private_key":"{pem}","client_email":"{email}","client_id":"118029847561029384756","token_uri":"https://oauth2.googleapis.com/token"}}"#
             );
-            vec![("service_account_key", file), ("bucket", quoted(bucket))]
+            vec![("service_account_key", file), ("bucket", bucket)]
         },
     )
 }

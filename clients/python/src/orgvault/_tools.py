@@ -21,6 +21,20 @@ def _chosen(activation: Activation, type: str | None, id: str | None, types: dic
     return credential
 
 
+def _buckets(data: dict[str, Any]) -> list[str]:
+    bucket = data["bucket"]
+    return bucket if isinstance(bucket, list) else [bucket]
+
+
+def _one_bucket(data: dict[str, Any], bucket: str | None) -> str:
+    buckets = _buckets(data)
+    if bucket is None and len(buckets) == 1:
+        return buckets[0]
+    if bucket not in buckets:
+        raise OrgVaultError(f"pass bucket=, one of: {', '.join(buckets)}")
+    return bucket
+
+
 def _set(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value}
 
@@ -75,7 +89,7 @@ def _is_path_style(data: dict[str, Any]) -> bool:
     """Whether a check has the bucket in the path of its URLs; else it is the first part of the host."""
     endpoint = data.get("endpoint")
     is_address = bool(endpoint) and _is_ip_address(urlsplit(endpoint).hostname)
-    return bool(data.get("path_style_access")) or is_address or not _HOST_LABEL.fullmatch(data["bucket"])
+    return bool(data.get("path_style_access")) or is_address or not all(map(_HOST_LABEL.fullmatch, _buckets(data)))
 
 
 def _addressing(data: dict[str, Any], host: Any, path: Any) -> Any:
@@ -91,13 +105,13 @@ def _domain_endpoint(data: dict[str, Any]) -> str | None:
     return data.get("endpoint") or (f"https://s3.{region}.amazonaws.com.cn" if region.startswith("cn-") else None)
 
 
-def _bucket_endpoint(data: dict[str, Any]) -> str | None:
+def _bucket_endpoint(data: dict[str, Any], bucket: str) -> str | None:
     """The endpoint as `object_store` expects it: with the bucket, if that is in the host."""
     endpoint = _domain_endpoint(data)
     if not endpoint or _is_path_style(data):
         return endpoint
     scheme, _, rest = endpoint.partition("://")
-    return f"{scheme}://{data['bucket']}.{rest}".rstrip("/")
+    return f"{scheme}://{bucket}.{rest}".rstrip("/")
 
 
 def _s3(data: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +168,8 @@ def storage_options(activation: Activation, type: str | None = None, id: str | N
 
 
 def _quoted(value: Any) -> str:
+    if isinstance(value, list):
+        return _quoted(value[0]) if len(value) == 1 else f"[{', '.join(map(_quoted, value))}]"
     return "'" + str(value).replace("'", "''") + "'"
 
 
@@ -175,7 +191,7 @@ def duckdb_secret(activation: Activation, name: str = "orgvault", type: str | No
             USE_SSL=endpoint and ("false" if scheme == "http" else "true"),
             URL_STYLE=_addressing(data, "vhost", "path"),
             KMS_KEY_ID=data.get("sse_kms_key_id"),
-            SCOPE=f"s3://{data['bucket']}/{data.get('key_prefix') or ''}",
+            SCOPE=[f"s3://{bucket}/{data.get('key_prefix') or ''}" for bucket in _buckets(data)],
         )
     elif data.get("sas_token"):
         kind = "azure"
@@ -239,8 +255,8 @@ def _obstore_azure(data: dict[str, Any]) -> dict[str, Any]:
     return {**options, "sas_key": signature} if signature else {**options, **_identity(data)}
 
 
-def obstore_store(activation: Activation, type: str | None = None, id: str | None = None) -> Any:
-    """A store of `obstore` at the credential's bucket or container.
+def obstore_store(activation: Activation, type: str | None = None, id: str | None = None, bucket: str | None = None) -> Any:
+    """A store of `obstore` at the credential's bucket or container; `bucket` chooses one of several.
 
     It asks for another credential when its own is about to end: the activation is renewed then, in the thread that uses the store.
     """
@@ -259,23 +275,24 @@ def obstore_store(activation: Activation, type: str | None = None, id: str | Non
     allows_http = {"allow_http": True}
     if credential.type == "s3":
         endpoint = data.get("endpoint")
-        options = _set(region=data.get("region"), endpoint=_bucket_endpoint(data), sse_kms_key_id=data.get("sse_kms_key_id"))
+        name = _one_bucket(data, bucket)
+        options = _set(region=data.get("region"), endpoint=_bucket_endpoint(data, name), sse_kms_key_id=data.get("sse_kms_key_id"))
         options["virtual_hosted_style_request"] = not _is_path_style(data)
-        return S3Store(data["bucket"], prefix=prefix, client_options=allows_http if _is_http(endpoint) else None, **own, **options)
+        return S3Store(name, prefix=prefix, client_options=allows_http if _is_http(endpoint) else None, **own, **options)
     if credential.type == "azure_identity":
         options = _obstore_azure(data) if _lasts(credential) else _set(account_name=data["account_name"], endpoint=data["endpoint"])
         client = allows_http if _is_http(options.get("endpoint")) else None
         return AzureStore(data["container"], prefix=prefix, client_options=client, **own, **options)
     _google(data)
     options = {"service_account_key": json.dumps(data["service_account_key"])} if _lasts(credential) else {}
-    return GCSStore(data["bucket"], prefix=prefix, **own, **options)
+    return GCSStore(_one_bucket(data, bucket), prefix=prefix, **own, **options)
 
 
 def _is_http(address: str | None) -> bool:
     return bool(address) and str(address).lower().startswith("http://")
 
 
-def polars_options(activation: Activation, id: str | None = None) -> dict[str, Any]:
+def polars_options(activation: Activation, id: str | None = None, bucket: str | None = None) -> dict[str, Any]:
     """What `polars.scan_csv` and its kind take for an `s3` credential: `pl.scan_csv(url, **polars_options(activation))`.
 
     Polars asks for another key when its own is about to end: the activation is renewed then.
@@ -284,7 +301,7 @@ def polars_options(activation: Activation, id: str | None = None) -> dict[str, A
     data = credential.data
     options = _set(
         aws_region=data.get("region"),
-        aws_endpoint_url=_bucket_endpoint(data),
+        aws_endpoint_url=_bucket_endpoint(data, _one_bucket(data, bucket)),
         aws_virtual_hosted_style_request="false" if _is_path_style(data) else "true",
         aws_allow_http="true" if _is_http(data.get("endpoint")) else None,
     )

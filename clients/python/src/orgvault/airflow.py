@@ -44,7 +44,8 @@ def connection(activation: Activation) -> dict[str, Any]:
             extra["aws_session_token"] = session
         if style := _addressing(data, "virtual", "path"):
             extra["config_kwargs"] = {"s3": {"addressing_style": style}}
-        extra["bucket_name"] = data["bucket"]
+        if isinstance(data["bucket"], str):  # the hook names one bucket
+            extra["bucket_name"] = data["bucket"]
         return {"conn_type": "aws", "login": data["access_key_id"], "password": data["secret_access_key"], "extra": extra}
     if credential.type == "gcs":
         key = data.get("service_account_key")

@@ -139,7 +139,7 @@ pub(crate) struct ActivateArgs {
     #[arg(long, value_parser = named(Form::ALL.map(Form::as_str), Form::parse))]
     pub(crate) format: Option<Form>,
     /// Check the credentials at their storage providers; activate nothing
-    #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "id", "kind", "names"])]
+    #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "id", "kind", "bucket", "names"])]
     pub(crate) check: bool,
     /// Operation that the job needs; repeatable [default: check authentication only]
     #[arg(

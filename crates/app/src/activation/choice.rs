@@ -2,6 +2,7 @@
 
 use super::names::named;
 use super::opened::Opened;
+use crate::failure::Failure;
 use clap::Args;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -19,6 +20,9 @@ pub(crate) struct ChoiceArgs {
     /// Only credentials of this type
     #[arg(long = "type", value_parser = named(CredentialType::ALL.map(CredentialType::as_str), CredentialType::parse))]
     kind: Option<CredentialType>,
+    /// Only credentials for this bucket or container; a credential for several buckets is passed on with only this one
+    #[arg(long, value_name = "NAME")]
+    bucket: Option<String>,
     /// Prefix of the variables, or name of the profile or remote. For several credentials, repeat NAME=ID or NAME=TYPE
     #[arg(long = "name", value_name = "NAME[=ID|TYPE]")]
     names: Vec<Naming>,
@@ -108,6 +112,19 @@ fn list(credentials: &[(CredentialId, CredentialType)]) -> String {
 }
 
 impl ChoiceArgs {
+    /// Leaves out what `--bucket` does not select.
+    ///
+    /// # Errors
+    /// No credential is for this bucket.
+    pub(crate) fn narrow(&self, opened: &mut Opened) -> Result<(), Failure> {
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        opened.credentials.retain_mut(|credential| credential.vended.keep_bucket(bucket));
+        match opened.credentials.is_empty() {
+            true => Err(Failure::new(format!("{} has no credential for --bucket {bucket}", opened.namespace))),
+            false => Ok(()),
+        }
+    }
+
     /// The one credential of `opened` that matches, or each that is named; `all` that match where no name is given and
     /// the form has room for them.
     pub(crate) fn of(&self, opened: &Opened, all: bool) -> Result<Vec<Chosen>, Unclear> {
@@ -164,7 +181,7 @@ mod tests {
     }
 
     fn args(id: Option<CredentialId>, kind: Option<CredentialType>, names: &[&str]) -> ChoiceArgs {
-        ChoiceArgs { id, kind, names: names.iter().map(|name| name.parse().expect("a name")).collect() }
+        ChoiceArgs { id, kind, bucket: None, names: names.iter().map(|name| name.parse().expect("a name")).collect() }
     }
 
     fn namespace() -> Namespace {

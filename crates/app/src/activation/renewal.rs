@@ -98,7 +98,9 @@ impl<'a> Renewal<'a> {
             Renewed::Answer(answer) => answer,
             Renewed::Refused => self.begin_another(listener).await?,
         };
-        let opened = Opened::read(answer)?;
+        let mut opened = Opened::read(answer)?;
+        // The last key of the bucket may be gone: the command keeps what it has, and is told.
+        let _ = self.args.choice.narrow(&mut opened);
         (self.activation, self.expires_at) = (opened.activation.clone(), opened.expires_at);
         supply.take(&opened)?;
         self.ends_at = supply.ends_at(self.expires_at);

@@ -51,6 +51,19 @@ pub(crate) struct LoginArgs {
 }
 
 #[derive(Args)]
+pub(crate) struct EnrolArgs {
+    /// The enrolment link. Other users of this host can read arguments while the command runs: leave it out to be asked
+    #[arg(value_name = "LINK")]
+    pub(crate) link: Option<String>,
+    /// Send password and passcode unencrypted to an http URL of another host
+    #[arg(long)]
+    pub(crate) allow_http: bool,
+    /// Additional CA certificates (PEM) for connections to the server
+    #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
+    pub(crate) server_ca_file: Option<PathBuf>,
+}
+
+#[derive(Args)]
 pub(crate) struct CredentialArg {
     /// Id of the credential
     #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::credentials))]
@@ -94,6 +107,9 @@ pub(crate) enum CredentialCommand {
         /// Label to set, such as team=data; repeatable
         #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
         labels: Vec<(String, String)>,
+        /// Save it although the namespace already has a credential, so that jobs have to choose one
+        #[arg(long)]
+        allow_several: bool,
         #[command(flatten)]
         said: SaidArgs,
     },

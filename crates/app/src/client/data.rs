@@ -182,6 +182,14 @@ fn asked(kind: CredentialType) -> Result<Data, Failure> {
     Ok(Data { members: data, typed: Some(kind.fields()), text: None })
 }
 
+/// The bucket, or the list of buckets that commas separate.
+pub(crate) fn buckets(text: &str) -> Value {
+    match text.split(',').map(str::trim).collect::<Vec<_>>().as_slice() {
+        [only] => Value::from(*only),
+        several => Value::from(several),
+    }
+}
+
 /// The value of a field. Asks again until it has its form; whether it is accepted is for the server to say.
 fn value(field: &FieldSpec) -> Result<Value, Failure> {
     loop {
@@ -203,6 +211,9 @@ fn value(field: &FieldSpec) -> Result<Value, Failure> {
             (_, FieldClass::Secret) => {
                 let answer = prompt::hidden(FLAG, &format!("{} (hidden)", field.name))?;
                 Some(Value::from(answer.expose_secret())) // on its way to the server
+            }
+            (ValueKind::Bucket, _) => {
+                Some(buckets(&prompt::line(FLAG, &format!("{} (several: separated by commas)", field.name))?))
             }
             _ => Some(Value::from(prompt::line(FLAG, field.name)?)),
         };

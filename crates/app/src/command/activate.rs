@@ -24,10 +24,10 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     if let Some(identity) = listener.identity() {
         note(&identity);
     }
-    let opened = Opened::read(listener.activate_within(&args.wanted.request(), args.listener.wait())?)?;
-    let chosen = args.choice.of(&opened, form == Form::Json);
-    // An activation that nobody gets is ended.
-    let pieces = chosen.map_err(Failure::from).and_then(|chosen| render(form, &opened, &chosen));
+    let mut opened = Opened::read(listener.activate_within(&args.wanted.request(), args.listener.wait())?)?;
+    let chosen = args.choice.narrow(&mut opened).and_then(|()| Ok(args.choice.of(&opened, form == Form::Json)?));
+    // End an activation whose credentials are not printed.
+    let pieces = chosen.and_then(|chosen| render(form, &opened, &chosen));
     let pieces = pieces.inspect_err(|_| end(&listener, &opened.activation))?;
     if to_terminal {
         warn("these secrets stay in the terminal's scrollback. Clear it afterwards");

@@ -29,7 +29,10 @@ fn text(checked: &CheckedNamespace) -> String {
         for (index, check) in credential.checks.iter().enumerate() {
             let once = |text: &str| if index == 0 { text.to_owned() } else { String::new() };
             let result = match &check.reason {
-                Some(reason) => format!("{}: {reason}", check.result),
+                Some(reason) => match &check.bucket {
+                    Some(bucket) => format!("{}: {reason} (bucket {bucket})", check.result),
+                    None => format!("{}: {reason}", check.result),
+                },
                 None => check.result.to_string(),
             };
             let remedy = check.remedy.as_deref().unwrap_or_default().to_owned();
@@ -57,7 +60,8 @@ mod tests {
             r#"{"namespace":"a/b","usable":false,"credentials":[
                 {"id":"one","type":"s3","usable":false,"checks":[{"check":"settings","result":"passed"},
                  {"check":"read","result":"failed","reason":"denied","remedy":"Ask for it."}]},
-                {"id":"two","type":"gcs","usable":true,"checks":[{"check":"authenticate","result":"passed"}]}]}"#,
+                {"id":"two","type":"gcs","usable":true,"checks":[{"check":"authenticate","result":"passed"},
+                 {"check":"list","result":"warning","bucket":"b-2","reason":"excess-rights","remedy":"Restrict it."}]}]}"#,
         )
         .expect("a report");
         assert_eq!(
@@ -65,7 +69,8 @@ mod tests {
             "CREDENTIAL  TYPE  CHECK         RESULT          WHAT TO DO\n\
              one         s3    settings      passed\n\
              \x20                 read          failed: denied  Ask for it.\n\
-             two         gcs   authenticate  passed\n\n\
+             two         gcs   authenticate  passed\n\
+             \x20                 list          warning: excess-rights (bucket b-2)  Restrict it.\n\n\
              1 of 2 credentials of a/b cannot be used."
         );
     }

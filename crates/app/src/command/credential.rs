@@ -1,5 +1,6 @@
 //! `orgvault credential …`
 
+use super::quickstart;
 use crate::client::args::{AskingArgs, CredentialArgs, CredentialCommand, DataArgs, SaidArgs};
 use crate::client::data::{self, Data, Difference, printable};
 use crate::client::login::{Login, Profile, failure};
@@ -15,9 +16,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use vault_client::{
-    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, ListFilter, ProblemCode, ReplaceRequest,
-    RequestOptions, SaveRequest, Session, VersionItem, WireJson,
+    ClientError, CredentialItem, CredentialUse, DescribeRequest, HealthItem, IntegrationItem, ListFilter, ProblemCode,
+    ReplaceRequest, RequestOptions, SaveRequest, Session, VersionItem, WireJson,
 };
+use vault_core::integration::NamespacePatterns;
+use vault_core::namespace::Namespace;
 use vault_core::port::Clock as _;
 use vault_embed::SystemClock;
 
@@ -39,8 +42,9 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
     let session = Login::read(profile)?.session()?;
     let session = &session;
     match command {
-        CredentialCommand::Save { namespace, kind, data, labels, said } => {
-            save(session, SaveRequest::new(kind, namespace, ()), data, labels, said, output)
+        CredentialCommand::Save { namespace, kind, data, labels, allow_several, said } => {
+            let request = SaveRequest::new(kind, namespace, ());
+            save(session, request, data, labels, allow_several, said, output)
         }
         CredentialCommand::List { namespace, kind, labels, health, expires_before } => {
             let labels = labels.iter().map(|(name, value)| format!("{name}:{value}")).collect();
@@ -177,6 +181,7 @@ fn save(
     of: SaveRequest<()>,
     data: DataArgs,
     labels: Vec<(String, String)>,
+    allow_several: bool,
     said: SaidArgs,
     output: Output,
 ) -> Result<(), Failure> {
@@ -184,7 +189,10 @@ fn save(
     let (mut data, options) = data.read(|| Ok(kind))?;
     let labels: Option<BTreeMap<String, String>> = (!labels.is_empty()).then(|| labels.into_iter().collect());
     let expires_at = said.expires_at.map(moment);
-    warn_of_others(session, &of.namespace)?;
+    if !allow_several {
+        // Repeated under its key, a request saves nothing.
+        confirm_several(session, &of.namespace, options.idempotency_key.is_some(), output)?;
+    }
     let doing = || "save the credential".to_owned();
     let saved = sent(&mut data, doing, |data| {
         let request = SaveRequest {
@@ -199,24 +207,51 @@ fn save(
     output.print(&saved, &format!("Saved credential {}.", saved.id))
 }
 
-/// Says before a save that the namespace has a credential already: a job that names none of them does not know which one
-/// is meant from now on.
-fn warn_of_others(session: &Session, namespace: &str) -> Result<(), Failure> {
+/// Asks before a save if the namespace already has a credential: a job that does not choose one is then refused.
+/// Without a terminal, the save is refused if an integration can use the namespace.
+fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, output: Output) -> Result<(), Failure> {
     let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
     let first = match session.list(filter).next().transpose() {
         // The save reports this value together with all others.
         Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
         first => told(|| format!("list credentials in {namespace}"), first)?,
     };
-    if let Some(other) = first {
-        warn(&format!(
-            "{namespace} already has a credential ({}, {}). Jobs of this namespace that run `orgvault exec` or `orgvault \
-             activate` without --id, --type or --name are refused once there are several: tell their owners which to name. \
-             To give a job a new key, replace the data of the credential that it uses: orgvault credential replace {}",
-            other.id, other.kind, other.id
-        ));
+    let Some(other) = first else { return Ok(()) };
+    let users = users_of(session, namespace)?;
+    let used = match &users {
+        Some(users) if users.is_empty() => String::new(),
+        Some(users) => format!(" Used by: {}.", users.join(", ")),
+        None => " Only admins see which integrations use it.".to_owned(),
+    };
+    let text = format!(
+        "{namespace} already has a credential ({}, {}).{used} Jobs that do not choose one are refused once there are several. \
+         They choose with --type, --bucket or --id, or use each under a name with --name. To give jobs a new key, run \
+         `orgvault credential replace {}` instead",
+        other.id, other.kind, other.id
+    );
+    let is_used = users.is_none_or(|users| !users.is_empty());
+    match (is_used && !is_repeatable, io::stdin().is_terminal()) {
+        (true, true) => output.confirm(&format!("{text}. Save another one?"), "yes"),
+        (true, false) => Err(Failure::new(format!("{text}. To save another one, pass --allow-several"))),
+        (false, _) => {
+            warn(&text);
+            Ok(())
+        }
     }
-    Ok(())
+}
+
+/// The integrations, other than that of `quickstart`, that can use the namespace. `None` if this account cannot list them.
+fn users_of(session: &Session, namespace: &str) -> Result<Option<Vec<String>>, Failure> {
+    let integrations = match session.integrations() {
+        Err(error) if error.code() == Some(ProblemCode::InsufficientRole) => return Ok(None),
+        integrations => told(|| "list integrations".to_owned(), integrations)?,
+    };
+    let namespace = Namespace::parse(namespace, "").map_err(|error| Failure::new(error.detail.into_owned()))?;
+    let uses = |item: &IntegrationItem| {
+        item.name != quickstart::INTEGRATION
+            && NamespacePatterns::parse(&item.namespaces, "").is_ok_and(|patterns| patterns.allow(&namespace))
+    };
+    Ok(Some(integrations.into_iter().filter(uses).map(|item| item.name).collect()))
 }
 
 fn list(session: &Session, filter: ListFilter, output: Output) -> Result<(), Failure> {

@@ -63,7 +63,8 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     };
     let mut activation = answer.id.clone();
     let run = async {
-        let opened = Opened::read(answer)?;
+        let mut opened = Opened::read(answer)?;
+        args.choice.narrow(&mut opened)?;
         if let Some(signal) = signals.arrived().await.filter(|signal| asks_to_stop(*signal)) {
             return Err(stopped(args, signal));
         }

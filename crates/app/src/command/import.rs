@@ -2,7 +2,7 @@
 
 use crate::activation::names::named;
 use crate::client::args::ProfileArg;
-use crate::client::data::printable;
+use crate::client::data::{buckets as buckets_of, printable};
 use crate::client::login::{Login, failure};
 use crate::client::prompt;
 use crate::failure::Failure;
@@ -261,7 +261,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
         && let Some(bucket) = buckets.find(&import.name, place)?
     {
         let line = fields.line;
-        fields.set(place, bucket, line, "--bucket");
+        fields.set(place, buckets_of(&bucket), line, "--bucket");
     }
     let namespace = rule.replace(PLACEHOLDER, &in_namespace(&import.name));
     if let Err(flaw) = Namespace::parse(&namespace, "") {

@@ -56,7 +56,7 @@ pub(super) async fn run(
     };
     let server = Server::of(settings);
     let done = format!("Invited {} to {organization} ({}).", invited.grant.email, invited.grant.role);
-    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited), &server.base_url))?;
+    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited)))?;
     server.warn_if_local(output);
     Ok(())
 }
@@ -89,7 +89,7 @@ pub(super) async fn re_enrol(
         "Destroyed the password, passcode and recovery codes of {} ({organization}, {}) and ended its sessions.",
         grant.email, grant.role
     );
-    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited), &server.base_url))?;
+    output.print(&shown, &text(&done, &invited, &server.enrolment_url(&invited)))?;
     if grant.state == AccountState::Disabled {
         warn(&format!("{0} is disabled. Enable it with `orgvault account enable --email {0}`", grant.email));
     }
@@ -140,11 +140,9 @@ impl Server {
     }
 }
 
-/// An enrolment code for people, after what was `done`. The commands hold no secret, so that none reaches a shell's
-/// history: they ask for the code and the password, and send them through standard input, because other users of a machine
-/// can read a process's arguments.
-fn text(done: &str, invited: &Invited, link: &str, base_url: &str) -> String {
-    let (grant, code) = (&invited.grant, invited.code.text().expose_secret()); // printed for its owner, once
+/// An enrolment code for people, after what was `done`.
+fn text(done: &str, invited: &Invited, link: &str) -> String {
+    let grant = &invited.grant;
     format!(
         r#"{done} Give its owner this link, which opens the enrolment in a browser; it is not shown again:
 
@@ -155,23 +153,10 @@ fn text(done: &str, invited: &Invited, link: &str, base_url: &str) -> String {
   valid until    {until}
   account id     {id}
 
-Without a browser, its owner enrols with these commands, in bash or zsh. They ask for the enrolment code and a new
-password, show the authenticator's address and the recovery codes once, and ask for the passcode that the authenticator
-then shows:
-
-(
-ask() {{ printf '%s: ' "$1" >&2; IFS= read -rs typed; echo >&2; printf '%s' "$typed" | sed 's/[\\"]/\\&/g'; }}
-code=$(ask 'Enrolment code') && password=$(ask 'New password') && again=$(ask 'New password again') &&
-{{ [ "$password" = "$again" ] || {{ echo 'The passwords differ.'; false; }}; }} &&
-printf '{{"enrolment_code": "%s", "password": "%s"}}' "$code" "$password" |
-  curl -sS --fail-with-body {base_url}/enrol -H 'Content-Type: application/json' --data-binary @- && echo &&
-passcode=$(ask 'Passcode (six digits)' | tr -d '[:space:]') &&
-printf '{{"enrolment_code": "%s", "passcode": "%s"}}' "$code" "$passcode" |
-  curl -sS --fail-with-body {base_url}/enrol/confirm -H 'Content-Type: application/json' --data-binary @- &&
-echo 'Enrolled. Log in with the next passcode.'
-)
+Without a browser, its owner runs `orgvault enrol` and pastes the link.
 "#,
         email = grant.email,
+        code = invited.code.text().expose_secret(), // printed for its owner, once
         until = rfc3339(invited.expires_at),
         id = grant.account,
     )

@@ -34,6 +34,16 @@ struct Listed {
     expired: bool,
 }
 
+/// Refuses to send `what` unencrypted over the network, unless `allow_http` is set.
+pub(super) fn require_encryption(url: &str, allow_http: bool, what: &str) -> Result<(), Failure> {
+    if allow_http || url.parse::<BaseUrl>().is_ok_and(|base| base.is_private()) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{url} would send {what} unencrypted over the network. Use an https URL, or pass --allow-http"
+    )))
+}
+
 /// Logs in.
 pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     let LoginArgs { profile, url, allow_http, server_ca_file, email, password_file, passcode_file } = args;
@@ -54,12 +64,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     let activation = last.as_ref().filter(same_server).and_then(|login| login.activation.clone());
     let url = url.clone().unwrap_or_else(last_url);
     let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
-    let is_private = url.parse::<BaseUrl>().is_ok_and(|base| base.is_private());
-    if !is_private && !allow_http {
-        return Err(Failure::usage(format!(
-            "{url} would send password and passcode unencrypted over the network. Use an https URL, or pass --allow-http"
-        )));
-    }
+    require_encryption(&url, allow_http, "password and passcode")?;
     let email = match email.or_else(|| last.map(|login| login.email)) {
         Some(email) => email,
         None => prompt::line("--email", "E-mail address")?,

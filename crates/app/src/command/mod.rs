@@ -8,6 +8,7 @@ mod check;
 pub(crate) mod credential;
 pub(crate) mod database;
 pub(crate) mod doctor;
+pub(crate) mod enrol;
 pub(crate) mod exec;
 pub(crate) mod identity;
 pub(crate) mod import;

@@ -45,7 +45,7 @@ use vault_embed::OpenVault;
 const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
 /// The integration for this user's jobs, and the namespaces that it may activate.
-const INTEGRATION: &str = "quickstart";
+pub(super) const INTEGRATION: &str = "quickstart";
 const NAMESPACES: &str = "imports/*";
 /// Names in the data directory: the file of its token, and the activation socket.
 const TOKEN_FILE: &str = "quickstart.token";

@@ -21,7 +21,9 @@ pub use env::{Assignment, EnvironmentVariables, PrivateFile};
 pub use served::{CredentialEndpoint, EndpointAnswer};
 
 use super::Vended;
-use crate::credential::{Addressing, Application, AzureCloud, AzureIdentity, CredentialType, KeyFile, SecretText};
+use crate::credential::{
+    Addressing, Application, AzureCloud, AzureIdentity, Buckets, CredentialType, KeyFile, SecretText,
+};
 use crate::field::Invalid;
 use crate::id::CredentialId;
 use crate::time::Timestamp;
@@ -109,6 +111,12 @@ pub enum FormError {
         form: Form,
         /// What is missing.
         field: &'static str,
+    },
+    /// The form is for one bucket.
+    #[error("format {form} is for one bucket, and the credential has several: choose one with --bucket")]
+    SeveralBuckets {
+        /// The form.
+        form: Form,
     },
     /// The form cannot express a value.
     #[error("format {form} cannot hold this {field}: {reason}; use another --format")]
@@ -226,6 +234,10 @@ impl Form {
         FormError::Missing { form: self, field }
     }
 
+    fn one_bucket(self, buckets: &Buckets) -> Result<&str, FormError> {
+        buckets.single().ok_or(FormError::SeveralBuckets { form: self })
+    }
+
     const fn unrepresentable(self, field: &'static str, reason: &'static str) -> FormError {
         FormError::Unrepresentable { form: self, field, reason }
     }
@@ -321,7 +333,7 @@ struct S3View<'a> {
     access_key_id: &'a str,
     secret_access_key: &'a str,
     session_token: Option<&'a str>,
-    bucket: &'a str,
+    buckets: &'a Buckets,
     region: Option<&'a str>,
     endpoint: Option<&'a str>,
     key_prefix: Option<&'a str>,
@@ -332,7 +344,7 @@ struct S3View<'a> {
 impl<'a> S3View<'a> {
     /// Where the bucket appears in a URL: as in the requests of a check.
     fn addressing(&self) -> Addressing {
-        Addressing::of(self.bucket, self.endpoint, self.path_style_access)
+        Addressing::of(self.buckets, self.endpoint, self.path_style_access)
     }
 
     /// The same, unless it is how tools address Amazon's stores by themselves.
@@ -359,7 +371,7 @@ impl<'a> S3View<'a> {
                 access_key_id: data.access_key_id.expose(),
                 secret_access_key: data.secret_access_key.expose(),
                 session_token: data.session_token.as_ref().map(SecretText::expose),
-                bucket: &data.bucket,
+                buckets: &data.bucket,
                 region: data.region.as_deref(),
                 endpoint: data.endpoint.as_deref(),
                 key_prefix: data.key_prefix.as_deref(),
@@ -370,7 +382,7 @@ impl<'a> S3View<'a> {
                 access_key_id: data.access_key_id.expose(),
                 secret_access_key: data.secret_access_key.expose(),
                 session_token: Some(data.session_token.expose()),
-                bucket: &data.bucket,
+                buckets: &data.bucket,
                 region: data.region.as_deref(),
                 endpoint: data.endpoint.as_deref(),
                 key_prefix: data.key_prefix.as_deref(),

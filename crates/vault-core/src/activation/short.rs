@@ -1,6 +1,6 @@
 //! Short-lived credentials, issued instead of the saved ones. They do not contain the saved secret.
 
-use crate::credential::{CredentialType, SecretText};
+use crate::credential::{Buckets, CredentialType, SecretText};
 use crate::field::FieldError;
 use crate::json::{Node, ObjectReader, ObjectWriter, write_text};
 
@@ -24,8 +24,8 @@ pub struct S3Short {
     pub secret_access_key: SecretText,
     /// The session's token.
     pub session_token: SecretText,
-    /// The bucket.
-    pub bucket: String,
+    /// The bucket, or several.
+    pub bucket: Buckets,
     /// The store's region.
     pub region: Option<String>,
     /// The store's address, where it is not Amazon's.
@@ -58,8 +58,8 @@ pub struct AzureShort {
 pub struct GcsShort {
     /// The token.
     pub access_token: SecretText,
-    /// The bucket.
-    pub bucket: String,
+    /// The bucket, or several.
+    pub bucket: Buckets,
     /// The beginning of the names of all objects concerned.
     pub key_prefix: Option<String>,
     /// The domain of the cloud that accepts the token, unless it is Google's own.
@@ -84,7 +84,7 @@ impl ShortData {
         match self {
             Self::S3(data) => {
                 object.text("access_key_id", Some(data.access_key_id.expose()));
-                object.text("bucket", Some(&data.bucket));
+                data.bucket.write_json(object.0.member("bucket"));
                 object.text("endpoint", data.endpoint.as_deref());
                 object.text("key_prefix", data.key_prefix.as_deref());
                 if let Some(path_style) = data.path_style_access {
@@ -104,7 +104,7 @@ impl ShortData {
             }
             Self::Gcs(data) => {
                 object.text("access_token", Some(data.access_token.expose()));
-                object.text("bucket", Some(&data.bucket));
+                data.bucket.write_json(object.0.member("bucket"));
                 object.text("key_prefix", data.key_prefix.as_deref());
                 object.text("universe_domain", data.universe_domain.as_deref());
             }
@@ -141,7 +141,7 @@ fn read_s3(source: &mut ObjectReader) -> Option<S3Short> {
         access_key_id: source.string("access_key_id")?,
         secret_access_key: source.string("secret_access_key")?,
         session_token: source.string("session_token")?,
-        bucket: place(source.string("bucket"))?,
+        bucket: Buckets::read_json(source.node("bucket")?)?,
         region: place(source.optional_string("region")),
         endpoint: place(source.optional_string("endpoint")),
         key_prefix: place(source.optional_string("key_prefix")),
@@ -163,7 +163,7 @@ fn read_azure(source: &mut ObjectReader) -> Option<AzureShort> {
 fn read_gcs(source: &mut ObjectReader) -> Option<GcsShort> {
     Some(GcsShort {
         access_token: source.string("access_token")?,
-        bucket: place(source.string("bucket"))?,
+        bucket: Buckets::read_json(source.node("bucket")?)?,
         key_prefix: place(source.optional_string("key_prefix")),
         universe_domain: place(source.optional_string("universe_domain")),
     })

@@ -1,7 +1,7 @@
 //! The form in which credentials are issued.
 
 use crate::check::CheckReason;
-use crate::credential::CredentialData;
+use crate::credential::{CredentialData, Gcs};
 
 /// The form that an integration asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -100,8 +100,8 @@ impl VendRule {
 /// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.
 ///
 /// # Errors
-/// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoApplication`], [`CheckReason::NoContainer`] or
-/// [`CheckReason::NoAccount`].
+/// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoApplication`], [`CheckReason::NoContainer`],
+/// [`CheckReason::NoAccount`] or [`CheckReason::TooManyBuckets`].
 pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
     match data {
         CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
@@ -112,6 +112,7 @@ pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
         CredentialData::AzureIdentity(data) if data.connection_string.account_name().is_none() => {
             Err(CheckReason::NoAccount)
         }
+        CredentialData::Gcs(data) if data.bucket.len() > Gcs::MAX_NARROWED => Err(CheckReason::TooManyBuckets),
         CredentialData::S3(_) | CredentialData::AzureIdentity(_) | CredentialData::Gcs(_) => Ok(()),
     }
 }

@@ -39,6 +39,25 @@ impl Vended {
         }
     }
 
+    /// Keeps only the bucket or container `name`. Returns whether the credential is for it.
+    pub fn keep_bucket(&mut self, name: &str) -> bool {
+        let buckets = match self {
+            Self::Raw(CredentialData::S3(data)) => &mut data.bucket,
+            Self::Raw(CredentialData::Gcs(data)) => &mut data.bucket,
+            Self::Short { data: ShortData::S3(data), .. } => &mut data.bucket,
+            Self::Short { data: ShortData::Gcs(data), .. } => &mut data.bucket,
+            Self::Raw(CredentialData::AzureIdentity(data)) => return data.container.as_deref() == Some(name),
+            Self::Short { data: ShortData::AzureIdentity(data), .. } => return data.container == name,
+            Self::Raw(CredentialData::DirectLink(_)) => return false,
+        };
+        let kept = buckets.only(name);
+        let is_for_it = kept.is_some();
+        if let Some(kept) = kept {
+            *buckets = kept;
+        }
+        is_for_it
+    }
+
     /// When it ends by itself, where it does.
     pub const fn expires_at(&self) -> Option<Timestamp> {
         match self {

@@ -148,6 +148,10 @@ reasons! {
     NoAccount = "no-account",
         "The connection string does not say the storage account's name, so no short-lived credential can be issued: \
          save it with AccountName, or use vend prefer-short.";
+    /// A short-lived form cannot be narrowed to so many buckets.
+    TooManyBuckets = "too-many-buckets",
+        "No short-lived credential can be limited to so many buckets: save fewer buckets in one credential, or use \
+         vend prefer-short.";
     /// The provider issues nothing short-lived for the lifetime asked for.
     Lifetime = "lifetime",
         "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise \

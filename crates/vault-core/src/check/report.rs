@@ -54,6 +54,15 @@ impl CheckResult {
         }
     }
 
+    const fn severity(self) -> u8 {
+        match self {
+            Self::Passed => 0,
+            Self::Skipped(_) => 1,
+            Self::Warning(_) => 2,
+            Self::Failed(_) => 3,
+        }
+    }
+
     /// Why it is not passed, where it is not.
     pub const fn reason(self) -> Option<CheckReason> {
         match self {
@@ -64,33 +73,39 @@ impl CheckResult {
 }
 
 /// One check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Check {
     /// What was tried.
     pub kind: CheckKind,
     /// What it came to.
     pub result: CheckResult,
+    /// The bucket, if the credential has several and this one did not pass.
+    pub bucket: Option<String>,
 }
 
 impl Check {
+    const fn of(kind: CheckKind, result: CheckResult) -> Self {
+        Self { kind, result, bucket: None }
+    }
+
     /// A check that passed.
     pub const fn passed(kind: CheckKind) -> Self {
-        Self { kind, result: CheckResult::Passed }
+        Self::of(kind, CheckResult::Passed)
     }
 
     /// A check that failed.
     pub const fn failed(kind: CheckKind, reason: CheckReason) -> Self {
-        Self { kind, result: CheckResult::Failed(reason) }
+        Self::of(kind, CheckResult::Failed(reason))
     }
 
     /// A check that passed, with a warning.
     pub const fn warning(kind: CheckKind, reason: CheckReason) -> Self {
-        Self { kind, result: CheckResult::Warning(reason) }
+        Self::of(kind, CheckResult::Warning(reason))
     }
 
     /// A check that was not tried.
     pub const fn skipped(kind: CheckKind, reason: CheckReason) -> Self {
-        Self { kind, result: CheckResult::Skipped(reason) }
+        Self::of(kind, CheckResult::Skipped(reason))
     }
 }
 
@@ -102,6 +117,25 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
+    /// The report of a credential with several buckets, of the reports of each bucket. Of each kind of check it has the
+    /// worst result, and the first bucket with this result.
+    pub fn of_buckets<'a>(reports: impl IntoIterator<Item = (&'a str, Vec<Check>)>) -> Self {
+        let mut worst: Vec<Check> = Vec::new();
+        for (bucket, checks) in reports {
+            for mut check in checks {
+                if check.result != CheckResult::Passed {
+                    check.bucket = Some(bucket.to_owned());
+                }
+                match worst.iter_mut().find(|known| known.kind == check.kind) {
+                    Some(known) if known.result.severity() < check.result.severity() => *known = check,
+                    Some(_) => {}
+                    None => worst.push(check),
+                }
+            }
+        }
+        Self { checks: worst }
+    }
+
     /// Whether the credential can be used: nothing failed.
     pub fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| matches!(check.result, CheckResult::Failed(_)))

@@ -1,22 +1,26 @@
 //! Buckets of Google Cloud Storage.
 
-use super::KeyFile;
 use super::information::{Fact, FactValue};
 use super::table::credential_table;
+use super::{Buckets, KeyFile};
 
 credential_table! {
-    /// A bucket of Google Cloud Storage, opened by a service account's key.
+    /// Buckets of Google Cloud Storage, opened by a service account's key.
     Gcs {
         /// The service account's key file.
         service_account_key: required Secret KeyFile -> KeyFile,
-        /// The bucket.
-        bucket: required Location Bucket -> String,
+        /// The bucket, or a list of buckets.
+        bucket: required Location Bucket -> Buckets,
         /// The beginning of the names of all objects concerned.
         key_prefix: optional Location KeyPrefix -> String,
     }
 }
 
 impl Gcs {
+    /// How many buckets a token can be narrowed to: the rules of a credential access boundary
+    /// (<https://cloud.google.com/iam/docs/downscoping-short-lived-credentials>).
+    pub const MAX_NARROWED: usize = 10;
+
     /// The domain of the cloud of the bucket, unless it is Google's own.
     pub fn universe_domain(&self) -> Option<String> {
         let universe = self.service_account_key.universe_domain();

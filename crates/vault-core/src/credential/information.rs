@@ -2,7 +2,7 @@
 
 use super::reader::Entry;
 use super::spec::FieldClass;
-use super::{CredentialType, SecretText};
+use super::{CredentialType, Gcs, SecretText};
 use crate::check::CheckReason;
 use crate::field::Invalid;
 use crate::json::{ObjectWriter, write_text};
@@ -47,10 +47,28 @@ struct Facts<'a> {
     sts_endpoint: Option<IgnoredAny>,
     tenant_id: Option<IgnoredAny>,
     container: Option<IgnoredAny>,
+    bucket: Option<BucketFact>,
     account_name: Option<IgnoredAny>,
 }
 
+/// A bucket, or a list of buckets.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum BucketFact {
+    Several(Vec<IgnoredAny>),
+    One(IgnoredAny),
+}
+
 const INVALID: Invalid = Invalid("not a JSON object");
+
+impl BucketFact {
+    const fn len(&self) -> usize {
+        match self {
+            Self::Several(names) => names.len(),
+            Self::One(_) => 1,
+        }
+    }
+}
 
 impl Information {
     /// The information that was written as `text` before.
@@ -91,6 +109,9 @@ impl Information {
             CredentialType::AzureIdentity if facts.tenant_id.is_none() => Err(CheckReason::NoApplication),
             CredentialType::AzureIdentity if facts.container.is_none() => Err(CheckReason::NoContainer),
             CredentialType::AzureIdentity if facts.account_name.is_none() => Err(CheckReason::NoAccount),
+            CredentialType::Gcs if facts.bucket.is_some_and(|bucket| bucket.len() > Gcs::MAX_NARROWED) => {
+                Err(CheckReason::TooManyBuckets)
+            }
             CredentialType::S3 | CredentialType::AzureIdentity | CredentialType::Gcs => Ok(()),
         }
     }

@@ -1,22 +1,22 @@
 //! Buckets of S3-style stores.
 
-use super::SecretText;
 use super::information::Fact;
 use super::reader::FieldReader;
 use super::table::credential_table;
+use super::{Buckets, SecretText};
 use crate::field::FieldCode;
 use std::net::IpAddr;
 use url::{Host, Url};
 
 credential_table! {
-    /// A bucket of an S3-style store, opened by an access key.
+    /// Buckets of an S3-style store, opened by an access key.
     S3 {
         /// The access key's id.
         access_key_id: required Id AccessKeyId -> SecretText,
         /// The access key's secret.
         secret_access_key: required Secret Secret -> SecretText,
-        /// The bucket.
-        bucket: required Location Bucket -> String,
+        /// The bucket, or a list of buckets.
+        bucket: required Location Bucket -> Buckets,
         /// The store's region.
         region: optional Location Region -> String,
         /// The store's address, where it is not Amazon's.
@@ -53,12 +53,12 @@ pub enum Addressing {
 impl Addressing {
     /// The addressing that checks use, and short-lived credentials with the same fields: in the host, unless
     /// `path_style_access` is true, the endpoint is an IP address, or the bucket's name is no label of a host. A
-    /// name with a dot would not match the certificate of the store.
-    pub fn of(bucket: &str, endpoint: Option<&str>, path_style_access: Option<bool>) -> Self {
+    /// name with a dot would not match the certificate of the store. All buckets of a credential are addressed alike.
+    pub fn of(buckets: &Buckets, endpoint: Option<&str>, path_style_access: Option<bool>) -> Self {
         let is_address = endpoint
             .and_then(|endpoint| Url::parse(endpoint).ok())
             .is_some_and(|url| !matches!(url.host(), Some(Host::Domain(name)) if name.parse::<IpAddr>().is_err()));
-        let by_path = path_style_access == Some(true) || is_address || !is_host_label(bucket);
+        let by_path = path_style_access == Some(true) || is_address || !buckets.iter().all(is_host_label);
         if by_path { Self::Path } else { Self::Host }
     }
 }
@@ -69,6 +69,23 @@ fn store_of_host(url: &Url, bucket: &str) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else { return None };
     let store = host.strip_prefix(bucket)?.strip_prefix('.')?;
     (store.contains('.') || store == "localhost").then(|| store.to_owned())
+}
+
+/// The endpoint without `bucket`, if it contains it.
+fn without_bucket(mut endpoint: Url, bucket: &str) -> Option<String> {
+    let lower = bucket.to_ascii_lowercase();
+    if SERVICE_LABELS.contains(&&*lower) {
+        return None;
+    }
+    if let Some(store) = store_of_host(&endpoint, &lower) {
+        endpoint.set_host(Some(&store)).ok()?;
+    } else {
+        let segments: Vec<&str> = endpoint.path().split('/').collect();
+        let at = segments.iter().position(|segment| *segment == bucket)?;
+        let rest = segments.get(..at)?.join("/");
+        endpoint.set_path(&rest);
+    }
+    Some(endpoint.as_str().trim_end_matches('/').to_owned())
 }
 
 fn is_host_label(bucket: &str) -> bool {
@@ -89,24 +106,12 @@ impl S3 {
         self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
     }
 
-    /// The endpoint without the bucket, if it contains the bucket: in its host, as `https://bucket.store`, or as a
+    /// The endpoint without the bucket, if it contains a bucket: in its host, as `https://bucket.store`, or as a
     /// segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder of the
     /// bucket's name.
     pub fn endpoint_without_bucket(&self) -> Option<String> {
-        let mut url = Url::parse(self.endpoint.as_deref()?).ok()?;
-        let bucket = self.bucket.to_ascii_lowercase();
-        if SERVICE_LABELS.contains(&&*bucket) {
-            return None;
-        }
-        if let Some(store) = store_of_host(&url, &bucket) {
-            url.set_host(Some(&store)).ok()?;
-        } else {
-            let segments: Vec<&str> = url.path().split('/').collect();
-            let at = segments.iter().position(|segment| *segment == self.bucket)?;
-            let rest = segments.get(..at)?.join("/");
-            url.set_path(&rest);
-        }
-        Some(url.as_str().trim_end_matches('/').to_owned())
+        let endpoint = Url::parse(self.endpoint.as_deref()?).ok()?;
+        self.bucket.iter().find_map(|bucket| without_bucket(endpoint.clone(), bucket))
     }
 
     /// Reports an endpoint that contains the bucket.

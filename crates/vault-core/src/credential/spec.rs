@@ -26,7 +26,7 @@ pub enum ValueKind {
     Secret,
     /// An access key's id: printable ASCII without white space, at most 255 characters.
     AccessKeyId,
-    /// A bucket: letters, digits and `. _ : -`, at most 255 characters.
+    /// A bucket (letters, digits and `. _ : -`, at most 255 characters), or a list of 1 to 100 buckets.
     Bucket,
     /// A container of Azure storage: as a bucket, and may begin with `$`.
     Container,

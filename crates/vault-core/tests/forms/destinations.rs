@@ -270,3 +270,28 @@ fn key_of_another_universe_leads_there() {
         expect(Form::Env, &own, &["!UNIVERSE_DOMAIN='"]);
     }
 }
+
+/// One key for several buckets: a format that names one bucket requires a choice, the others name all of them.
+#[test]
+fn several_buckets_are_all_named_or_one_is_chosen() {
+    const KEYS: &str = r#""access_key_id":"A","key_prefix":"in/","secret_access_key":"s""#;
+    let several = || raw(CredentialType::S3, &format!(r#"{{{KEYS},"bucket":["daily","hourly"]}}"#));
+    expect(Form::Duckdb, &several(), &["SCOPE ['s3://daily/in/', 's3://hourly/in/'])"]);
+    let keys = ["bucket.daily.access.key=A\n", "bucket.hourly.access.key=A\n"];
+    expect(Form::Hadoop, &several(), &keys);
+    expect(Form::Env, &several(), &["export ORGVAULT_BUCKETS='daily hourly'\n", "unset ", "ORGVAULT_BUCKET "]);
+    let buckets = environment(&several(), None);
+    assert_eq!((value(&buckets, "ORGVAULT_BUCKETS"), value(&buckets, "ORGVAULT_BUCKET")), (Some("daily hourly"), None));
+    for form in [Form::Fsspec, Form::ObjectStore] {
+        assert_eq!(render(form, &several()), Err(FormError::SeveralBuckets { form }));
+    }
+    let mut chosen = several();
+    assert!(!chosen.keep_bucket("weekly"));
+    assert!(chosen.keep_bucket("hourly"));
+    expect(Form::Fsspec, &chosen, &[r#""url":"s3://hourly/in/""#]);
+    expect(Form::ObjectStore, &chosen, &[r#""url":"s3://hourly/in/""#]);
+    expect(Form::Env, &chosen, &["export ORGVAULT_BUCKET='hourly'\n"]);
+    // One that needs the path has all of them in the path, as in a check.
+    let mixed = raw(CredentialType::S3, &format!(r#"{{{KEYS},"bucket":["daily","a.b"],"region":"eu-west-1"}}"#));
+    expect(Form::AwsIni, &mixed, &["addressing_style = path"]);
+}

@@ -85,7 +85,13 @@ fn value(kind: ValueKind) -> Value {
     match kind {
         ValueKind::Secret => secret("A secret."),
         ValueKind::AccessKeyId => text("The access key's id: printable ASCII without white space.", 255),
-        ValueKind::Bucket => text("The bucket: letters, digits and `. _ : -`, no ARN.", 255),
+        ValueKind::Bucket => {
+            let name = text("A bucket: letters, digits and `. _ : -`, no ARN.", 255);
+            json!({
+                "description": "The bucket, or a list of buckets that the same key opens.",
+                "anyOf": [name, {"type": "array", "minItems": 1, "maxItems": 100, "uniqueItems": true, "items": name}],
+            })
+        }
         ValueKind::Container => text("The container: as a bucket, may begin with `$`.", 255),
         ValueKind::Region => text("The region: letters, digits and `. _ -`.", 64),
         ValueKind::Endpoint => {

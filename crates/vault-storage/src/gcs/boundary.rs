@@ -8,15 +8,18 @@ use vault_core::credential::Gcs;
 /// Read, write, list and delete objects; no rights on the bucket itself nor on who has rights.
 const RIGHTS: &str = "inRole:roles/storage.objectUser";
 
-/// The boundary: the bucket, and in it what begins with the prefix.
+/// The boundary: the buckets, and in each what begins with the prefix.
 pub(super) fn of(data: &Gcs) -> Value {
-    let bucket = &data.bucket;
+    let rules: Vec<Value> = data.bucket.iter().map(|bucket| rule(bucket, data.key_prefix.as_deref())).collect();
+    json!({"accessBoundary": {"accessBoundaryRules": rules}})
+}
+
+fn rule(bucket: &str, prefix: Option<&str>) -> Value {
     let mut rule = json!({
         "availableResource": format!("//storage.googleapis.com/projects/_/buckets/{bucket}"),
         "availablePermissions": [RIGHTS],
     });
-    let prefix = data.key_prefix.as_deref().filter(|prefix| !prefix.is_empty());
-    if let (Some(prefix), Some(members)) = (prefix, rule.as_object_mut()) {
+    if let (Some(prefix), Some(members)) = (prefix.filter(|prefix| !prefix.is_empty()), rule.as_object_mut()) {
         let objects = literal(&format!("projects/_/buckets/{bucket}/objects/{prefix}"));
         let prefix = literal(prefix);
         let expression = format!(
@@ -25,7 +28,7 @@ pub(super) fn of(data: &Gcs) -> Value {
         );
         members.insert("availabilityCondition".to_owned(), json!({ "expression": expression }));
     }
-    json!({"accessBoundary": {"accessBoundaryRules": [rule]}})
+    rule
 }
 
 /// `text` as a string of the Common Expression Language.

@@ -8,7 +8,7 @@ mod token;
 use self::objects::Bucket;
 use crate::Places;
 use crate::guard::GuardedClient;
-use crate::probe::{Objects, Trial, examine, refused};
+use crate::probe::{Objects, Trial, each_bucket, examine, refused};
 use vault_core::activation::{GcsShort, ShortData};
 use vault_core::check::{Check, CheckReason};
 use vault_core::credential::{Gcs, SecretText};
@@ -42,9 +42,14 @@ async fn check_token(
     trial: &Trial,
 ) -> Vec<Check> {
     let address = &places.google_storage(data.service_account_key.universe_domain());
-    let bucket = Bucket { client, token, address, data };
-    let listing = bucket.list().await;
-    examine(&bucket, listing, trial).await
+    each_bucket(&data.bucket, |name| {
+        let bucket = Bucket { client, token: &token, address, name, data };
+        async move {
+            let listing = bucket.list().await;
+            examine(&bucket, listing, trial).await
+        }
+    })
+    .await
 }
 
 /// An access token, narrowed to bucket and prefix.

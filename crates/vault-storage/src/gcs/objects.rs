@@ -19,9 +19,10 @@ const MEDIA: &str = "?alt=media";
 /// A bucket.
 pub(super) struct Bucket<'a> {
     pub(super) client: &'a GuardedClient,
-    pub(super) token: SecretText,
+    pub(super) token: &'a SecretText,
     /// Of the service, without a last slash.
     pub(super) address: &'a str,
+    pub(super) name: &'a str,
     pub(super) data: &'a Gcs,
 }
 
@@ -79,7 +80,7 @@ impl Bucket<'_> {
 
     /// The path of the bucket, or of an object in it.
     fn path(&self, object: Option<&str>) -> String {
-        let bucket = encode_value(&self.data.bucket);
+        let bucket = encode_value(self.name);
         match object {
             None => format!("/storage/v1/b/{bucket}"),
             Some(name) => format!("/storage/v1/b/{bucket}/o/{}", encode_value(name)),

@@ -9,7 +9,7 @@ mod session;
 use self::objects::Bucket;
 use self::place::{address_of, is_amazon};
 use crate::guard::GuardedClient;
-use crate::probe::{Objects, Trial, examine, refused};
+use crate::probe::{Objects, Trial, each_bucket, examine, refused};
 use crate::text::is_sendable;
 use object_store::aws::AwsCredential;
 use vault_core::activation::{S3Short, ShortData};
@@ -53,14 +53,24 @@ pub(crate) async fn check_short(client: &GuardedClient, data: &S3, short: &S3Sho
 }
 
 async fn check_keys(client: &GuardedClient, data: &S3, keys: AwsCredential, trial: &Trial) -> Vec<Check> {
+    each_bucket(&data.bucket, |bucket| check_bucket(client, data, bucket, &keys, trial)).await
+}
+
+async fn check_bucket(
+    client: &GuardedClient,
+    data: &S3,
+    name: &str,
+    keys: &AwsCredential,
+    trial: &Trial,
+) -> Vec<Check> {
     let style = data.addressing();
-    let Some(address) = address_of(data, style) else {
+    let Some(address) = address_of(data, name, style) else {
         return refused(CheckReason::Unexpected, &trial.operations);
     };
     let bucket = Bucket::new(client, keys, address, data, trial.now);
     let listing = bucket.list().await;
     if style == Addressing::Host && data.endpoint.is_some() && is_of_the_host(&listing) {
-        let by_path = address_of(data, Addressing::Path).map(|address| bucket.at(address));
+        let by_path = address_of(data, name, Addressing::Path).map(|address| bucket.at(address));
         if let Some(by_path) = by_path
             && matches!(by_path.list().await, Ok(_) | Err(CheckReason::Denied))
         {
@@ -94,7 +104,7 @@ pub(crate) async fn vend(
         return Err(CheckReason::NoRole);
     }
     let name = format!("orgvault-{}", order.activation);
-    let policy = policy::narrowed_to(data, role);
+    let policy = policy::narrowed_to(data, role)?;
     let seconds = session::seconds_until(order);
     let tags = if with_tags { session::tags(order) } else { Vec::new() };
     let wanted = session::Wanted { role, name: &name, seconds, policy: Some(policy), tags };

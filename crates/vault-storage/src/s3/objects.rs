@@ -24,7 +24,7 @@ const MAX_SKEW: u64 = 15 * 60;
 /// A bucket.
 pub(super) struct Bucket<'a> {
     client: &'a GuardedClient,
-    keys: AwsCredential,
+    keys: &'a AwsCredential,
     /// With a last slash.
     address: String,
     data: &'a S3,
@@ -58,15 +58,13 @@ struct Entry {
 impl<'a> Bucket<'a> {
     /// The same bucket at another address.
     pub(super) fn at(&self, address: String) -> Bucket<'a> {
-        let AwsCredential { key_id, secret_key, token } = &self.keys;
-        let keys = AwsCredential { key_id: key_id.clone(), secret_key: secret_key.clone(), token: token.clone() };
-        Self::new(self.client, keys, address, self.data, self.now)
+        Self::new(self.client, self.keys, address, self.data, self.now)
     }
 
     /// The bucket of `data` at `address`, as `keys` open it.
     pub(super) fn new(
         client: &'a GuardedClient,
-        keys: AwsCredential,
+        keys: &'a AwsCredential,
         address: String,
         data: &'a S3,
         now: Timestamp,
@@ -91,7 +89,7 @@ impl<'a> Bucket<'a> {
         let mut request = request.body(body).map_err(|_| CheckReason::Unexpected)?;
         let region = region_of(self.data);
         signable(&self.keys.key_id, self.keys.token.as_deref(), &region)?;
-        AwsAuthorizer::new(&self.keys, "s3", &region)
+        AwsAuthorizer::new(self.keys, "s3", &region)
             .try_authorize(&mut request, None)
             .map_err(|_| CheckReason::Unexpected)?;
         let request = request.map(|body| body.as_bytes().cloned().unwrap_or_default());

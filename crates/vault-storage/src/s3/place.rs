@@ -65,8 +65,8 @@ pub(super) fn is_amazon(data: &S3) -> bool {
     url.as_ref().and_then(Url::host_str).is_some_and(|host| service_of_amazon(host).is_some())
 }
 
-/// The bucket's address, with a last slash. `None` where the saved one cannot be used.
-pub(super) fn address_of(data: &S3, style: Addressing) -> Option<String> {
+/// The address of `bucket`, with a last slash. `None` where the saved one cannot be used.
+pub(super) fn address_of(data: &S3, bucket: &str, style: Addressing) -> Option<String> {
     let region = region_of(data);
     let (scheme, authority, path) = match &data.endpoint {
         None => ("https".to_owned(), format!("s3.{region}.{}", Partition::of(&region).domain), String::new()),
@@ -77,7 +77,7 @@ pub(super) fn address_of(data: &S3, style: Addressing) -> Option<String> {
             (url.scheme().to_owned(), authority, url.path().trim_end_matches('/').to_owned())
         }
     };
-    let bucket = crate::text::encode_name(&data.bucket)?;
+    let bucket = crate::text::encode_name(bucket)?;
     Some(match style {
         Addressing::Host => format!("{scheme}://{bucket}.{authority}{path}/"),
         Addressing::Path => format!("{scheme}://{authority}{path}/{bucket}/"),
@@ -130,7 +130,7 @@ mod tests {
             let session = format!("https://sts.{region}.{domain}");
             for data in [s3(Some(region), None, None), s3(None, Some(&endpoint), None)] {
                 assert_eq!(session_address(&data), session);
-                assert_eq!(address_of(&data, Addressing::Path), Some(format!("{endpoint}/daily/")));
+                assert_eq!(address_of(&data, "daily", Addressing::Path), Some(format!("{endpoint}/daily/")));
                 assert!(is_amazon(&data));
             }
         }

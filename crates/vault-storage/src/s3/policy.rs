@@ -4,18 +4,30 @@
 
 use super::place::{Partition, is_amazon, region_of};
 use serde_json::{Value, json};
+use vault_core::check::CheckReason;
 use vault_core::credential::S3;
 
+/// The longest policy of a session, in characters
+/// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>).
+const MAX_LENGTH: usize = 2_048;
+
 /// The policy for a session of `role`, or of the saved keys themselves.
-pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
+pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, CheckReason> {
     let own = Partition::of(&region_of(data));
     let partition = role.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
     let partition = partition.unwrap_or(if is_amazon(data) { own.name } else { "aws" });
-    let bucket = format!("arn:{partition}:s3:::{}", literal(&data.bucket));
+    let of_each = |end: &str| {
+        let mut resources =
+            data.bucket.iter().map(|bucket| Value::from(format!("arn:{partition}:s3:::{}{end}", literal(bucket))));
+        match (resources.next(), resources.collect::<Vec<_>>()) {
+            (Some(only), others) if others.is_empty() => only,
+            (first, others) => first.into_iter().chain(others).collect(),
+        }
+    };
     let prefix = literal(data.key_prefix.as_deref().unwrap_or_default());
     let mut statements = vec![
-        allow(&["s3:ListBucket"], &bucket, Some(json!({"StringLike": {"s3:prefix": format!("{prefix}*")}}))),
-        allow(&["s3:GetBucketLocation"], &bucket, None),
+        allow(&["s3:ListBucket"], of_each(""), Some(json!({"StringLike": {"s3:prefix": format!("{prefix}*")}}))),
+        allow(&["s3:GetBucketLocation"], of_each(""), None),
         allow(
             &[
                 "s3:GetObject",
@@ -24,7 +36,7 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
                 "s3:AbortMultipartUpload",
                 "s3:ListMultipartUploadParts",
             ],
-            &format!("{bucket}/{prefix}*"),
+            of_each(&format!("/{prefix}*")),
             None,
         ),
     ];
@@ -32,12 +44,14 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> String {
         // Objects may be encrypted under a key of the owner's, which S3 uses in the caller's name.
         let domain = if own.domain.starts_with("amazonaws.com") { "amazonaws.com*" } else { own.domain };
         let through_s3 = json!({"StringLike": {"kms:ViaService": format!("s3.*.{domain}")}});
-        statements.push(allow(&["kms:Decrypt", "kms:GenerateDataKey"], "*", Some(through_s3)));
+        statements.push(allow(&["kms:Decrypt", "kms:GenerateDataKey"], "*".into(), Some(through_s3)));
     }
-    json!({"Version": "2012-10-17", "Statement": statements}).to_string()
+    let policy = json!({"Version": "2012-10-17", "Statement": statements}).to_string();
+    // One bucket is left to the store, which knows its own limit.
+    if data.bucket.len() > 1 && policy.len() > MAX_LENGTH { Err(CheckReason::TooManyBuckets) } else { Ok(policy) }
 }
 
-fn allow(actions: &[&str], resource: &str, condition: Option<Value>) -> Value {
+fn allow(actions: &[&str], resource: Value, condition: Option<Value>) -> Value {
     let mut statement = json!({"Effect": "Allow", "Action": actions, "Resource": resource});
     if let (Some(condition), Some(members)) = (condition, statement.as_object_mut()) {
         members.insert("Condition".to_owned(), condition);
@@ -76,7 +90,8 @@ mod tests {
         let data = CredentialData::from_canonical_json(CredentialType::S3, data.to_string().as_bytes()).unwrap();
         let CredentialData::S3(data) = data else { panic!("of another type") };
         let policy: Value =
-            serde_json::from_str(&narrowed_to(&data, Some("arn:aws-cn:iam::123456789012:role/exporter"))).unwrap();
+            serde_json::from_str(&narrowed_to(&data, Some("arn:aws-cn:iam::123456789012:role/exporter")).unwrap())
+                .unwrap();
         let on_objects = ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", "ListMultipartUploadParts"]
             .map(|action| format!("s3:{action}"));
         let expected = json!({"Version": "2012-10-17", "Statement": [

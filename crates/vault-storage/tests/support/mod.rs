@@ -91,11 +91,12 @@ pub fn order(seconds: i64) -> VendOrder {
     }
 }
 
-/// A report as lines: `check result reason`.
+/// A report as lines: `check result reason bucket`.
 pub fn lines(report: &CheckReport) -> Vec<String> {
     let line = |check: &vault_core::check::Check| {
         let reason = check.result.reason().map(|reason| format!(" {}", reason.as_str())).unwrap_or_default();
-        format!("{} {}{reason}", check.kind.as_str(), check.result.as_str())
+        let bucket = check.bucket.iter().map(|bucket| format!(" {bucket}")).collect::<String>();
+        format!("{} {}{reason}{bucket}", check.kind.as_str(), check.result.as_str())
     };
     report.checks.iter().map(line).collect()
 }

@@ -11,8 +11,10 @@ const FORM: Form = Form::Duckdb;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let (kind, provider, parts) = secret(subject.vended)?;
-    // Looked at for what a statement has no spelling for.
-    if let Some((name, _)) = parts.iter().find(|(_, value)| value.expose().contains('\0')) {
+    let scopes = scopes(subject.vended);
+    let with_nul = parts.iter().find(|(_, value)| value.expose().contains('\0')).map(|(name, _)| *name);
+    let scope_with_nul = scopes.iter().any(|scope| scope.contains('\0')).then_some("SCOPE");
+    if let Some(name) = with_nul.or(scope_with_nul) {
         return Err(FORM.unrepresentable(name, "a statement cannot hold a NUL character"));
     }
     Ok(gather(|sink| {
@@ -25,17 +27,43 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         for (name, value) in &parts {
             sink(", ");
             sink(name);
-            sink(" '");
-            let mut pieces = value.expose().split('\''); // The statement is for whoever activates.
-            pieces.next().into_iter().for_each(&mut *sink);
-            for piece in pieces {
-                sink("''");
-                sink(piece);
+            sink(" ");
+            quote(value.expose(), sink); // The statement contains the credential.
+        }
+        match scopes.as_slice() {
+            [] => {}
+            [scope] => {
+                sink(", SCOPE ");
+                quote(scope, sink);
             }
-            sink("'");
+            scopes => {
+                for (index, scope) in scopes.iter().enumerate() {
+                    sink(if index == 0 { ", SCOPE [" } else { ", " });
+                    quote(scope, sink);
+                }
+                sink("]");
+            }
         }
         sink(");\n");
     }))
+}
+
+/// Writes a string of SQL.
+fn quote(text: &str, sink: &mut dyn FnMut(&str)) {
+    sink("'");
+    let mut pieces = text.split('\'');
+    pieces.next().into_iter().for_each(&mut *sink);
+    for piece in pieces {
+        sink("''");
+        sink(piece);
+    }
+    sink("'");
+}
+
+/// The addresses that the secret is for, if it is not for all.
+fn scopes(vended: &Vended) -> Vec<String> {
+    let Some(view) = S3View::of(vended) else { return Vec::new() };
+    view.buckets.iter().map(|bucket| format!("s3://{bucket}/{}", view.key_prefix.unwrap_or_default())).collect()
 }
 
 /// The type of the secret, its provider, and what it says.
@@ -66,7 +94,6 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
         ("USE_SSL", use_ssl.and_then(copied)),
         ("URL_STYLE", spelt(view.stated_addressing(), "vhost", "path")),
         ("KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
-        ("SCOPE", copied(&format!("s3://{}/{}", view.bucket, view.key_prefix.unwrap_or_default()))),
     ])
 }
 

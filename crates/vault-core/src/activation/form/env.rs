@@ -7,7 +7,8 @@ use super::{
 };
 use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{
-    Addressing, AzureCloud, AzureIdentity, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes, SecretText,
+    Addressing, AzureCloud, AzureIdentity, Buckets, CredentialData, CredentialType, DirectLink, Gcs, SecretBytes,
+    SecretText,
 };
 
 /// A variable and its value.
@@ -162,9 +163,10 @@ pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
 }
 
 /// Our own variables: those that one credential does not set must not be left of another.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "ORGVAULT_CREDENTIAL_FILE",
     "ORGVAULT_BUCKET",
+    "ORGVAULT_BUCKETS",
     "ORGVAULT_KEY_PREFIX",
     "ORGVAULT_PATH_STYLE_ACCESS",
     "ORGVAULT_SSE_KMS_KEY_ID",
@@ -305,12 +307,22 @@ fn variables(vended: &Vended) -> Result<Vec<Setting>, FormError> {
     })
 }
 
+/// The only bucket, or the names of several with a space between each.
+fn bucket_variables(buckets: &Buckets) -> [(&'static str, Option<SecretText>); 2] {
+    let several = || buckets.iter().collect::<Vec<_>>().join(" ");
+    match buckets.single() {
+        Some(bucket) => [("ORGVAULT_BUCKET", copied(bucket)), ("ORGVAULT_BUCKETS", None)],
+        None => [("ORGVAULT_BUCKET", None), ("ORGVAULT_BUCKETS", copied(&several()))],
+    }
+}
+
 fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
     settings([("ORGVAULT_BUCKET", bucket.and_then(copied)), ("ORGVAULT_KEY_PREFIX", key_prefix.and_then(copied))])
 }
 
 /// The AWS tools' variables. `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which holds for every service.
 fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
+    let [only, several] = bucket_variables(view.buckets);
     settings([
         ("AWS_ACCESS_KEY_ID", copied(view.access_key_id)),
         ("AWS_SECRET_ACCESS_KEY", copied(view.secret_access_key)),
@@ -318,7 +330,8 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
         ("AWS_REGION", view.region.and_then(copied)),
         ("AWS_DEFAULT_REGION", view.region.and_then(copied)),
         ("AWS_ENDPOINT_URL_S3", view.endpoint.and_then(copied)),
-        ("ORGVAULT_BUCKET", copied(view.bucket)),
+        only,
+        several,
         ("ORGVAULT_KEY_PREFIX", view.key_prefix.and_then(copied)),
         ("ORGVAULT_PATH_STYLE_ACCESS", spelt(view.stated_addressing(), "false", "true")),
         ("ORGVAULT_SSE_KMS_KEY_ID", view.sse_kms_key_id.and_then(copied)),
@@ -362,7 +375,8 @@ fn gcs_raw(data: &Gcs) -> Vec<Setting> {
     ]);
     own.into_iter()
         .chain(universe(unusual_universe(&data.service_account_key)))
-        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .chain(settings(bucket_variables(&data.bucket)))
+        .chain(places(None, data.key_prefix.as_deref()))
         .collect()
 }
 
@@ -381,7 +395,8 @@ fn gcs_short(data: &GcsShort) -> Vec<Setting> {
     ]);
     own.into_iter()
         .chain(universe(data.universe_domain.as_deref()))
-        .chain(places(Some(&data.bucket), data.key_prefix.as_deref()))
+        .chain(settings(bucket_variables(&data.bucket)))
+        .chain(places(None, data.key_prefix.as_deref()))
         .collect()
 }
 

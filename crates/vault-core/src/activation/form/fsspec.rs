@@ -40,7 +40,7 @@ fn url(vended: &Vended) -> Result<String, FormError> {
         format!("{scheme}://{bucket}/{}", prefix.unwrap_or_default())
     };
     if let Some(view) = S3View::of(vended) {
-        return Ok(at("s3", view.bucket, view.key_prefix));
+        return Ok(at("s3", FORM.one_bucket(view.buckets)?, view.key_prefix));
     }
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
@@ -51,8 +51,12 @@ fn url(vended: &Vended) -> Result<String, FormError> {
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => {
             Ok(at("abfs", &data.container, data.key_prefix.as_deref()))
         }
-        Vended::Raw(CredentialData::Gcs(data)) => Ok(at("gs", &data.bucket, data.key_prefix.as_deref())),
-        Vended::Short { data: ShortData::Gcs(data), .. } => Ok(at("gs", &data.bucket, data.key_prefix.as_deref())),
+        Vended::Raw(CredentialData::Gcs(data)) => {
+            Ok(at("gs", FORM.one_bucket(&data.bucket)?, data.key_prefix.as_deref()))
+        }
+        Vended::Short { data: ShortData::Gcs(data), .. } => {
+            Ok(at("gs", FORM.one_bucket(&data.bucket)?, data.key_prefix.as_deref()))
+        }
         other => Err(FORM.not_for_type(other.kind())),
     }
 }

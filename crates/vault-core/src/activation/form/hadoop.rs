@@ -1,5 +1,5 @@
 //! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit --properties-file`
-//! reads them. Those of S3 are for the credential's bucket alone.
+//! reads them. Those of S3 are for the credential's buckets only.
 
 use super::object_store::is_plain_http;
 use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt};
@@ -48,7 +48,7 @@ fn escape(text: &str, meant: &str, sink: &mut dyn FnMut(&str)) {
 
 fn properties(vended: &Vended) -> Result<Vec<Property>, FormError> {
     if let Some(view) = S3View::of(vended) {
-        return Ok(s3(&view));
+        return Ok(view.buckets.iter().flat_map(|bucket| s3(&view, bucket)).collect());
     }
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
@@ -63,11 +63,11 @@ fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<Secret
     all.into_iter().filter_map(|(name, value)| Some((format!("{prefix}{name}"), value?))).collect()
 }
 
-fn s3(view: &S3View<'_>) -> Vec<Property> {
+fn s3(view: &S3View<'_>, bucket: &str) -> Vec<Property> {
     let provider = if view.session_token.is_some() { "Temporary" } else { "Simple" };
     let is_plain = is_plain_http(view.endpoint);
     named(
-        &format!("fs.s3a.bucket.{}.", view.bucket),
+        &format!("fs.s3a.bucket.{bucket}."),
         [
             ("aws.credentials.provider", copied(&format!("{PROVIDERS}{provider}AWSCredentialsProvider"))),
             ("access.key", copied(view.access_key_id)),

@@ -32,7 +32,8 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
 
 fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
     if let Some(view) = S3View::of(vended) {
-        return Ok((address("s3", "bucket", view.bucket, view.key_prefix)?, s3(&view)?));
+        let bucket = FORM.one_bucket(view.buckets)?;
+        return Ok((address("s3", "bucket", bucket, view.key_prefix)?, s3(&view, bucket)?));
     }
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => {
@@ -42,7 +43,7 @@ fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
             Ok((container(Some(&data.container), data.key_prefix.as_deref())?, azure_short(data)))
         }
         Vended::Raw(CredentialData::Gcs(data)) => {
-            Ok((address("gs", "bucket", &data.bucket, data.key_prefix.as_deref())?, gcs(data)))
+            Ok((address("gs", "bucket", FORM.one_bucket(&data.bucket)?, data.key_prefix.as_deref())?, gcs(data)))
         }
         Vended::Short { data: ShortData::Gcs(_), .. } => {
             Err(FormError::NotForShort { form: FORM, kind: vended.kind() })
@@ -86,13 +87,13 @@ fn allow_http(address: Option<&str>) -> Option<SecretText> {
 }
 
 /// The crate expects the bucket in an endpoint that has one host for each bucket, and adds it to the path of others.
-fn bucket_endpoint<'a>(view: &S3View<'a>) -> Result<Option<Cow<'a, str>>, FormError> {
+fn bucket_endpoint<'a>(view: &S3View<'a>, bucket: &str) -> Result<Option<Cow<'a, str>>, FormError> {
     let Some(endpoint) = view.endpoint_with_domain().filter(|_| view.addressing() == Addressing::Host) else {
         return Ok(view.endpoint_with_domain());
     };
     let with_bucket = || {
         let mut url = Url::parse(&endpoint).ok()?;
-        let host = format!("{}.{}", view.bucket, url.host_str()?);
+        let host = format!("{bucket}.{}", url.host_str()?);
         url.set_host(Some(&host)).ok()?;
         Some(url.as_str().trim_end_matches('/').to_owned())
     };
@@ -100,8 +101,8 @@ fn bucket_endpoint<'a>(view: &S3View<'a>) -> Result<Option<Cow<'a, str>>, FormEr
     with_bucket().map(|url| Some(Cow::Owned(url))).ok_or(FORM.unrepresentable("endpoint", reason))
 }
 
-fn s3(view: &S3View<'_>) -> Result<Vec<Setting>, FormError> {
-    let endpoint = bucket_endpoint(view)?;
+fn s3(view: &S3View<'_>, bucket: &str) -> Result<Vec<Setting>, FormError> {
+    let endpoint = bucket_endpoint(view, bucket)?;
     Ok(settings([
         ("aws_access_key_id", copied(view.access_key_id)),
         ("aws_secret_access_key", copied(view.secret_access_key)),
