@@ -152,6 +152,7 @@ fn the_server_backs_up_by_itself_and_keeps_the_newest() {
         thread::yield_now();
     }
     assert!(vault.metric("orgvault_backups_total") > 0);
+    assert!(vault.metric("orgvault_backup_interval_seconds") == 1 && vault.metric("orgvault_disk_free_bytes") > 0);
     vault.stop();
     let left = names(&directory);
     assert_eq!(left.len(), 3, "two backups and a file that is not ours: {left:?}");

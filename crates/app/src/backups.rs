@@ -6,9 +6,11 @@ use crate::compose;
 use crate::failure::Failure;
 use crate::receivers::{Alarm, Alarms};
 use crate::settings::Settings;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 use vault_core::receiver::EventKind;
 use vault_embed::{BackupTarget, OpenVault, backup, keep_newest, newest_scheduled};
 
@@ -59,18 +61,28 @@ async fn work(
     [failed, overdue]: [Alarm; 2],
     mut stopped: Stopped,
 ) {
-    let mut succeeded_at = Instant::now();
+    let started = SystemTime::now();
     metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
-    let mut wait = due(&plan, &vault);
+    metrics::gauge!(INTERVAL).set(plan.every.as_secs_f64());
+    let mut newest = newest(&plan.directory, &vault).ok().flatten();
+    let mut next = Instant::now() + newest.map_or(Duration::ZERO, |made| plan.every.saturating_sub(age(made)));
+    let mut turn = tokio::time::interval(SHOW_EVERY);
     loop {
         tokio::select! {
             _ = &mut stopped => return,
-            () = tokio::time::sleep(wait) => {}
+            _ = turn.tick() => {
+                if let Some(made) = newest {
+                    metrics::gauge!(AGE).set(age(made).as_secs_f64());
+                }
+                continue;
+            }
+            () = tokio::time::sleep_until(next) => {}
         }
-        wait = match make(&settings, &vault, &plan).await {
+        let wait = match make(&settings, &vault, &plan).await {
             Ok(()) => {
                 metrics::counter!(TOTAL, "outcome" => "succeeded").increment(1);
-                succeeded_at = Instant::now();
+                newest = Some(SystemTime::now());
+                metrics::gauge!(AGE).set(0.0);
                 failed.set(false).await;
                 overdue.set(false).await;
                 plan.every
@@ -80,11 +92,35 @@ async fn work(
                 let wait = AFTER_FAILURE.min(plan.every);
                 tracing::error!("{error}. The next attempt is in {} s", wait.as_secs());
                 failed.set(true).await;
-                overdue.set(succeeded_at.elapsed() >= plan.every * 2).await;
+                overdue.set(is_overdue(age(newest.unwrap_or(started)), plan.every)).await;
                 wait
             }
         };
+        next = Instant::now() + wait;
     }
+}
+
+/// How often the age of the newest backup is shown.
+const SHOW_EVERY: Duration = Duration::from_secs(15);
+/// The age of the newest backup of the schedule.
+pub(crate) const AGE: &str = "orgvault_backup_age_seconds";
+/// The interval of the schedule.
+pub(crate) const INTERVAL: &str = "orgvault_backup_interval_seconds";
+
+/// When the schedule's newest backup of `vault` in `directory` was made.
+pub(crate) fn newest(directory: &Path, vault: &OpenVault) -> io::Result<Option<SystemTime>> {
+    let newest = newest_scheduled(directory, vault.instance())?;
+    newest.map(|path| path.metadata()?.modified()).transpose()
+}
+
+/// How long ago that was. Zero if the clock was moved back.
+pub(crate) fn age(made: SystemTime) -> Duration {
+    made.elapsed().unwrap_or_default()
+}
+
+/// A backup is overdue after two intervals.
+pub(crate) fn is_overdue(age: Duration, every: Duration) -> bool {
+    age >= every * 2
 }
 
 /// Backups made by the server, by outcome.
@@ -99,11 +135,4 @@ async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(),
     })?;
     tracing::info!(backup = %made.path.display(), bytes = made.size, rows, removed = removed.len(), "backup made and checked");
     Ok(())
-}
-
-/// How long until the next backup, counted from the newest that the schedule made.
-fn due(plan: &Plan, vault: &OpenVault) -> Duration {
-    let newest = newest_scheduled(&plan.directory, vault.instance()).ok().flatten();
-    let age = newest.and_then(|path| path.metadata().ok()?.modified().ok()?.elapsed().ok());
-    age.map_or(Duration::ZERO, |age| plan.every.saturating_sub(age))
 }

@@ -40,6 +40,29 @@ impl fmt::Display for DiskEncryption {
     }
 }
 
+/// The space of the file system below a file, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Space {
+    /// What unprivileged users can still write.
+    pub(crate) free: u64,
+    /// All of it.
+    pub(crate) size: u64,
+}
+
+impl Space {
+    /// The space below `path`, which must exist.
+    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+        let found = rustix::fs::statvfs(path)?;
+        let bytes = |blocks: u64| blocks.saturating_mul(found.f_frsize);
+        Ok(Self { free: bytes(found.f_bavail), size: bytes(found.f_blocks) })
+    }
+
+    /// Less than a tenth is free.
+    pub(crate) const fn is_low(self) -> bool {
+        self.free < self.size / 10
+    }
+}
+
 /// What is known of the disk below `path`, which must exist.
 pub(crate) fn of(path: &Path) -> io::Result<DiskEncryption> {
     let device = fs::metadata(path)?.dev();

@@ -105,6 +105,8 @@ pub(crate) fn describe_metrics() {
         "Stored rows that failed their integrity check or did not decrypt"
     );
     metrics::describe_counter!(crate::backups::TOTAL, "Backups made by the server, by outcome");
+    metrics::describe_gauge!(crate::backups::AGE, metrics::Unit::Seconds, "Age of the newest scheduled backup");
+    metrics::describe_gauge!(crate::backups::INTERVAL, metrics::Unit::Seconds, "Interval of the scheduled backups");
     metrics::describe_counter!(crate::audit::DELIVERED, "Audit entries that the sink accepted");
     metrics::describe_counter!(crate::receivers::DELIVERED, "Events that receivers accepted");
     metrics::describe_counter!(crate::inspections::ROWS, "Stored rows that were inspected");

@@ -1,7 +1,9 @@
 //! Metrics that nobody counts as they change: how busy the vault is, what it holds, how far its keys are used up.
 
+use crate::disk::Space;
 use crate::receivers::Alarm;
 use std::error::Error;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use vault_core::credential_counts::CredentialCounts;
 use vault_core::usecase::{KeyUsage, Operator};
@@ -25,6 +27,8 @@ const CONNECTION_WAITS: &str = "orgvault_store_connection_wait_seconds";
 const SEATS: &str = "orgvault_password_seats";
 const KEY_USES: &str = "orgvault_key_uses_ratio";
 const AUDIT_LAG: &str = "orgvault_audit_unsealed_age_seconds";
+const DISK_FREE: &str = "orgvault_disk_free_bytes";
+const DISK_SIZE: &str = "orgvault_disk_size_bytes";
 const CREDENTIALS: &str = "orgvault_credentials";
 const EXPIRING: &str = "orgvault_credentials_expiring";
 
@@ -56,6 +60,8 @@ pub(crate) fn describe() {
         metrics::Unit::Seconds,
         "Age of the oldest audit entry that is in no checkpoint"
     );
+    metrics::describe_gauge!(DISK_FREE, metrics::Unit::Bytes, "Free space of the data directory's file system");
+    metrics::describe_gauge!(DISK_SIZE, metrics::Unit::Bytes, "Size of the data directory's file system");
     metrics::describe_gauge!(CREDENTIALS, "Saved credentials, by health");
     metrics::describe_gauge!(EXPIRING, "Saved credentials that expire within a time, by that time");
 }
@@ -79,7 +85,11 @@ pub(crate) fn count_wait(waited: Duration, obtained: bool) {
 }
 
 /// Sets how busy the vault is; called whenever the metrics are asked for.
-pub(crate) fn show_load(vault: &OpenVault) {
+pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
+    if let Ok(space) = Space::of(data_dir) {
+        metrics::gauge!(DISK_FREE).set(bytes(space.free));
+        metrics::gauge!(DISK_SIZE).set(bytes(space.size));
+    }
     let load = vault.load();
     if vault.database_key().is_some() {
         metrics::gauge!(WAITING).set(number(load.store.waiting));
@@ -136,6 +146,11 @@ fn show_stock(credential_counts: &CredentialCounts) {
     for (window, count) in credential_counts.by_expiry() {
         metrics::gauge!(EXPIRING, "within" => window.as_str()).set(number(count));
     }
+}
+
+/// As a metric, in whole MiB.
+fn bytes(count: u64) -> f64 {
+    number(count >> 20) * 1_048_576.0
 }
 
 /// As a metric; more than 2^32 count as that many.

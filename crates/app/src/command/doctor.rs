@@ -4,9 +4,10 @@
 mod deep;
 mod spread;
 
+use crate::backups;
 use crate::cli::DoctorArgs;
 use crate::compose;
-use crate::disk::{self, DiskEncryption};
+use crate::disk::{self, DiskEncryption, Space};
 use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::settings::Settings;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
+use std::time::Duration;
 use vault_core::key_use::KeyUseLimits;
 use vault_core::usecase::{DeliveryProgress, MAX_SKEW};
 use vault_embed::OpenVault;
@@ -74,7 +76,7 @@ struct Report {
 /// Carries the command out: a failure if a check fails.
 pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) -> Result<(), Failure> {
     let mut findings = None;
-    let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), swap()];
+    let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), space(settings), swap()];
     if settings.server.allow_http_links {
         let remedy = "Remove --allow-http-links, unless every such link stays inside your network.";
         checks.push(Check::other("links", Outcome::Warning, "direct links with http are accepted", remedy));
@@ -90,6 +92,7 @@ pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) 
             checks.push(clock(&vault).await);
             checks.push(keys(&vault).await);
             checks.push(audit_sink(&vault).await);
+            checks.push(backups(settings, &vault));
             checks.extend(spread::tables(&vault).await);
             if let Some(opener) = opener {
                 let found = findings.insert(Vec::new());
@@ -211,6 +214,62 @@ pub(crate) fn require_disk_encryption(settings: &Settings) -> Result<(), Failure
 }
 
 /// Whether memory that is written to swap is encrypted there.
+fn space(settings: &Settings) -> Check {
+    let path = settings.data_dir.display();
+    match Space::of(&settings.data_dir) {
+        Err(error) => {
+            let remedy = "Check the free space yourself.";
+            Check::other("space", Outcome::Skipped, format!("the free space of {path} cannot be seen: {error}"), remedy)
+        }
+        Ok(space) => {
+            let found = format!("{} of {} MiB are free in {path}", space.free >> 20, space.size >> 20);
+            match space.is_low() {
+                true => Check::other(
+                    "space",
+                    Outcome::Warning,
+                    found,
+                    "Free some space: on a full disk, changes and activations fail.",
+                ),
+                false => Check::passed("space", found),
+            }
+        }
+    }
+}
+
+/// The backups that the server makes. Those of other tools cannot be seen.
+fn backups(settings: &Settings, vault: &OpenVault) -> Check {
+    let server = &settings.server;
+    let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else {
+        let found = "the settings of this command name no scheduled backups";
+        let remedy = match settings.database.file() {
+            Some(_) => "Set --backup-every and --backup-to, or schedule `orgvault backup` and watch its age.",
+            None => "PostgreSQL is backed up with its own tools. Watch the age of their backups.",
+        };
+        return Check::other("backups", Outcome::Skipped, found, remedy);
+    };
+    let remedy = "Look for `backup` in the log of the server, or run `orgvault backup`.";
+    let shown = directory.display();
+    match backups::newest(directory, vault) {
+        Err(error) => Check::other("backups", Outcome::Skipped, format!("{shown} cannot be read: {error}"), remedy),
+        Ok(None) => {
+            Check::other("backups", Outcome::Warning, format!("{shown} has no scheduled backup of this vault"), remedy)
+        }
+        Ok(Some(made)) => {
+            let age = backups::age(made);
+            let found = format!("the newest in {shown} is {} old", hours(age));
+            match backups::is_overdue(age, Duration::from_secs(every.unsigned_abs())) {
+                true => Check::other("backups", Outcome::Warning, found, remedy),
+                false => Check::passed("backups", found),
+            }
+        }
+    }
+}
+
+fn hours(age: Duration) -> String {
+    let minutes = age.as_secs() / 60;
+    if minutes < 120 { format!("{minutes} minutes") } else { format!("{} hours", minutes / 60) }
+}
+
 fn swap() -> Check {
     let table = match std::fs::read_to_string("/proc/swaps") {
         Ok(table) => table,

@@ -15,6 +15,7 @@ use crate::receivers::{self, Alarms, Carrier};
 use crate::settings::Settings;
 use crate::{audit, backups, inspections};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,7 +151,7 @@ async fn serve(
         storage: parts::storage(&settings, vault)?,
         carrier: Arc::clone(&carrier),
         readiness: readiness(vault),
-        metrics: rendered(&metrics, vault),
+        metrics: rendered(&metrics, vault, settings.data_dir.clone()),
     };
     // The public side never opens the data of credentials.
     let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
@@ -226,10 +227,10 @@ fn readiness(vault: &OpenVault) -> Readiness {
     })
 }
 
-fn rendered(metrics: &PrometheusHandle, vault: &OpenVault) -> MetricsText {
+fn rendered(metrics: &PrometheusHandle, vault: &OpenVault, data_dir: PathBuf) -> MetricsText {
     let (metrics, vault) = (metrics.clone(), vault.clone());
     Arc::new(move || {
-        figures::show_load(&vault);
+        figures::show_load(&vault, &data_dir);
         metrics.render()
     })
 }
