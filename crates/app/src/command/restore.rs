@@ -242,7 +242,7 @@ impl Document {
         }
         let _ = writeln!(
             text,
-            "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"9. Own account\".",
+            "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"Your own account\".",
             settings.command_line("serve")
         );
         text

@@ -419,13 +419,13 @@ mod tests {
 
     #[test]
     fn the_architecture_says_where_each_table_lies() {
-        let page = include_str!("../../../../docs/ARCHITECTURE.md");
-        let (_, section) = page.split_once("\n## Beyond one machine\n").unwrap();
+        let page = include_str!("../../../../docs/why/databases.md");
+        let (_, section) = page.split_once("\n## Tables on Citus\n").unwrap();
         let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
         for (name, place) in PLACES {
             let row = match place {
-                TablePlace::Organization(_) => "| spread by organization",
-                Key(..) => "| spread by a key of its own",
+                TablePlace::Organization(_) => "| distributed by organization",
+                Key(..) => "| distributed by a separate key",
                 EveryNode => "| on every node",
                 Coordinator => "| on the coordinator",
             };
