@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountItem {
-    /// Its id.
+    /// ID.
     pub id: String,
-    /// Its address in the canonical spelling.
+    /// Address in canonical spelling.
     pub email: String,
     /// Its role: `admin`, `editor` or `viewer`.
     pub role: String,

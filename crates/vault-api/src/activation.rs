@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActivateRequest {
-    /// The namespace, given again.
+    /// The namespace, returned to the caller.
     pub namespace: String,
     /// The reason, recorded in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct RenewRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BegunActivation {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// What was activated.
     pub namespace: String,
@@ -49,7 +49,7 @@ pub struct BegunActivation {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VendedCredential {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// Its type.
     #[serde(rename = "type")]
@@ -69,11 +69,11 @@ pub struct VendedCredential {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActivationItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// What was activated.
     pub namespace: String,
-    /// The form that was asked for.
+    /// Requested form.
     pub vend: String,
     /// How many credentials it opened.
     pub credential_count: u32,
@@ -88,7 +88,7 @@ pub struct ActivationItem {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The namespace, given again.
+    /// The namespace, returned to the caller.
     pub namespace: String,
     /// What the job needs: `list`, `read`, `write`. None at all: only whether each store knows its credential.
     pub operations: Vec<String>,

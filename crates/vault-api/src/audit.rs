@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// When it happened, RFC 3339 in UTC.
     pub at: String,
@@ -30,13 +30,13 @@ pub struct AuditItem {
     /// The namespace that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The network that the request came from.
+    /// Network from which the request came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// The request that it was done by.
+    /// ID of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// What was changed, from what to what.
@@ -65,7 +65,7 @@ pub struct AuditedChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditedCredential {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// Which version of it.
     pub version: i64,

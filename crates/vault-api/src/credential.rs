@@ -20,7 +20,7 @@ pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
     /// Its labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<L>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// When its issuer ends it, RFC 3339.
@@ -47,7 +47,7 @@ pub struct DescribeRequest<L = BTreeMap<String, Option<String>>> {
     /// Labels to set and, where there is no value, to remove.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<L>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Option<String>>,
     /// When its issuer ends the current version, RFC 3339.
@@ -77,7 +77,7 @@ pub struct SavedCredential {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceRequest<D = WireJson> {
-    /// The data, whole, in the shape of the credential's type.
+    /// All data, in the format of the credential type.
     pub data: D,
     /// When the data expires, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct ReplacedCredential {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PromoteRequest {
-    /// Its number.
+    /// Version number.
     pub version: i64,
 }
 
@@ -111,7 +111,7 @@ pub struct PromoteRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatchRequest<D = WireJson> {
-    /// The data, whole, in the shape of the credential's type.
+    /// All data, in the format of the credential type.
     pub data: D,
 }
 
@@ -160,7 +160,7 @@ pub struct CredentialUse {
     pub at: String,
     /// `raw` or `short`.
     pub form: String,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
     /// The subject of the job's identity token, if it had one.
@@ -172,7 +172,7 @@ pub struct CredentialUse {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionItem<T = String, I = Map<String, Value>> {
-    /// Its number.
+    /// Version number.
     pub version: i64,
     /// `current`, `staged` or `previous`.
     pub state: T,
@@ -194,7 +194,7 @@ pub struct VersionItem<T = String, I = Map<String, Value>> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<String, String>> {
-    /// Its id.
+    /// ID.
     pub id: T,
     /// Its type.
     #[serde(rename = "type")]
@@ -220,7 +220,7 @@ pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<Strin
     pub vend: T,
     /// Whether it works, as far as is known.
     pub health: HealthItem<T>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<T>,
     /// When the current version expires, RFC 3339 in UTC: the earlier of what was declared and what the data says.

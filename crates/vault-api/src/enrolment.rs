@@ -18,9 +18,9 @@ pub struct EnrolRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnrolResponse {
-    /// The address that the account will have.
+    /// Address of the future account.
     pub email: String,
-    /// What an authenticator is set up with.
+    /// Set-up data for an authenticator app.
     pub totp: Totp,
     /// The recovery codes.
     pub recovery_codes: Vec<WireSecret>,

@@ -23,7 +23,7 @@ pub struct CreateIntegrationRequest {
     /// The workloads that may act for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusts: Option<Vec<TrustRequest>>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
 }
@@ -45,7 +45,7 @@ pub struct TrustRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// The name of the issuer.
     pub issuer: String,
@@ -105,11 +105,11 @@ pub struct RotateIntegrationRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedIntegration {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     pub namespaces: Vec<String>,
     /// Its token, shown once; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,11 +126,11 @@ pub struct IssuedIntegration {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntegrationItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     pub namespaces: Vec<String>,
     /// Its state: `active`, `disabled` or `expired`.
     pub state: String,
@@ -148,7 +148,7 @@ pub struct IntegrationItem {
     /// The workloads that may act for it; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
 }

@@ -4,13 +4,13 @@ use crate::{Totp, WireSecret};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One's own account.
+/// The caller's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnAccount {
-    /// Its id.
+    /// ID.
     pub id: String,
-    /// Its address in the canonical spelling.
+    /// Address in canonical spelling.
     pub email: String,
     /// Its role: `admin`, `editor` or `viewer`.
     pub role: String,
@@ -18,7 +18,7 @@ pub struct OwnAccount {
     pub organization: String,
     /// Since when its authenticator is in use, RFC 3339 in UTC.
     pub passcode_enrolled_at: String,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
     /// What its owner should know.
     pub notices: Vec<AccountNotice>,
@@ -64,7 +64,7 @@ pub struct AccountNotice {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// When it began, RFC 3339 in UTC.
     pub created_at: String,
@@ -109,7 +109,7 @@ pub struct ChangePasswordRequest {
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPasscode {
-    /// What an authenticator is set up with.
+    /// Set-up data for an authenticator app.
     pub totp: Totp,
 }
 

@@ -38,7 +38,7 @@ pub struct ChangeReceiverRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverItem {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// `webhook` or `email`.
     pub kind: String,
@@ -89,7 +89,7 @@ pub struct DeliveryItem {
     pub timestamp: String,
     /// `waiting`, `delivered` or `failed`.
     pub state: String,
-    /// How often it was attempted.
+    /// Number of attempts.
     pub attempts: i64,
     /// When it was attempted last, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,7 @@ impl Session {
         self.all(ACCOUNTS)
     }
 
-    /// Invites somebody.
+    /// Invites a user.
     pub fn invite(&self, request: &InviteRequest) -> Result<InvitedAccount, ClientError> {
         self.send_json(Method::POST, ACCOUNTS, request)?.json()
     }

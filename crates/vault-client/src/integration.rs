@@ -14,7 +14,7 @@ pub struct IntegrationChange {
     /// `active` or `disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
     /// When it expires, RFC 3339, or never.

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 /// Which credentials a list holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those of this namespace.
+    /// Filter: only credentials of this namespace.
     pub namespace: Option<String>,
-    /// Only those of this type.
+    /// Filter: only credentials of this type.
     pub kind: Option<String>,
     /// Only those with all of these labels, each spelt `name:value`.
     pub labels: Vec<String>,
@@ -87,7 +87,7 @@ fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
 pub struct Page {
     /// Its credentials, newest first.
     pub credentials: Vec<CredentialItem>,
-    /// The cursor of the next page, if there is one.
+    /// Cursor of the next page, if any.
     pub next: Option<String>,
 }
 

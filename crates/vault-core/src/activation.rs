@@ -32,7 +32,7 @@ pub const DEFAULT_LIVE_LIMIT: i64 = 1_000;
 /// An activation as stored: that it was, never what it opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// Its id.
+    /// ID of the activation.
     pub id: ActivationId,
     /// The organization.
     pub organization: OrganizationId,
@@ -40,13 +40,13 @@ pub struct Activation {
     pub integration: IntegrationId,
     /// What it activated.
     pub namespace: Namespace,
-    /// The form that was asked for.
+    /// Requested form.
     pub vend: VendMode,
     /// How many credentials it opened.
     pub credentials: u32,
-    /// When it began.
+    /// Start time.
     pub begun_at: Timestamp,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
 }
 
@@ -90,7 +90,7 @@ pub struct Activated {
     pub id: ActivationId,
     /// What was activated.
     pub namespace: Namespace,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
     /// The namespace's credentials, oldest first.
     pub credentials: Vec<ActivatedCredential>,

@@ -11,11 +11,11 @@ use crate::time::Timestamp;
 /// written then, and nothing is recorded where `act` changes nothing.
 #[derive(Clone, Debug)]
 pub struct Command<A, P = Principal> {
-    /// Who asks.
+    /// Principal that makes the request.
     pub principal: P,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
     /// The change.
     pub act: A,

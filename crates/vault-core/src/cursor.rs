@@ -14,13 +14,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 /// Which credentials a list holds: those that all members fit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those of this namespace.
+    /// Filter: only credentials of this namespace.
     pub namespace: Option<Namespace>,
-    /// Only those of this type.
+    /// Filter: only credentials of this type.
     pub kind: Option<CredentialType>,
-    /// Only those with all of these labels.
+    /// Filter: only credentials with all of these labels.
     pub labels: Vec<LabelFilter>,
-    /// Only those in this state.
+    /// Filter: only credentials in this state.
     pub health: Option<HealthState>,
     /// Only those that expire before this moment, the soonest first.
     pub expires_before: Option<Timestamp>,
@@ -131,7 +131,7 @@ impl PageRequest {
 pub struct Page<T> {
     /// In the order of the list.
     pub items: Vec<T>,
-    /// The cursor of the next page, if there is one.
+    /// Cursor of the next page, if any.
     pub next: Option<String>,
 }
 

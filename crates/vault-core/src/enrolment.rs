@@ -12,7 +12,7 @@ impl EnrolmentCode {
     /// A new code.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     pub fn generate(entropy: &dyn Entropy) -> Result<Self, NoEntropy> {
         random_letters(entropy).map(Self)
     }

@@ -34,7 +34,7 @@ pub enum Error {
     /// A password could not be hashed.
     #[error(transparent)]
     Hash(#[from] HashError),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
 }
@@ -146,7 +146,7 @@ pub enum Refusal {
     NotVended {
         /// The credential.
         credential: CredentialId,
-        /// Why.
+        /// Reason.
         reason: CheckReason,
     },
     /// What the change was decided on has changed: for a store, since it was read; for an operation, again and again.
@@ -181,7 +181,7 @@ pub enum Refusal {
     Damaged {
         /// The table.
         table: &'static str,
-        /// The row's id.
+        /// ID of the row.
         id: String,
     },
 }

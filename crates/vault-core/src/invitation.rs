@@ -21,9 +21,9 @@ pub struct Invitation {
     pub grant: AccountGrant,
     /// The digest of its enrolment code.
     pub code: Digest,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// The first moment at which it cannot be taken up any more.
+    /// Time from which it can no longer be continued.
     pub expires_at: Timestamp,
 }
 
@@ -69,7 +69,7 @@ impl Invitation {
 pub struct StoredInvitation {
     /// The invitation.
     pub invitation: Invitation,
-    /// The code that the row carries; where it does not fit, the row grants nothing.
+    /// MAC of the row. If it does not verify, the row grants nothing.
     pub digest: RowMac,
     /// Counts changes of role; a change names the version it was decided on.
     pub version: i64,
@@ -91,7 +91,7 @@ impl StoredInvitation {
         Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
     }
 
-    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
         self.invitation.with_parts(self.version, is_signed)

@@ -75,7 +75,7 @@ impl OrganizationState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
     }
@@ -84,12 +84,12 @@ impl OrganizationState {
 /// An organization as its operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organization {
-    /// Its id.
+    /// ID of the organization.
     pub id: OrganizationId,
     /// Its name.
     pub name: OrganizationName,
     /// Whether it is in use.
     pub state: OrganizationState,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }

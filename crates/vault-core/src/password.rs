@@ -61,7 +61,7 @@ pub fn check_new_password(
 /// A password of 26 characters that nobody has used before: 130 random bits as Base32 letters and digits.
 ///
 /// # Errors
-/// The operating system gives no randomness.
+/// The operating system returns no randomness.
 pub fn generate_password(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
     random_letters(entropy)
 }

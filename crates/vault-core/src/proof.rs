@@ -10,7 +10,7 @@ use crate::passcode::{PasscodeProof, TimeStep};
 use crate::port::{ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use crate::principal::{Denial, SessionPrincipal};
 
-/// The outcome of checking password and passcode without the store.
+/// Outcome of checking password and passcode without the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// The password is wrong.

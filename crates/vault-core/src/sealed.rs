@@ -78,7 +78,7 @@ pub struct InstanceRecord {
     pub id: InstanceId,
     /// The root key that wraps the instance key.
     pub root_key: KeyId,
-    /// The instance key's id.
+    /// ID of the instance key.
     pub instance_key: KeyId,
     /// The instance key, wrapped by the root key.
     pub wrapped: Blob,
@@ -92,13 +92,13 @@ pub struct InstanceRecord {
 /// An instance key that was replaced, as stored: it opens what is left under it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetiringInstanceKey {
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
     /// The root key that wraps it.
     pub root_key: KeyId,
     /// The key, wrapped by the root key.
     pub wrapped: Blob,
-    /// When it was replaced.
+    /// Time at which a successor replaced it.
     pub retired_at: Timestamp,
 }
 
@@ -116,7 +116,7 @@ pub enum InstanceKeyPurpose {
 }
 
 impl InstanceKeyPurpose {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 }
 
@@ -140,13 +140,13 @@ impl InstanceKeyPurpose {
 /// One instance-wide key, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceKeyRecord {
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
-    /// What it is for.
+    /// Purpose.
     pub purpose: InstanceKeyPurpose,
     /// The key, wrapped by the instance key.
     pub wrapped: Blob,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -179,7 +179,7 @@ impl KeyState {
 pub struct OrganizationKeyRecord {
     /// The organization.
     pub organization: OrganizationId,
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
     /// How far it is in its life.
     pub state: KeyState,
@@ -187,7 +187,7 @@ pub struct OrganizationKeyRecord {
     pub wrapped: Blob,
     /// Uses reserved; taken in blocks in advance.
     pub uses: i64,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 

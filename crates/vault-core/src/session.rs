@@ -33,9 +33,9 @@ pub const CLIENT_LENGTH: usize = 100;
 /// A new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// ID of the session.
     pub id: SessionId,
-    /// When it began.
+    /// Start time.
     pub created_at: Timestamp,
     /// When it ends at the latest.
     pub expires_at: Timestamp,

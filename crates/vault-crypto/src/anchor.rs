@@ -54,7 +54,7 @@ pub struct AnchorError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnchorFlaw {
-    /// Not of this form, or of a version that this program does not know.
+    /// Not in this format, or of a version that this program does not support.
     #[error("is damaged or has an unknown version")]
     Malformed,
     /// Of another deployment.
@@ -110,7 +110,7 @@ impl AnchorFile {
     /// Reads it. `None`: there is none.
     ///
     /// # Errors
-    /// It is damaged, of another vault, or cannot be read.
+    /// The file is damaged, belongs to another vault, or cannot be read.
     pub fn load(&self) -> Result<Option<Anchor>, AnchorError> {
         self.read().map_err(|flaw| self.error(flaw))
     }

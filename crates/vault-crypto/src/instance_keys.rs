@@ -65,7 +65,7 @@ impl InstanceKeys {
         }
     }
 
-    /// The instance key's id.
+    /// ID of the instance key.
     pub(crate) const fn id(&self) -> KeyId {
         self.id
     }
@@ -73,7 +73,7 @@ impl InstanceKeys {
     /// Makes a key of `instance` for a purpose, wrapped by this one.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     pub(crate) fn new_purpose_key(
         &self,
         entropy: &dyn Entropy,

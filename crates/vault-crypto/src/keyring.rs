@@ -93,7 +93,7 @@ pub enum KeyringError {
     /// New keys could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealingError),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
 }
@@ -203,7 +203,7 @@ impl Keyring {
     /// the other sets of parameters that stored hashes still have; each login hashes once with each of them too.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     pub fn password_hasher(
         &self,
         pool: Arc<HashingPool>,

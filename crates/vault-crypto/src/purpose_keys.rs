@@ -40,7 +40,7 @@ pub(crate) struct PurposeKeys {
 }
 
 impl<K> Term<K> {
-    /// Its id.
+    /// ID.
     pub(crate) const fn id(&self) -> KeyId {
         self.term.id
     }

@@ -120,7 +120,7 @@ pub enum OpeningError {
     /// The root key is refused.
     #[error(transparent)]
     RootKey(#[from] RootKeyError),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
     /// The vault's keys do not open under the root key.
@@ -166,7 +166,7 @@ pub enum OpeningError {
         anchor: PathBuf,
         /// The database.
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         anchored: i64,
         /// The checkpoint at which the audit starts.
         start: i64,
@@ -181,7 +181,7 @@ pub enum OpeningError {
         anchor: PathBuf,
         /// The database.
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         anchored: i64,
         /// The newest checkpoint of the database; 0 if it has none.
         newest: i64,
@@ -196,7 +196,7 @@ pub enum OpeningError {
         anchor: PathBuf,
         /// The database.
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         checkpoint: i64,
     },
     /// The database holds an earlier set of keys than the anchor knows.
@@ -228,7 +228,7 @@ pub enum OpeningError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
     /// The operating system refused to create a file or thread.
@@ -236,7 +236,7 @@ pub enum OpeningError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
     /// The threads that hash passwords could not be started.

@@ -31,7 +31,7 @@ pub enum MoveError {
     /// The rows were not moved.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// The act was not recorded, so it did not take place.
+    /// The action was not recorded in the audit log, so it was not carried out.
     #[error("the act was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
     /// The rows were copied, but the vault does not open in the target, or the file does not say that it was moved. The

@@ -90,7 +90,7 @@ pub enum RootRotationError {
         "another process has replaced the root key by root key {0}; nothing was changed. Use that one as the old root key"
     )]
     Superseded(KeyId),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
     /// The instance key is not wrapped.

@@ -82,7 +82,7 @@ pub struct Ports {
     pub information_opener: Arc<dyn InformationOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Makes instance keys, and moves to them what they wrap and seal.
+    /// Creates instance keys, and rewraps and reseals rows with them.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Seals what is secret of receivers.
     pub receiver_sealer: Arc<dyn ReceiverSealer>,
@@ -211,7 +211,7 @@ impl OpenVault {
     /// What the anchor in the file `path` knows. `None`: there is no such file.
     ///
     /// # Errors
-    /// It is damaged, of another vault, or cannot be read.
+    /// The file is damaged, belongs to another vault, or cannot be read.
     pub fn read_anchor(&self, path: &Path) -> Result<Option<Anchor>, AnchorError> {
         self.anchors.at(path).load()
     }

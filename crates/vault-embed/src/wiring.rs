@@ -96,7 +96,7 @@ impl OpenVault {
         Receivers::new(ports.environment.clone(), store, sealer, ports.digester.clone())
     }
 
-    /// Reads what happened and has `carrier` carry it to receivers.
+    /// Reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
         let (store, opener) = (ports.store.receivers.clone(), ports.receiver_opener.clone());

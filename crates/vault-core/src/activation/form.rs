@@ -117,7 +117,7 @@ pub enum FormError {
         form: Form,
         /// The field that holds the value.
         field: &'static str,
-        /// Why not.
+        /// Reason for the refusal.
         reason: &'static str,
     },
 }
@@ -186,7 +186,7 @@ impl Form {
         }
     }
 
-    /// The form of this exact name.
+    /// Returns the form with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == text)
     }

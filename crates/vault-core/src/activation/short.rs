@@ -30,7 +30,7 @@ pub struct S3Short {
     pub region: Option<String>,
     /// The store's address, where it is not Amazon's.
     pub endpoint: Option<String>,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
     /// Whether the bucket is part of the path instead of the host.
     pub path_style_access: Option<bool>,
@@ -47,7 +47,7 @@ pub struct AzureShort {
     pub account_name: String,
     /// The container.
     pub container: String,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
     /// The signature: the query of an address, without a question mark.
     pub sas_token: SecretText,
@@ -60,7 +60,7 @@ pub struct GcsShort {
     pub access_token: SecretText,
     /// The bucket.
     pub bucket: String,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
     /// The domain of the cloud that accepts the token, unless it is Google's own.
     pub universe_domain: Option<String>,

@@ -39,7 +39,7 @@ impl VendMode {
 pub enum VendedForm {
     /// What was saved.
     Raw,
-    /// Something short-lived in its place.
+    /// A short-lived credential instead.
     Short,
 }
 
@@ -52,7 +52,7 @@ impl VendedForm {
         }
     }
 
-    /// The form of this exact name.
+    /// Returns the form with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Raw, Self::Short].into_iter().find(|form| form.as_str() == text)
     }

@@ -11,11 +11,11 @@ use crate::time::Timestamp;
 pub enum Vended {
     /// What was saved.
     Raw(CredentialData),
-    /// Something short-lived in its place.
+    /// A short-lived credential instead.
     Short {
         /// The data.
         data: ShortData,
-        /// The first moment at which it no longer works.
+        /// Time from which it is no longer valid.
         expires_at: Timestamp,
     },
 }

@@ -91,9 +91,9 @@ impl Checkpoint {
 pub struct SealedCheckpoint {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: KeyId,
-    /// The code over it.
+    /// MAC of the row.
     pub code: Digest,
 }
 

@@ -13,7 +13,7 @@ const PREFIX: &[u8] = b"audit delivery ";
 pub struct DeliveryPosition {
     /// The number of the checkpoint; 0 before the first.
     pub checkpoint: i64,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: String,
     /// The code over the number.
     pub code: Vec<u8>,
@@ -26,7 +26,7 @@ impl DeliveryPosition {
         Self { checkpoint, key: key.to_string(), code: code.as_bytes().to_vec() }
     }
 
-    /// Whether it fits its code.
+    /// Returns whether the MAC verifies.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
         let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
         sealer.is_code(key, &covered(self.checkpoint), Digest::from_bytes(code))

@@ -45,12 +45,12 @@ pub enum AuditFinding {
     },
     /// A checkpoint does not fit its code.
     CheckpointChanged {
-        /// Its number.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
     /// A checkpoint does not follow from the one before it: that one was replaced.
     CheckpointReplaced {
-        /// Its number.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
     /// The anchor knows later checkpoints than the database has: the end was cut off.

@@ -99,13 +99,13 @@ reasons! {
     /// The TLS connection failed.
     Tls = "tls",
         "The TLS connection failed: check the endpoint's certificate and host name.";
-    /// The host name does not resolve.
+    /// The host name cannot be resolved.
     Dns = "dns",
         "The host name cannot be resolved: check the endpoint, and this server's name servers.";
     /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
         "The address is not a public one: ask the operator to allow its network with --allow-egress.";
-    /// No connection, or no answer in time.
+    /// No connection, or no response in time.
     Unreachable = "unreachable",
         "No answer in time: check the endpoint, the firewall and this server's name servers.";
     /// The answer is a redirect.

@@ -2,7 +2,7 @@
 
 use super::{CheckReason, StorageOperation};
 
-/// What was tried.
+/// Kind of check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CheckKind {
     /// Whether the credential is complete enough for the tools that will use it.
@@ -66,7 +66,7 @@ impl CheckResult {
 /// One check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Check {
-    /// What was tried.
+    /// Kind of check.
     pub kind: CheckKind,
     /// What it came to.
     pub result: CheckResult,

@@ -21,7 +21,7 @@ credential_table! {
         connection_string: required Secret ConnectionString -> ConnectionString,
         /// The container.
         container: optional Location Container -> String,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
     }
 }

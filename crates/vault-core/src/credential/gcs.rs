@@ -11,7 +11,7 @@ credential_table! {
         service_account_key: required Secret KeyFile -> KeyFile,
         /// The bucket.
         bucket: required Location Bucket -> String,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
     }
 }

@@ -36,16 +36,16 @@ impl HealthState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// What the last check of the current version found.
+/// Result of the last check of the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastCheck {
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
     /// Since when every check has found the same.
     pub since: Timestamp,

@@ -60,7 +60,7 @@ impl Labels {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -182,7 +182,7 @@ impl Description {
     /// The description `text` of the member at `pointer`.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
@@ -209,7 +209,7 @@ pub struct Metadata {
     /// Its labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
     /// When its issuer ends it, in milliseconds since 1970, by the number of the version.

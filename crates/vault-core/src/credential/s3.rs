@@ -23,7 +23,7 @@ credential_table! {
         endpoint: optional Location Endpoint -> String,
         /// Where keys of a role's session are issued, where that is neither Amazon's service nor the endpoint.
         sts_endpoint: optional Location Endpoint -> String,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
         /// Whether the bucket is part of the path instead of the host.
         path_style_access: optional Location Flag -> bool,

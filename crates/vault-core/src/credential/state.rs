@@ -16,15 +16,15 @@ pub struct CredentialState<'a> {
     pub kind: CredentialType,
     /// Its namespace.
     pub namespace: &'a Namespace,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
     /// The current version.
     pub version: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// How many changes clients have made to it, the save included.
+    /// Number of changes by clients, including the save.
     pub revision: i64,
-    /// The revision that made its labels, description and declared expiries, if there are any.
+    /// Revision that last changed labels, description and declared expiries, if any exist.
     pub metadata_revision: Option<i64>,
 }
 

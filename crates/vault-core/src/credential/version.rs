@@ -43,7 +43,7 @@ impl Default for VersionLimits {
 /// When a version ceased to be the current one, and when it is destroyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superseded {
-    /// When it ceased to be the current one.
+    /// Time at which it stopped being the current version.
     pub at: Timestamp,
     /// From when on it counts as destroyed; maintenance removes it.
     pub destroy_at: Timestamp,

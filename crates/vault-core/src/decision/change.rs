@@ -17,9 +17,9 @@ pub struct CredentialFacts {
     pub revision: i64,
     /// Its current version.
     pub version: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// The highest number that a version of it ever had.
+    /// Highest version number ever assigned, including destroyed versions.
     pub highest: i64,
     /// The key that its metadata is sealed under, if it has any.
     pub metadata_key: Option<KeyId>,

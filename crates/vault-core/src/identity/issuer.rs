@@ -98,7 +98,7 @@ pub struct Issuer {
     pub required: Vec<ClaimPointer>,
     /// The organizations that may trust it; empty: all.
     pub organizations: Vec<OrganizationId>,
-    /// When it was added.
+    /// Time of the addition.
     pub created_at: Timestamp,
 }
 
@@ -198,7 +198,7 @@ impl StoredIssuer {
         Self { code, ..self }
     }
 
-    /// Whether the row fits its code.
+    /// Returns whether the row's MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::IssuerGrant, parts, &self.code))
     }

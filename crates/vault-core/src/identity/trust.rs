@@ -48,7 +48,7 @@ impl FromStr for TrustId {
 /// One kind of workload: an issuer, and what its tokens must say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Its id.
+    /// ID of the trust.
     pub id: TrustId,
     /// Whose tokens.
     pub issuer: IssuerName,
@@ -193,12 +193,12 @@ impl Trusts {
         Ok(Self(trusts))
     }
 
-    /// All of them.
+    /// Iterates over all trusts.
     pub fn iter(&self) -> impl Iterator<Item = &Trust> {
         self.0.iter()
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -58,7 +58,7 @@ impl IntegrationState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
     }
@@ -69,24 +69,24 @@ impl IntegrationState {
 pub struct PreviousToken {
     /// Its digest.
     pub digest: Digest,
-    /// The first moment at which it no longer works.
+    /// Time from which it is no longer valid.
     pub until: Timestamp,
 }
 
 /// A program whose token may activate the namespaces that its patterns cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Integration {
-    /// Its id.
+    /// ID of the integration.
     pub id: IntegrationId,
     /// Its organization.
     pub organization: OrganizationId,
     /// Its name.
     pub name: IntegrationName,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub patterns: NamespacePatterns,
     /// The first moment at which it no longer works, if it expires.
     pub expires_at: Option<Timestamp>,
-    /// Whether it may act.
+    /// State: active or disabled.
     pub state: IntegrationState,
     /// The digest of its token.
     pub token: Digest,
@@ -95,7 +95,7 @@ pub struct Integration {
     pub previous: Option<PreviousToken>,
     /// The workloads that may act for it without a token.
     pub trusts: Trusts,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     pub managed_by: Option<ManagedBy>,
     /// [`Integration::FIRST_VERSION`] when created, one more after each change.
     pub version: i64,
@@ -325,14 +325,14 @@ impl Integration {
 pub struct StoredIntegration {
     /// The integration.
     pub integration: Integration,
-    /// The code that the row carries; where it does not fit, the row grants nothing.
+    /// MAC of the row. If it does not verify, the row grants nothing.
     pub digest: RowMac,
     /// When its current token was last used, to the minute. Not covered by the code.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl StoredIntegration {
-    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
         self.integration.with_parts(is_signed)

@@ -16,7 +16,7 @@ impl IntegrationName {
     /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {

@@ -20,7 +20,7 @@ impl NamespacePattern {
     /// Parses `text`; `pointer` is its place in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let pattern = match text.strip_suffix(Self::BELOW) {
             Some(prefix) => Namespace::parse(prefix, pointer).map(Self::Below)?,

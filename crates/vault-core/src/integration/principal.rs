@@ -22,7 +22,7 @@ pub struct IntegrationPrincipal {
     pub token: Digest,
     /// Which of the integration's tokens it is.
     pub slot: TokenSlot,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub patterns: NamespacePatterns,
     /// The first moment at which the integration no longer works, if it expires. No activation outlives it.
     pub expires_at: Option<Timestamp>,

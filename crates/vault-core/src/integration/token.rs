@@ -24,7 +24,7 @@ impl IntegrationToken {
     /// A new token.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     pub fn generate(entropy: &dyn Entropy) -> Result<Self, NoEntropy> {
         let mut bytes = Zeroizing::new([0; BYTES]);
         entropy.fill(&mut *bytes)?;

@@ -84,7 +84,7 @@ pub struct Delivery {
     pub holder: Uuid,
     /// The time.
     pub now: Timestamp,
-    /// Until when the process has the right, unless it takes it again.
+    /// End of the lease, unless the process renews it.
     pub until: Timestamp,
     /// Where delivery begins if nothing was ever delivered.
     pub first: DeliveryPosition,

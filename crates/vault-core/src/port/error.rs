@@ -27,9 +27,9 @@ pub enum StoreError {
     Integrity {
         /// The table.
         table: &'static str,
-        /// The row's id.
+        /// ID of the row.
         id: String,
-        /// What does not fit. Never a value.
+        /// The violation, never a value.
         reason: &'static str,
     },
     /// A fault of the adapter or its set-up.
@@ -51,9 +51,9 @@ pub enum SealError {
         table: &'static str,
         /// The column.
         column: &'static str,
-        /// The row's id.
+        /// ID of the row.
         object: String,
-        /// What does not fit. Never a value.
+        /// The violation, never a value.
         reason: &'static str,
     },
     /// The row names a key that its organization does not have. Either the key was destroyed after a rotation, and the row
@@ -64,7 +64,7 @@ pub enum SealError {
         table: &'static str,
         /// The column.
         column: &'static str,
-        /// The row's id.
+        /// ID of the row.
         object: String,
         /// The key that the row names.
         key: KeyId,

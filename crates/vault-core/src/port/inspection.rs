@@ -22,7 +22,7 @@ pub struct WholeCredential {
     pub labels: Vec<Digest>,
 }
 
-/// What of an organization is closed.
+/// Login throttle buckets that are locked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedState {
     /// Whether it is as a whole.
@@ -42,7 +42,7 @@ pub struct RecordedStates {
     pub row: RecordedRow,
     /// The namespace that they name; `None`: whichever.
     pub namespace: Option<Namespace>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
 }
 

@@ -15,20 +15,20 @@ pub struct CreateInstance {
     pub instance: InstanceRecord,
     /// Its instance-wide keys.
     pub keys: Vec<InstanceKeyRecord>,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
 /// Puts another root key in the place of the one that wraps the instance key.
 #[derive(Clone, Debug)]
 pub struct ReplaceRootKey {
-    /// The deployment as it was read: the row must still name its root key and instance key, with the same wrap.
+    /// The instance as read. The stored row must still have the same root key, instance key and wrap.
     pub current: InstanceRecord,
     /// The new root key.
     pub root_key: KeyId,
     /// The same instance key, wrapped under the new root key.
     pub wrapped: Blob,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
@@ -52,7 +52,7 @@ pub struct ReplaceOrganizationKey {
     pub current: KeyId,
     /// Its successor.
     pub next: OrganizationKeyRecord,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 

@@ -15,13 +15,13 @@ use async_trait::async_trait;
 /// What the store knows of an account for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAccount {
-    /// What its row's code covers.
+    /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
     /// Its organization's name.
     pub organization: OrganizationName,
     /// Since when its passcode seed is in use.
     pub passcode_enrolled_at: Timestamp,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
     /// Its notices, in any order; those past their time may be among them.
     pub notices: Vec<StoredNotice>,
@@ -34,7 +34,7 @@ pub struct WaitingSeed {
     pub seed: SealedSeed,
     /// What the account's row is signed with.
     pub signed: SignedAccount,
-    /// The code that the row carries.
+    /// MAC of the row.
     pub digest: RowMac,
 }
 
@@ -46,7 +46,7 @@ pub struct ConfirmPasscode {
     pub version: i64,
     /// What the row is signed with from now on. Its seed is the waiting one, which must be unchanged.
     pub after: SignedAccount,
-    /// The code over it.
+    /// MAC of the row.
     pub digest: RowMac,
     /// The step whose code confirmed it; is marked used.
     pub step: TimeStep,

@@ -15,7 +15,7 @@ pub struct ProbeRequest {
     pub operations: Vec<StorageOperation>,
     /// When the job will be done, if that was said.
     pub until: Option<Timestamp>,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 

@@ -18,7 +18,7 @@ pub enum SealedPart {
 }
 
 impl SealedPart {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Current, Self::Other, Self::Metadata];
 }
 
@@ -38,7 +38,7 @@ pub struct FindSealed {
     pub after: Option<SealedPlace>,
     /// How many of these to leave out.
     pub skip: usize,
-    /// How many to return at most.
+    /// Maximum number of results.
     pub limit: usize,
 }
 
@@ -99,7 +99,7 @@ pub struct DestroyOrganizationKey {
     pub organization: OrganizationId,
     /// The key.
     pub key: KeyId,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
@@ -114,7 +114,7 @@ pub enum KeyDestruction {
     NotRetiring,
 }
 
-/// How many parts a key seals.
+/// Number of parts that a key may seal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealedCount {
     /// Current versions.
@@ -126,7 +126,7 @@ pub struct SealedCount {
 }
 
 impl SealedCount {
-    /// All of them.
+    /// Returns the sum of all counts.
     pub const fn total(self) -> i64 {
         self.current.saturating_add(self.other).saturating_add(self.metadata)
     }

@@ -19,7 +19,7 @@ pub struct CredentialContext {
     pub version: i64,
 }
 
-/// Seals; cannot open.
+/// Seals only. It cannot decrypt.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Sealer: Send + Sync {
@@ -57,7 +57,7 @@ pub trait Sealer: Send + Sync {
     /// Keys for a new organization, wrapped.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
@@ -73,7 +73,7 @@ pub trait Sealer: Send + Sync {
     /// A successor for an organization's active key, wrapped.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_organization_key(
         &self,
         organization: OrganizationId,

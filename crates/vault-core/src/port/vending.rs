@@ -21,7 +21,7 @@ pub struct VendOrder {
     pub activation: ActivationId,
     /// The credential.
     pub credential: CredentialId,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
     /// The requested expiry. If the provider does not support it, the credential expires later or is refused; the result
     /// contains the actual expiry.
@@ -33,7 +33,7 @@ pub struct VendOrder {
 pub struct ShortLived {
     /// The data, of the type of the credential it was made from.
     pub data: ShortData,
-    /// The first moment at which it no longer works.
+    /// Time from which it is no longer valid.
     pub expires_at: Timestamp,
 }
 

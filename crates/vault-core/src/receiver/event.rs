@@ -13,7 +13,7 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
             /// Its name.

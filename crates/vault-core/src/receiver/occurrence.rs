@@ -46,7 +46,7 @@ impl EventPosition {
         Self::sign(self.checkpoint, self.scanned, self.newest, digester)
     }
 
-    /// Whether it fits its code.
+    /// Returns whether the MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         with_parts(self.checkpoint, self.scanned, self.newest, |parts| {
             digester.fits(DigestPurpose::EventDelivery, parts, &self.code)
@@ -101,9 +101,9 @@ pub struct Occurrence {
     pub organization: Option<OrganizationId>,
     /// What happened.
     pub kind: EventKind,
-    /// To what.
+    /// Affected object.
     pub subject: String,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
     /// What a webhook's `data` says of it: ids, names, namespaces and types, never a secret.
     pub data: Map<String, Value>,

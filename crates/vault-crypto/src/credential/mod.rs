@@ -16,7 +16,7 @@ use vault_core::port::{InformationOpener, Opener, Rewrapper, Sealer};
 
 /// The four adapters. Give each holder the one it needs.
 pub struct CredentialCrypto {
-    /// Seals; cannot open.
+    /// Seals only. It cannot decrypt.
     pub sealer: Arc<dyn Sealer>,
     /// Opens information; cannot open data.
     pub list_opener: Arc<dyn InformationOpener>,

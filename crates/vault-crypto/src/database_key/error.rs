@@ -43,7 +43,7 @@ pub(crate) enum DatabaseKeyFlaw {
     /// A new key was to be made where something already is.
     #[error("already exists and is never overwritten")]
     Exists,
-    /// Not of this form, or of a version that this program does not know.
+    /// Not in this format, or of a version that this program does not support.
     #[error("is damaged or has an unknown version; restore it from a backup")]
     Malformed,
     /// Wrapped under other root keys.
@@ -63,7 +63,7 @@ pub(crate) enum DatabaseKeyFlaw {
     /// The operating system refused.
     #[error("cannot be read or written: {0}")]
     Io(io::Error),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
 }

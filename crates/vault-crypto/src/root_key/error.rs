@@ -50,7 +50,7 @@ pub enum RootKeyFlaw {
     /// It could not be written.
     #[error("cannot be written: {0}")]
     Io(#[source] io::Error),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
 }

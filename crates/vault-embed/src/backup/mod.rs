@@ -103,7 +103,7 @@ pub enum BackupError {
         /// The unfinished file.
         unfinished: PathBuf,
     },
-    /// The act was not recorded, so it did not take place.
+    /// The action was not recorded in the audit log, so it was not carried out.
     #[error("the backup was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
     /// The database was not copied, or the copy is not sound.
@@ -122,7 +122,7 @@ pub enum BackupError {
     /// The root key is refused.
     #[error(transparent)]
     RootKey(#[from] OpeningError),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
     /// The copy does not open under the root key.
@@ -142,10 +142,10 @@ pub enum BackupError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The runtime ended.
+    /// The runtime was shut down.
     #[error("the process is stopping")]
     Cancelled,
 }

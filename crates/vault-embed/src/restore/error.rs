@@ -31,7 +31,7 @@ pub enum RestoreError {
     Keyring {
         /// The backup.
         backup: PathBuf,
-        /// Why.
+        /// Violation.
         source: KeyringError,
     },
     /// A newer build made the backup.
@@ -151,10 +151,10 @@ pub enum RestoreError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The runtime ended.
+    /// The runtime was shut down.
     #[error("the process is stopping")]
     Cancelled,
 }

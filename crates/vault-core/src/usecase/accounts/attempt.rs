@@ -32,7 +32,7 @@ pub struct OwnerProof {
     pub password: SecretString,
     /// The passcode, exactly as received.
     pub passcode: SecretString,
-    /// Where it came from.
+    /// Origin of the request.
     pub network: Network,
 }
 

@@ -18,7 +18,7 @@ use secrecy::SecretString;
 
 /// What an invited person is given: shown this once; the newest is what counts.
 pub struct DraftedEnrolment {
-    /// The address that the account will have.
+    /// Address of the future account.
     pub email: EmailAddress,
     /// The passcode seed.
     pub passcode: PasscodeSecret,

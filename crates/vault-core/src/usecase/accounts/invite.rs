@@ -21,7 +21,7 @@ pub struct Invited {
     pub grant: AccountGrant,
     /// The enrolment code; shown this once.
     pub code: EnrolmentCode,
-    /// The first moment at which it cannot be taken up any more.
+    /// Time from which it can no longer be continued.
     pub expires_at: Timestamp,
 }
 

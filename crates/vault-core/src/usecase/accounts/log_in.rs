@@ -21,7 +21,7 @@ pub struct LogInRequest {
     pub passcode: SecretString,
     /// The requested lifetime in seconds.
     pub ttl: Option<i64>,
-    /// Where it came from.
+    /// Origin of the request.
     pub network: Network,
     /// What the client says it is, as [`client_name`](crate::session::client_name) keeps it.
     pub client: Option<String>,

@@ -10,10 +10,10 @@ use crate::principal::SessionPrincipal;
 use crate::role::Role;
 use crate::time::Timestamp;
 
-/// One's own account.
+/// The caller's own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownOwnAccount {
-    /// Its id.
+    /// ID of the account.
     pub id: AccountId,
     /// Its address.
     pub email: EmailAddress,
@@ -23,7 +23,7 @@ pub struct ShownOwnAccount {
     pub organization: OrganizationName,
     /// Since when its passcode seed is in use.
     pub passcode_enrolled_at: Timestamp,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
     /// What its owner should know.
     pub notices: Vec<Notice>,

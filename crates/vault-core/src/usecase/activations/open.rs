@@ -48,9 +48,9 @@ pub(super) struct Opened {
     pub(super) id: CredentialId,
     pub(super) version: i64,
     pub(super) data: CredentialData,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub(super) vend: VendRule,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub(super) last_activated_at: Option<Timestamp>,
 }
 
@@ -180,7 +180,7 @@ impl Activations {
 }
 
 impl Opening {
-    /// What the audit says of it.
+    /// Entry in the audit log.
     pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<HandedOut>) -> AuditNote {
         let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());
         AuditNote { namespace, purpose, network: principal.network, credentials }

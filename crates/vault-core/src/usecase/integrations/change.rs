@@ -40,9 +40,9 @@ impl IntegrationRef {
 /// What an integration's row is to say from now on; `None` leaves it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntegrationEdit {
-    /// Whether it may act.
+    /// New state.
     pub state: Option<IntegrationState>,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub namespaces: Option<Vec<String>>,
     /// When it expires; `Some(None)`: never.
     pub expires_at: Option<Option<Timestamp>>,

@@ -19,7 +19,7 @@ use crate::usecase::under_active_key;
 pub struct CreateIntegrationRequest {
     /// Its name.
     pub name: String,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub namespaces: Vec<String>,
     /// When it expires, if it does.
     pub expires_at: Option<Timestamp>,
@@ -27,7 +27,7 @@ pub struct CreateIntegrationRequest {
     pub token: bool,
     /// The workloads that may act for it, each a JSON object.
     pub trusts: Vec<serde_json::Value>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     pub managed_by: Option<String>,
 }
 

@@ -59,7 +59,7 @@ impl Integrations {
     /// The frozen namespaces in `scope`, by organization and namespace, at most `limit` after the position `after`.
     ///
     /// # Errors
-    /// The principal may not ask for it.
+    /// The principal is not authorized for the query.
     pub async fn list_frozen(
         &self,
         principal: &Principal,

@@ -32,7 +32,7 @@ pub struct KeyCrypto {
     pub sealer: Arc<dyn Sealer>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Makes instance keys, and moves to them what they wrap and seal.
+    /// Creates instance keys, and rewraps and reseals rows with them.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
     /// Opens labels, of which a look-up key makes digests.
     pub information: Arc<dyn InformationOpener>,

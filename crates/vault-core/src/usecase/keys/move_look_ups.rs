@@ -57,7 +57,7 @@ impl LookUpMoves {
     /// Goes through the next rows. `false`: nothing is left. A row that fits no key is left as it is: an inspection says so.
     ///
     /// # Errors
-    /// The store failed, or keys cannot be read. The call may be made again.
+    /// The store failed, or keys cannot be read. The call can be repeated.
     pub async fn step(&mut self) -> Result<bool, Error> {
         let (keys, limit) = (self.keys.clone(), self.keys.batch);
         match &self.stage {

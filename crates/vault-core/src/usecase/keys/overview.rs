@@ -34,7 +34,7 @@ pub struct KeyOverview {
 pub struct RetiringInstance {
     /// The key.
     pub key: KeyId,
-    /// When it was replaced.
+    /// Time at which a successor replaced it.
     pub retired_at: Timestamp,
     /// How many rows still have something under it.
     pub rows: i64,
@@ -56,7 +56,7 @@ pub struct OrganizationKeyOverview {
     pub organization: Organization,
     /// The key that seals.
     pub active: KeyId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// How many uses of it were taken.
     pub uses: i64,
@@ -69,7 +69,7 @@ pub struct OrganizationKeyOverview {
 pub struct RetiringKey {
     /// The key.
     pub key: KeyId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
     /// What is still sealed under it.
     pub rows: SealedCount,

@@ -8,7 +8,7 @@ use std::hash::Hash;
 /// What became of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RotationEnd {
-    /// The keys that this process destroyed.
+    /// Keys that this process destroyed.
     pub destroyed: Vec<KeyId>,
     /// The keys that are kept, because rows under them are damaged, and how many rows.
     pub kept: Vec<(KeyId, i64)>,
@@ -26,7 +26,7 @@ pub(super) struct Progress<Part, Place> {
     fresh: bool,
     /// The rows that stay where they are.
     pub(super) damaged: HashSet<(Part, Place)>,
-    /// The keys that this process destroyed.
+    /// Keys that this process destroyed.
     pub(super) destroyed: Vec<KeyId>,
 }
 

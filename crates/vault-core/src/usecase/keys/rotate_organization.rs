@@ -14,7 +14,7 @@ use crate::usecase::CountedSealer;
 use crate::usecase::vault::active;
 use futures_util::lock::Mutex;
 
-/// How often the start is tried again because another rotation starts or ends.
+/// Number of retries if another rotation starts or ends concurrently.
 const ATTEMPTS: usize = 16;
 /// How far, in batches, somebody jumps at most who finds that others are moving the same rows.
 const JUMP: usize = 16;
@@ -25,7 +25,7 @@ pub struct OrganizationRotation {
     keys: Keys,
     sealer: CountedSealer,
     organization: OrganizationId,
-    /// The key that was active when it began.
+    /// Key that was active at the start.
     to: KeyId,
     is_new: bool,
     rows: i64,
@@ -110,7 +110,7 @@ impl OrganizationRotation {
     /// tasks at once, each of which then moves other rows.
     ///
     /// # Errors
-    /// The store failed. What was moved stands; the call may be made again.
+    /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
         let Some((from, part, rows)) = self.claim().await? else { return Ok(None) };
         let (organization, store) = (self.organization, &self.keys.store);

@@ -108,7 +108,7 @@ impl Operator {
     /// Gives the right to deliver back, so that another process need not wait until it ends.
     ///
     /// # Errors
-    /// The store failed; the right ends by itself.
+    /// The store failed. The lease expires automatically.
     pub async fn end_delivery(&self, holder: Uuid) -> Result<(), Error> {
         self.take_delivery(holder, 0).await?;
         Ok(())

@@ -55,7 +55,7 @@ impl Receivers {
     /// The receivers of the principal's organization; an operator's are those of the instance.
     ///
     /// # Errors
-    /// The principal may not ask for it.
+    /// The principal is not authorized for the query.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<StoredReceiver>, Error> {
         principal.administers(Action::ManageReceivers)?;
         self.read(principal, None).await

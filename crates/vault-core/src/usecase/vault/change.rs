@@ -19,7 +19,7 @@ use crate::usecase::sound_under_known_keys;
 /// A credential as a client has seen it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialRef {
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
     /// The revision that it must still have; `None`: the last writer wins.
     pub revision: Option<i64>,

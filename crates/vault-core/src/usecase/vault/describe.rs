@@ -16,11 +16,11 @@ use crate::time::Timestamp;
 pub struct CredentialPatch {
     /// The labels to set and to remove.
     pub labels: Option<LabelPatch>,
-    /// What it is for.
+    /// Description of its use.
     pub description: Option<Option<Description>>,
     /// When its issuer ends the current version.
     pub expires_at: Option<Option<Timestamp>>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: Option<VendRule>,
 }
 

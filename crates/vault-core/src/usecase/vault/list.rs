@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 /// A credential as a list shows it: never its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
@@ -27,25 +27,25 @@ pub struct ListedCredential {
     pub namespace: Namespace,
     /// Its version.
     pub version: i64,
-    /// When it was saved.
+    /// Time of the save.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// How many changes clients have made to it, the save included.
+    /// Number of changes by clients, including the save.
     pub revision: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    /// The displayable part of the data. `None` if it is damaged and an operator must act.
     pub information: Option<Information>,
     /// Labels and description; `None`: damaged too.
     pub metadata: Option<Metadata>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
     /// When it expires, as far as is known.
     pub expires_at: Option<Timestamp>,
     /// Whether it works, as far as is known.
     pub health: Health,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub last_activated_at: Option<Timestamp>,
 }
 

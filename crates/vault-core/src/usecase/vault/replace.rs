@@ -22,7 +22,7 @@ pub struct CredentialReplacement {
     pub expires_at: Option<Timestamp>,
     /// Whether the new version waits to be promoted, in place of being current at once.
     pub stage: bool,
-    /// The client's name for this request.
+    /// Request ID that the client sent.
     pub idempotency: Option<IdempotencyKey>,
     /// Whether to try the data out on its store first, and keep it only if that knows it.
     pub verify: bool,

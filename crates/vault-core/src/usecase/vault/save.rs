@@ -51,13 +51,13 @@ pub struct NewCredential {
     pub data: CredentialData,
     /// Its labels.
     pub labels: Labels,
-    /// What it is for.
+    /// Description of its use.
     pub description: Option<Description>,
     /// When its issuer ends it.
     pub expires_at: Option<Timestamp>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
-    /// The client's name for this request.
+    /// Request ID that the client sent.
     pub idempotency: Option<IdempotencyKey>,
     /// Whether to try it out on its store first, and save it only if that knows it.
     pub verify: bool,

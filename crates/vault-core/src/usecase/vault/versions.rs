@@ -14,17 +14,17 @@ use crate::time::Timestamp;
 /// A version as a list shows it: never its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedVersion {
-    /// Its number.
+    /// Version number.
     pub number: i64,
     /// What becomes of it.
     pub state: VersionState,
-    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    /// The displayable part of the data. `None` if it is damaged and an operator must act.
     pub information: Option<Information>,
-    /// What its last check found.
+    /// Result of the last check.
     pub check: Option<LastCheck>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ceased to be the current one.
+    /// Time at which it stopped being the current version.
     pub superseded_at: Option<Timestamp>,
     /// When it will be destroyed.
     pub destroy_at: Option<Timestamp>,
