@@ -21,7 +21,7 @@ pub struct Invited {
     pub grant: AccountGrant,
     /// The enrolment code; shown this once.
     pub code: EnrolmentCode,
-    /// Time from which it can no longer be continued.
+    /// Time from which it can no longer be accepted.
     pub expires_at: Timestamp,
 }
 
