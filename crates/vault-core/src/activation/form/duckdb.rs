@@ -11,7 +11,7 @@ const FORM: Form = Form::Duckdb;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let (kind, provider, parts) = secret(subject.vended)?;
-    // Looked at for what a statement has no spelling for.
+    // Read the values only to check whether a statement can express them.
     if let Some((name, _)) = parts.iter().find(|(_, value)| value.expose().contains('\0')) {
         return Err(FORM.unrepresentable(name, "a statement cannot hold a NUL character"));
     }
@@ -26,7 +26,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
             sink(", ");
             sink(name);
             sink(" '");
-            let mut pieces = value.expose().split('\''); // The statement is for whoever activates.
+            let mut pieces = value.expose().split('\''); // The statement is for the client that activates.
             pieces.next().into_iter().for_each(&mut *sink);
             for piece in pieces {
                 sink("''");
@@ -38,7 +38,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     }))
 }
 
-/// The type of the secret, its provider, and what it says.
+/// Returns the type of the secret, its provider and its settings.
 fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
     if let Some(view) = S3View::of(vended) {
         return Ok(("s3", "config", s3(&view)));
@@ -46,7 +46,8 @@ fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>),
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(("azure", "config", azure_short(data))),
-        // Its secrets for Google take the keys of the interoperable interface, and for web servers no query of an address.
+        // DuckDB's secrets for Google require interoperability keys, and those for web servers do not support queries
+        // in URLs.
         other => Err(FORM.not_for_type(other.kind())),
     }
 }
