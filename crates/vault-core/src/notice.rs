@@ -1,4 +1,4 @@
-//! Notices: events of an account that its owner sees.
+//! Notices: events of an account that its user sees.
 
 use crate::id::AccountId;
 use crate::time::Timestamp;

@@ -8,9 +8,9 @@ use crate::time::Timestamp;
 /// Whether a check should connect to the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageReach {
-    /// The storage should be asked.
+    /// The storage should be contacted.
     Ask,
-    /// The storage need not be asked, because the credential has expired.
+    /// The storage need not be contacted, because the credential has expired.
     Spare,
 }
 
@@ -24,7 +24,7 @@ pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Times
     CheckReport { checks: settings.into_iter().chain(prefix).chain(lifetime(data, until, now)).collect() }
 }
 
-/// Returns whether the storage should be asked, after the result of [`judge_locally`].
+/// Returns whether the storage should be contacted, after the result of [`judge_locally`].
 pub fn reach(local: &CheckReport) -> StorageReach {
     let dead = |check: &Check| {
         matches!(check.result, CheckResult::Failed(CheckReason::LinkExpired | CheckReason::SecretExpired))

@@ -51,7 +51,7 @@ impl FieldValue for Headers {
                 continue;
             };
             if is_new {
-                let flaw = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // The result contains only fixed text.
+                let flaw = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // Fixed text only.
                 errors.extend(flaw.err().map(|flaw| FieldError::new(pointer, flaw.code, flaw.detail)));
             }
             headers.push(Header { name, value });
@@ -63,13 +63,13 @@ impl FieldValue for Headers {
     fn write(&self, sink: &mut dyn FnMut(&str)) {
         let mut object = ObjectWriter::new(sink);
         for header in &self.0 {
-            write_text(header.value.expose(), object.member(&header.name)); // The caller's sink determines the destination.
+            write_text(header.value.expose(), object.member(&header.name)); // The caller chooses the sink.
         }
         object.end();
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        self.0.iter().for_each(|header| each(header.value.expose())); // For comparison with the fields that are not secret.
+        self.0.iter().for_each(|header| each(header.value.expose())); // For comparison with visible fields.
     }
 }
 

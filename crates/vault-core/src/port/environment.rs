@@ -56,7 +56,7 @@ pub trait Entropy: Send + Sync {
     /// Fills `bytes` with random bytes.
     ///
     /// # Errors
-    /// The operating system gives none.
+    /// The operating system returns none.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy>;
 }
 
