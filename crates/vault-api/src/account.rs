@@ -1,77 +1,77 @@
-//! `…/accounts`: an organization's accounts, as its admins administer them.
+//! Requests and responses of `…/accounts`, which admins of an organization manage.
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
 
-/// An account, or an invitation that was not taken up yet.
+/// An account, or an invitation that was not accepted yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountItem {
-    /// Its id.
+    /// ID of the account.
     pub id: String,
-    /// Its address in the canonical spelling.
+    /// Address in canonical spelling.
     pub email: String,
-    /// Its role: `admin`, `editor` or `viewer`.
+    /// Role: `admin`, `editor` or `viewer`.
     pub role: String,
-    /// Its state: `active`, `disabled`, `re-enrolling` or `invited`.
+    /// State: `active`, `disabled`, `re-enrolling` or `invited`.
     pub state: String,
-    /// When it was made, RFC 3339 in UTC.
+    /// Time of creation, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it last logged in, RFC 3339 in UTC, if it ever did.
+    /// Time of the last login, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_login_at: Option<String>,
-    /// Whether right logins may be refused: a wait lasts, too many logins failed in a row, or too many passcodes were
-    /// wrong.
+    /// Whether correct logins may be refused because of a lockout, too many consecutive failed logins, or too many
+    /// wrong passcodes.
     #[serde(default)]
     pub locked: bool,
-    /// Until when the enrolment code works, RFC 3339 in UTC; of an invitation, and of an account whose owner has to enrol
-    /// again while the code works.
+    /// Expiry of the enrolment code, RFC 3339 in UTC. For an invitation, and for an account that must enrol again while
+    /// the code is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invitation_expires_at: Option<String>,
 }
 
-/// An invitation to make.
+/// An invitation to create.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InviteRequest {
-    /// Whom to invite, in any spelling of the address.
+    /// E-mail address, in any spelling.
     pub email: String,
-    /// What the account will be allowed.
+    /// Role of the future account.
     pub role: String,
 }
 
-/// The answer to an invitation.
+/// Response to an invitation.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InvitedAccount {
-    /// The id that the account will have.
+    /// ID of the future account.
     pub id: String,
-    /// What its owner enrols with. Shown this once.
+    /// Enrolment code. Shown only once.
     pub enrolment_code: WireSecret,
-    /// Until when the code works, RFC 3339 in UTC.
+    /// Expiry of the code, RFC 3339 in UTC.
     pub expires_at: String,
 }
 
-/// How the owner of an account enrols again.
+/// Enrolment code for the re-enrolment of an account.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReEnrolment {
-    /// What the owner enrols with. Shown this once.
+    /// Enrolment code. Shown only once.
     pub enrolment_code: WireSecret,
-    /// Until when the code works, RFC 3339 in UTC.
+    /// Expiry of the code, RFC 3339 in UTC.
     pub expires_at: String,
 }
 
-/// A change of an account: exactly one of the members.
+/// A change of an account: exactly one of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeAccountRequest {
-    /// The new role: `admin`, `editor` or `viewer`.
+    /// New role: `admin`, `editor` or `viewer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// The new state: `active` or `disabled`.
+    /// New state: `active` or `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
 }

@@ -1,133 +1,134 @@
-//! `…/activations`: what an integration asks the activation listener for.
+//! Requests and responses of `…/activations`, which integrations send to the activation listener.
 
 use crate::{CheckItem, WireJson};
 use serde::{Deserialize, Serialize};
 
-/// An activation to begin.
+/// An activation to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActivateRequest {
-    /// The namespace, given again.
+    /// Namespace.
     pub namespace: String,
-    /// The reason, recorded in the audit log.
+    /// Purpose, which the audit log records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The requested lifetime in seconds.
+    /// Requested lifetime in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
-    /// The requested form: `raw`, `short` or `prefer-short`.
+    /// Requested form: `raw`, `short` or `prefer-short`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
 
-/// The renewal of an activation.
+/// A renewal of an activation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RenewRequest {
-    /// The requested lifetime from now, in seconds.
+    /// Requested lifetime from now, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<i64>,
 }
 
-/// An activation that has begun, or was renewed.
+/// A new or renewed activation.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BegunActivation {
-    /// Its id.
+    /// ID of the activation.
     pub id: String,
-    /// What was activated.
+    /// Activated namespace.
     pub namespace: String,
-    /// When it is over, RFC 3339 in UTC.
+    /// Expiry, RFC 3339 in UTC.
     pub expires_at: String,
-    /// The namespace's credentials, oldest first.
+    /// Credentials of the namespace, oldest first.
     pub credentials: Vec<VendedCredential>,
 }
 
-/// A credential as an integration is handed it.
+/// A credential as issued to an integration.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VendedCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: String,
-    /// Its type.
+    /// Credential type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its version.
+    /// Issued version.
     pub version: i64,
-    /// The form it came in: `raw` or `short`.
+    /// Issued form: `raw` or `short`.
     pub form: String,
-    /// Its data, in the shape of its type and form.
+    /// Data in the format of its type and form.
     pub data: WireJson,
-    /// When it ends by itself, RFC 3339 in UTC, where it does.
+    /// Expiry of a short-lived credential, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// A live activation as lists show it: never data.
+/// An active activation in a list, without data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ActivationItem {
-    /// Its id.
+    /// ID of the activation.
     pub id: String,
-    /// What was activated.
+    /// Activated namespace.
     pub namespace: String,
-    /// The form that was asked for.
+    /// Requested form.
     pub vend: String,
-    /// How many credentials it opened.
+    /// Number of issued credentials.
     pub credential_count: u32,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub begun_at: String,
-    /// When it is over, RFC 3339 in UTC.
+    /// Expiry, RFC 3339 in UTC.
     pub expires_at: String,
 }
 
-/// A dry run.
+/// A check of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// The namespace, given again.
+    /// Namespace.
     pub namespace: String,
-    /// What the job needs: `list`, `read`, `write`. None at all: only whether each store knows its credential.
+    /// Operations that the job requires: `list`, `read`, `write`. If empty, only checks whether each storage accepts
+    /// its credential.
     pub operations: Vec<String>,
-    /// When the job will be done, RFC 3339.
+    /// Planned end of the job in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// The form that the job's activation will request: `raw`, `short` or `prefer-short`.
+    /// Form that the job's activation will request: `raw`, `short` or `prefer-short`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
 
-/// What a dry run found.
+/// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedNamespace {
-    /// The namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Whether every credential can be used.
+    /// Whether all credentials can be used.
     pub usable: bool,
-    /// Its credentials, oldest first.
+    /// Credentials, oldest first.
     pub credentials: Vec<CheckedCredential>,
 }
 
-/// What a dry run found of one credential.
+/// Result of a check for one credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedCredential {
-    /// The credential.
+    /// ID of the credential.
     pub id: String,
-    /// Its type.
+    /// Credential type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether it can be used: no check failed.
+    /// Whether it can be used because no check failed.
     pub usable: bool,
-    /// The form that was tried, `raw` or `short`: the one that an activation would issue. Absent if the storage was not
-    /// asked.
+    /// Tested form, which is the one that an activation would issue: `raw` or `short`. Absent if the storage was not
+    /// contacted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<String>,
-    /// The checks, in the order in which they were tried.
+    /// Checks, in the order of their execution.
     pub checks: Vec<CheckItem>,
 }
 

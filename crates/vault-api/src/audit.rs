@@ -1,48 +1,48 @@
-//! `…/audit`.
+//! Responses of `…/audit`.
 
 use serde::{Deserialize, Serialize};
 
-/// An entry of the audit.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditItem {
-    /// Its id.
+    /// ID of the entry.
     pub id: String,
-    /// When it happened, RFC 3339 in UTC.
+    /// Time of the event, RFC 3339 in UTC.
     pub at: String,
-    /// Who acted: `account`, `integration`, `operator`, `system`, `embedder` or `unknown`.
+    /// Kind of the actor: `account`, `integration`, `operator`, `system`, `embedder` or `unknown`.
     pub actor: String,
-    /// The account that acted.
+    /// Account that acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// The session through which it acted.
+    /// Session that the account used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The integration that acted.
+    /// Integration that acted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integration: Option<String>,
-    /// What was done, such as `credential.saved`.
+    /// Action, such as `credential.saved`.
     pub action: String,
-    /// To what: a kind and, where there are several, an id, such as `credential:0193…`.
+    /// Affected object: a kind and, if there are several, an ID, such as `credential:0193…`.
     pub subject: String,
-    /// How often within a minute, before `at`; 1 for single acts.
+    /// Number of occurrences within a minute before `at`, or 1 for a single event.
     pub count: i64,
-    /// The namespace that it is about.
+    /// Namespace that the entry is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The network that the request came from.
+    /// Network from which the request came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<String>,
-    /// The request that it was done by.
+    /// ID of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// What was changed, from what to what.
+    /// Changed values, old and new.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<AuditedChange>,
-    /// The credentials that were issued.
+    /// Issued credentials.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub credentials: Vec<AuditedCredential>,
 }
@@ -51,12 +51,12 @@ pub struct AuditItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditedChange {
-    /// The field's name, such as `role`.
+    /// Name of the field, such as `role`.
     pub field: String,
-    /// What it was, unless it was nothing.
+    /// Old value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What it is, unless it is nothing.
+    /// New value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
@@ -65,13 +65,13 @@ pub struct AuditedChange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditedCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: String,
-    /// Which version of it.
+    /// Issued version.
     pub version: i64,
-    /// `raw` or `short`.
+    /// Issued form: `raw` or `short`.
     pub form: String,
-    /// When the short-lived credential ends, RFC 3339 in UTC.
+    /// Expiry of the short-lived credential, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }

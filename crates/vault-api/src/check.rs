@@ -1,4 +1,4 @@
-//! The results of a check.
+//! Results of a check.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -7,17 +7,17 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckItem {
-    /// What was tried: `settings`, `authenticate`, `list`, `read`, `write`, `lifetime` or `least-privilege`.
+    /// Kind of check: `settings`, `authenticate`, `list`, `read`, `write`, `lifetime` or `least-privilege`.
     pub check: Cow<'static, str>,
-    /// What it came to: `passed`, `failed`, `warning` or `skipped`.
+    /// Result: `passed`, `failed`, `warning` or `skipped`.
     pub result: Cow<'static, str>,
     /// The bucket, if the credential has several and this one did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bucket: Option<String>,
-    /// Why it did not pass, for scripts; absent where it did.
+    /// Reason why it did not pass, for programs. Absent if it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Cow<'static, str>>,
-    /// What to do about it, for people, in one line; absent where it passed.
+    /// Remedy in one line, for users. Absent if it passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Cow<'static, str>>,
 }

@@ -1,59 +1,59 @@
-//! `…/organization-vault`.
+//! Requests and responses of `…/organization-vault`.
 
 use crate::WireJson;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// A credential to save. `D` is what its data is held as, `L` what its labels are.
+/// A credential to save. `D` is what represents its data, `L` what represents its labels.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SaveRequest<D = WireJson, L = BTreeMap<String, String>> {
-    /// Its type: `s3`, `azure_identity`, `gcs` or `direct-link`.
+    /// Credential type: `s3`, `azure_identity`, `gcs` or `direct-link`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// Its namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Its data, in the shape of its type.
+    /// Data in the format of the type.
     pub data: D,
-    /// Its labels.
+    /// Labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<L>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When its issuer ends it, RFC 3339.
+    /// Declared expiry in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// In which forms it may be issued: `any` or `short`; `any` if absent.
+    /// Forms in which it may be issued: `any` or `short`. Default: `any`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
 
 impl<D, L> SaveRequest<D, L> {
-    /// A credential without any of the optional members.
+    /// Creates a request without optional fields.
     pub fn new(kind: impl Into<String>, namespace: impl Into<String>, data: D) -> Self {
         let (kind, namespace) = (kind.into(), namespace.into());
         Self { kind, namespace, data, labels: None, description: None, expires_at: None, vend: None }
     }
 }
 
-/// What is said of a credential, as a merge patch (RFC 7396): an absent member stays, `Some(None)` removes it. `L` is what
-/// the labels are held as.
+/// A merge patch (RFC 7396) of a credential's metadata: an absent field is unchanged, `Some(None)` removes it. `L` is
+/// what represents the labels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DescribeRequest<L = BTreeMap<String, Option<String>>> {
-    /// Labels to set and, where there is no value, to remove.
+    /// Labels to set or, if the value is `null`, to remove.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<L>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<Option<String>>,
-    /// When its issuer ends the current version, RFC 3339.
+    /// Declared expiry of the current version in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Option<String>>,
-    /// In which forms it may be issued: `any` or `short`.
+    /// Forms in which it may be issued: `any` or `short`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vend: Option<String>,
 }
@@ -64,88 +64,88 @@ impl<L> Default for DescribeRequest<L> {
     }
 }
 
-/// The answer to a save.
+/// Response to a save.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SavedCredential {
-    /// The credential's id.
+    /// ID of the credential.
     pub id: String,
 }
 
-/// New data for a credential. `D` is what the data is held as.
+/// New data for a credential. `D` is what represents the data.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceRequest<D = WireJson> {
-    /// The data, whole, in the shape of the credential's type.
+    /// All data, in the format of the credential type.
     pub data: D,
-    /// When the data expires, RFC 3339.
+    /// Declared expiry of the data in RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// Whether the new version waits to be promoted; `false` if absent.
+    /// Whether the new version is only staged. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<bool>,
 }
 
-/// The answer to a [`ReplaceRequest`].
+/// Response to a [`ReplaceRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReplacedCredential {
-    /// The credential's id.
+    /// ID of the credential.
     pub id: String,
-    /// The number of the new version.
+    /// Number of the new version.
     pub version: i64,
 }
 
-/// Which version is to be the current one.
+/// The version to make current.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PromoteRequest {
-    /// Its number.
+    /// Version number.
     pub version: i64,
 }
 
-/// Data to compare with a credential's. `D` is what the data is held as.
+/// Data to compare with that of a credential. `D` is what represents the data.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MatchRequest<D = WireJson> {
-    /// The data, whole, in the shape of the credential's type.
+    /// All data, in the format of the credential type.
     pub data: D,
 }
 
-/// The answer to a [`MatchRequest`].
+/// Response to a [`MatchRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatchedCredential {
-    /// Whether the credential's current data equals the data that was sent.
+    /// Whether the credential's current data equals the sent data.
     pub same: bool,
 }
 
-/// Which version is to be checked.
+/// The version to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckCredentialRequest {
-    /// Its number; if absent, the staged version, else the current one.
+    /// Version number. Default: the staged version, otherwise the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
 }
 
-/// Whether a credential works, as far as is known. `T` is what its texts are held as.
+/// Health of a credential. `T` is what represents its texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HealthItem<T = String> {
     /// `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
     pub state: T,
-    /// Why it fails.
+    /// Reason of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<T>,
-    /// When it was last checked, RFC 3339 in UTC.
+    /// Time of the last check, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_at: Option<T>,
-    /// Since when it has had the state, RFC 3339 in UTC.
+    /// Time since which it has this state, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<T>,
 }
@@ -154,82 +154,82 @@ pub struct HealthItem<T = String> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialUse {
-    /// The integration's name; its id if it was deleted.
+    /// Name of the integration, or its ID if it was deleted.
     pub integration: String,
-    /// When, RFC 3339 in UTC.
+    /// Time of the issuance, RFC 3339 in UTC.
     pub at: String,
-    /// `raw` or `short`.
+    /// Issued form: `raw` or `short`.
     pub form: String,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The subject of the job's identity token, if it had one.
+    /// Subject of the job's identity token, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
 }
 
-/// A version of a credential: never its data. `T` is what its texts are held as, `I` what its information is.
+/// A version of a credential, without its data. `T` is what represents its texts, `I` what represents its information.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionItem<T = String, I = Map<String, Value>> {
-    /// Its number.
+    /// Version number.
     pub version: i64,
-    /// `current`, `staged` or `previous`.
+    /// State: `current`, `staged` or `previous`.
     pub state: T,
-    /// What may be shown of its data; absent where it is damaged.
+    /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<I>,
-    /// Whether what is stored is damaged; an operator has to look.
+    /// Whether stored data is damaged and an operator must act.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
-    /// When it was made, RFC 3339 in UTC.
+    /// Time of creation, RFC 3339 in UTC.
     pub created_at: T,
-    /// What the last check of it found; absent before the first.
+    /// Result of the last check. Absent before the first check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<HealthItem<T>>,
 }
 
-/// A credential as lists show it: never its data. `T` is what its texts are held as, `I` what its information is, `L` what
-/// its labels are.
+/// A credential in a list, without its data. `T` is what represents its texts, `I` what represents its information, `L`
+/// what represents its labels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CredentialItem<T = String, I = Map<String, Value>, L = BTreeMap<String, String>> {
-    /// Its id.
+    /// ID of the credential.
     pub id: T,
-    /// Its type.
+    /// Credential type.
     #[serde(rename = "type")]
     pub kind: T,
-    /// Its namespace.
+    /// Namespace.
     pub namespace: T,
-    /// What may be shown of its data; absent where it is damaged.
+    /// Visible part of the data. Absent if it is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub information: Option<I>,
-    /// Whether what is stored is damaged; an operator has to look.
+    /// Whether stored data is damaged and an operator must act.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub damaged: bool,
-    /// The number of its current version.
+    /// Number of the current version.
     pub version: i64,
-    /// When it was saved, RFC 3339 in UTC.
+    /// Time of the save, RFC 3339 in UTC.
     pub created_at: T,
-    /// When it was last changed, RFC 3339 in UTC.
+    /// Time of the last change, RFC 3339 in UTC.
     pub updated_at: T,
-    /// Its labels; absent where they are damaged.
+    /// Labels. Absent if they are damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<L>,
-    /// In which forms it may be issued: `any` or `short`.
+    /// Forms in which it may be issued: `any` or `short`.
     pub vend: T,
-    /// Whether it works, as far as is known.
+    /// Health, as far as it is known.
     pub health: HealthItem<T>,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<T>,
-    /// When the current version expires, RFC 3339 in UTC: the earlier of what was declared and what the data says.
+    /// Expiry of the current version, RFC 3339 in UTC: the earlier of the declared expiry and the one in the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<T>,
-    /// When it was last activated, to the minute, RFC 3339 in UTC.
+    /// Time of the last activation, truncated to the minute, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_activated_at: Option<T>,
-    /// The number of the version that waits to be promoted.
+    /// Number of the staged version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged_version: Option<i64>,
 }

@@ -1,48 +1,48 @@
-//! `…/enrol`: from an invitation to an account.
+//! Requests and responses of `…/enrol`: acceptance of an invitation.
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
 
-/// An invited person's side of an enrolment.
+/// Request of an invited user to enrol.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnrolRequest {
-    /// The code of the invitation.
+    /// Enrolment code of the invitation.
     pub enrolment_code: WireSecret,
-    /// The password that the account is to have.
+    /// Password of the future account.
     pub password: WireSecret,
 }
 
-/// The answer to an enrolment: shown this once, and dead as soon as another one is drafted.
+/// Response to an enrolment. It is shown only once, and invalid after another draft.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnrolResponse {
-    /// The address that the account will have.
+    /// Address of the future account.
     pub email: String,
-    /// What an authenticator is set up with.
+    /// Set-up data for an authenticator app.
     pub totp: Totp,
-    /// The recovery codes.
+    /// Recovery codes.
     pub recovery_codes: Vec<WireSecret>,
 }
 
-/// The end of an enrolment.
+/// Confirmation of an enrolment.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmEnrolmentRequest {
-    /// The code of the invitation.
+    /// Enrolment code of the invitation.
     pub enrolment_code: WireSecret,
-    /// A time-based code of the newest [`EnrolResponse::totp`].
+    /// A time-based code of the latest [`EnrolResponse::totp`].
     pub passcode: WireSecret,
 }
 
-/// What an authenticator is set up with.
+/// Set-up data for an authenticator app.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Totp {
-    /// The shared secret as Base32 text.
+    /// Shared secret as Base32 text.
     pub secret: WireSecret,
-    /// The `otpauth://totp/…` address that an app scans.
+    /// `otpauth://totp/…` address that an app scans.
     pub uri: WireSecret,
 }

@@ -1,4 +1,4 @@
-//! `…/integrations`: integrations, managed by an organization's admins.
+//! Requests and responses of `…/integrations`, which admins of an organization manage.
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
@@ -10,33 +10,34 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateIntegrationRequest {
-    /// Its name, unique within the organization.
+    /// Name, unique within the organization.
     pub name: String,
-    /// What it may activate: names of namespaces, or a prefix and `/*` for all below it.
+    /// Namespaces that it may activate: names, or a prefix and `/*` for all below it.
     pub namespaces: Vec<String>,
-    /// When it expires, RFC 3339; absent: never.
+    /// Expiry in RFC 3339. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// `false`: it gets no token, and only workloads that it trusts act for it.
+    /// `false` creates no token, so that only trusted workloads can use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<bool>,
-    /// The workloads that may act for it.
+    /// Workloads that may use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trusts: Option<Vec<TrustRequest>>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
 }
 
-/// Which workloads of an issuer may act for an integration.
+/// Workloads of an issuer that may use an integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustRequest {
-    /// The name of the issuer, as `GET {base_url}/issuers` lists it.
+    /// Name of the issuer, from `GET {base_url}/issuers`.
     pub issuer: Value,
-    /// What each claim of its tokens must be, by JSON pointer: exactly, or the beginning before a last `*`. `/sub` is required.
+    /// Required claims of its tokens, by JSON pointer: exact values, or prefixes before a final `*`. `/sub` is
+    /// required.
     pub claims: Value,
-    /// For how long a token may be valid, in seconds; 3600 if absent.
+    /// Maximum lifetime of a token in seconds. Default: 3600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_lifetime: Option<Value>,
 }
@@ -45,13 +46,13 @@ pub struct TrustRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TrustItem {
-    /// Its id.
+    /// ID of the trust.
     pub id: String,
-    /// The name of the issuer.
+    /// Name of the issuer.
     pub issuer: String,
-    /// What each claim of its tokens must be, by JSON pointer.
+    /// Required claims of its tokens, by JSON pointer.
     pub claims: BTreeMap<String, Value>,
-    /// For how long a token may be valid, in seconds.
+    /// Maximum lifetime of a token in seconds.
     pub max_lifetime: i64,
 }
 
@@ -59,34 +60,34 @@ pub struct TrustItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuerItem {
-    /// Its name.
+    /// Name of the issuer.
     pub name: String,
-    /// What its tokens have as `iss`.
+    /// Value of `iss` in its tokens.
     pub issuer: String,
-    /// Claims that every trust must say exactly, as JSON pointers.
+    /// Claims that every trust must specify exactly, as JSON pointers.
     pub required_claims: Vec<String>,
-    /// When its keys were fetched, RFC 3339 in UTC.
+    /// Time at which its keys were fetched, RFC 3339 in UTC.
     pub fetched_at: String,
-    /// Why its keys could not be fetched since; absent: they could.
+    /// Reason why its keys could not be fetched since. Absent if they could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
-/// A change of an integration; absent members stay unchanged.
+/// A change of an integration. Absent fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeIntegrationRequest {
-    /// `active` or `disabled`.
+    /// New state: `active` or `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The new patterns.
+    /// New patterns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// When it expires, RFC 3339. The server also accepts `null`: never.
+    /// New expiry in RFC 3339. The server also accepts `null` for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// The set of documents that describes it. The server also accepts `null`: none.
+    /// Document set that manages it. The server also accepts `null` for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
 }
@@ -96,59 +97,59 @@ pub struct ChangeIntegrationRequest {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RotateIntegrationRequest {
-    /// How long the current token stays valid, in seconds.
+    /// Time for which the current token stays valid, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlap: Option<i64>,
 }
 
-/// An integration and its new token.
+/// An integration with its new token.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedIntegration {
-    /// Its id.
+    /// ID of the integration.
     pub id: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     pub namespaces: Vec<String>,
-    /// Its token, shown once; absent if it has none.
+    /// Token, shown only once. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<WireSecret>,
-    /// The workloads that may act for it; absent without any.
+    /// Workloads that may use it. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,
-    /// When it expires, RFC 3339 in UTC, if it does.
+    /// Expiry, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
 }
 
-/// An integration as lists show it: never a token.
+/// An integration in a list, without its token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IntegrationItem {
-    /// Its id.
+    /// ID of the integration.
     pub id: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     pub namespaces: Vec<String>,
-    /// Its state: `active`, `disabled` or `expired`.
+    /// State: `active`, `disabled` or `expired`.
     pub state: String,
-    /// When it was created, RFC 3339 in UTC.
+    /// Time of creation, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it expires, RFC 3339 in UTC, if it does.
+    /// Expiry, RFC 3339 in UTC, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
-    /// When the current token was last used, RFC 3339 in UTC, to the minute; absent if unused.
+    /// Time of the current token's last use, truncated to the minute, RFC 3339 in UTC. Absent if unused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<String>,
-    /// When the previous token expires, RFC 3339 in UTC, while it is valid.
+    /// Expiry of the previous token, RFC 3339 in UTC, while it is valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_token_until: Option<String>,
-    /// The workloads that may act for it; absent without any.
+    /// Workloads that may use it. Absent if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trusts: Vec<TrustItem>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<String>,
 }
@@ -157,20 +158,20 @@ pub struct IntegrationItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamespaceItem {
-    /// Its name.
+    /// Name.
     pub namespace: String,
-    /// How many credentials it has; counted to 1,000.
+    /// Number of credentials, counted up to 1,000.
     pub credentials: i64,
     /// Whether it is frozen.
     pub frozen: bool,
 }
 
-/// A namespace to freeze or to thaw.
+/// A namespace to freeze or unfreeze.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceRequest {
-    /// Its name, compared exactly.
+    /// Name, compared exactly.
     pub namespace: String,
 }
 
@@ -178,9 +179,9 @@ pub struct NamespaceRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrozenNamespace {
-    /// How many credentials the namespace has; counted to 1,000.
+    /// Number of credentials in the namespace, counted up to 1,000.
     pub credentials: i64,
-    /// How many integrations may activate it.
+    /// Number of integrations that may activate it.
     pub integrations: i64,
 }
 

@@ -1,5 +1,5 @@
-//! What travels over the HTTP interface of OrgVault: requests, answers and problem documents, as server and client share them.
-//! No behaviour, no I/O.
+//! Requests, responses and problem documents of OrgVault's HTTP API, shared by server and client. This crate contains
+//! no behaviour and no I/O.
 //!
 //! ```
 //! use secrecy::SecretString;
@@ -17,8 +17,8 @@
 //! # }
 //! ```
 //!
-//! `vault-client` sends these types, `vault-http` answers with them. `docs/API.md` of the repository describes the interface. With
-//! the feature `schema`, each type has its JSON schema.
+//! `vault-client` sends these types, and `vault-http` returns them. `docs/API.md` in the repository describes the API.
+//! With the feature `schema`, each type has a JSON schema.
 
 mod account;
 mod activation;

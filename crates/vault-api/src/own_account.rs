@@ -1,131 +1,130 @@
-//! `…/account`: one's own account.
+//! Requests and responses of `…/account`: the caller's own account.
 
 use crate::{Totp, WireSecret};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// One's own account.
+/// The caller's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnAccount {
-    /// Its id.
+    /// ID of the account.
     pub id: String,
-    /// Its address in the canonical spelling.
+    /// Address in canonical spelling.
     pub email: String,
-    /// Its role: `admin`, `editor` or `viewer`.
+    /// Role: `admin`, `editor` or `viewer`.
     pub role: String,
-    /// Its organization's name.
+    /// Name of its organization.
     pub organization: String,
-    /// Since when its authenticator is in use, RFC 3339 in UTC.
+    /// Time since which its authenticator is in use, RFC 3339 in UTC.
     pub passcode_enrolled_at: String,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
-    /// What its owner should know.
+    /// Notices for its user.
     pub notices: Vec<AccountNotice>,
-    /// What the server that answers is set up for.
+    /// Optional features of the server.
     #[serde(default)]
     pub server: ServerAbilities,
 }
 
-/// What a server is set up for beyond what every server does, so that a client offers nothing that is refused.
+/// Optional features of a server, so that a client does not offer unavailable ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerAbilities {
-    /// Whether a saved credential can be checked on request.
+    /// Whether saved credentials can be checked on request.
     pub checks: bool,
-    /// Whether a save or replacement can be checked before it is made, with `?verify=true`.
+    /// Whether a save or replacement can be checked first, with `?verify=true`.
     pub verify: bool,
-    /// Whether this server sends mail to receivers.
+    /// Whether the server sends mail to receivers.
     #[serde(default)]
     pub mail: bool,
-    /// The address of the activation listener for integrations, as this server knows it; absent where its settings name
-    /// none.
+    /// URL of the activation listener for integrations. Absent if the server's settings do not contain it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activation_url: Option<String>,
 }
 
-/// Something that an account's owner should know.
+/// A notice for the user of an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AccountNotice {
-    /// What it is, for scripts.
+    /// Code of the notice, for programs.
     pub code: Cow<'static, str>,
-    /// When it happened, RFC 3339 in UTC; absent where it is how things are.
+    /// Time of the event, RFC 3339 in UTC. Absent for a current state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// The id of the account that it is about, if that is another one of the organization.
+    /// ID of the account that it is about, if it is another one of the organization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// What it is and what to do about it, for people.
+    /// Description and next step, for users.
     pub detail: Cow<'static, str>,
 }
 
-/// A live session of one's own account.
+/// An active session of the caller's own account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionItem {
-    /// Its id.
+    /// ID of the session.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// Start time, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it ends at the latest, RFC 3339 in UTC.
+    /// Expiry, RFC 3339 in UTC.
     pub expires_at: String,
-    /// Its latest use, to the minute, RFC 3339 in UTC.
+    /// Time of the last use, truncated to the minute, RFC 3339 in UTC.
     pub last_used_at: String,
-    /// The network it was made from.
+    /// Network of the login.
     pub network: String,
-    /// What the client that logged in said it is: its `User-Agent`, at most 100 characters.
+    /// `User-Agent` of the client that logged in, at most 100 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     pub current: bool,
 }
 
-/// What proves that an account's owner asks, not only somebody with its token.
+/// Factors for re-authentication.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProofRequest {
-    /// The password.
+    /// Password.
     pub password: WireSecret,
     /// The six digits of a time-based code, or a recovery code.
     pub passcode: WireSecret,
 }
 
-/// A change of one's own password.
+/// A change of the caller's own password.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangePasswordRequest {
-    /// The current password.
+    /// Current password.
     pub password: WireSecret,
     /// The six digits of a time-based code, or a recovery code.
     pub passcode: WireSecret,
-    /// The password from now on.
+    /// New password.
     pub new_password: WireSecret,
 }
 
-/// A new passcode seed, in force once it is confirmed. Shown this once.
+/// A new TOTP secret, which is used after its confirmation. Shown only once.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPasscode {
-    /// What an authenticator is set up with.
+    /// Set-up data for an authenticator app.
     pub totp: Totp,
 }
 
-/// The confirmation of a new passcode seed.
+/// Confirmation of a new TOTP secret.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmPasscodeRequest {
-    /// A time-based code of the new seed.
+    /// A time-based code of the new TOTP secret.
     pub passcode: WireSecret,
 }
 
-/// New recovery codes. Shown this once.
+/// New recovery codes. Shown only once.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewRecoveryCodes {
-    /// The codes; those before are dead.
+    /// Recovery codes. The previous ones are invalid.
     pub recovery_codes: Vec<WireSecret>,
 }

@@ -7,31 +7,31 @@ use std::fmt;
 
 macro_rules! problem_codes {
     ($($(#[$doc:meta])* $name:ident = $status:literal $code:literal $title:literal;)*) => {
-        /// Every way in which a request can fail, in a form that scripts can match.
+        /// Reasons why a request failed, for programs.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ProblemCode { $($(#[$doc])* $name,)* }
 
         impl ProblemCode {
-            /// Every code.
+            /// All codes.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The HTTP status that goes with the code.
+            /// Returns the HTTP status of the code.
             pub const fn status(self) -> u16 {
                 match self { $(Self::$name => $status,)* }
             }
 
-            /// The code on the wire.
+            /// Returns the code on the wire.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// The `type` of the problem: a name, not an address to visit.
+            /// Returns the `type` of the problem: a name, not a URL.
             pub const fn urn(self) -> &'static str {
                 match self { $(Self::$name => concat!("urn:orgvault:problem:", $code),)* }
             }
 
-            /// The problem in a few words.
+            /// Returns the problem in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$name => $title,)* }
             }
@@ -40,39 +40,39 @@ macro_rules! problem_codes {
 }
 
 problem_codes! {
-    /// The request does not have the expected form.
+    /// The request does not have the expected format.
     MalformedRequest = 400 "malformed-request" "The request is malformed";
-    /// Wrong address, password or passcode, or a locked or disabled account; the answer never says which.
+    /// Wrong address, password or passcode, or a locked or disabled account. The response does not state which.
     InvalidLogin = 401 "invalid-login" "Login failed";
-    /// Wrong enrolment code or passcode; the answer never says which.
+    /// Wrong enrolment code or passcode. The response does not state which.
     InvalidEnrolment = 401 "invalid-enrolment" "Enrolment failed";
-    /// An identity token does not prove a workload that may act.
+    /// The identity token does not authorize a workload.
     UnknownWorkload = 401 "unknown-workload" "Unknown workload";
     /// No access or integration token, or an invalid, expired or revoked one.
     InvalidToken = 401 "invalid-token" "Missing or invalid token";
-    /// The account's role does not permit it.
+    /// The role of the account does not permit the request.
     InsufficientRole = 403 "insufficient-role" "The role does not permit this";
-    /// The integration has no access to this namespace, whether it exists or not.
+    /// The integration has no access to this namespace, which may or may not exist.
     NamespaceNotAllowed = 403 "namespace-not-allowed" "No access to this namespace";
-    /// The namespace is frozen until an admin or operator thaws it.
+    /// The namespace is frozen until an admin or operator unfreezes it.
     Frozen = 403 "frozen" "The namespace is frozen";
-    /// A browser sent it for a page of another site.
+    /// A browser sent the request from a page of another site.
     CrossSite = 403 "cross-site" "Sent by a page of another site";
-    /// No such path, or no such credential, account or session visible to this account.
+    /// The path does not exist, or no such credential, account or session is visible to this account.
     NotFound = 404 "not-found" "Not found";
     /// The path does not support this method.
     MethodNotAllowed = 405 "method-not-allowed" "Method not allowed";
-    /// The body did not arrive in time.
+    /// The body was not received in time.
     RequestTimeout = 408 "request-timeout" "The request took too long";
     /// The current state of the vault forbids the request.
     Conflict = 409 "conflict" "The request conflicts with the current state";
-    /// An account has the e-mail address, in this organization or another.
+    /// The e-mail address has an account, in this organization or another.
     AddressInUse = 409 "address-in-use" "The e-mail address is in use";
     /// The namespace has more credentials than one activation may issue.
     NamespaceTooLarge = 409 "namespace-too-large" "The namespace has too many credentials";
-    /// No activation listener is there to check credentials.
+    /// No activation listener is present to check credentials.
     NoChecker = 409 "no-checker" "No checks are made at the moment";
-    /// A precondition of the request does not hold.
+    /// A precondition of the request is not met.
     PreconditionFailed = 412 "precondition-failed" "A precondition failed";
     /// The body is too large.
     TooLarge = 413 "too-large" "The body is too large";
@@ -80,9 +80,9 @@ problem_codes! {
     AddressTooLong = 414 "address-too-long" "The path is too long";
     /// The body is not plain `application/json`.
     UnsupportedMediaType = 415 "unsupported-media-type" "The media type is not supported";
-    /// The request was sent to a host name that is none of this server.
+    /// The host name of the request does not belong to this server.
     MisdirectedRequest = 421 "misdirected-request" "The host name is not known here";
-    /// Well-formed, but a value is refused.
+    /// A well-formed value is refused.
     RefusedValue = 422 "refused-value" "A value is not accepted";
     /// The idempotency key was used for another request.
     IdempotencyMismatch = 422 "idempotency-mismatch" "The idempotency key was used for another request";
@@ -90,18 +90,18 @@ problem_codes! {
     LimitReached = 422 "limit-reached" "A limit is reached";
     /// The credential failed its check against the storage provider and was not saved.
     NotUsable = 422 "not-usable" "The credential cannot be used";
-    /// Too many requests from one network or integration, or too many live activations.
+    /// Too many requests from one network or integration, or too many active activations.
     TooManyRequests = 429 "too-many-requests" "Too many requests";
     /// The headers are too large.
     HeadersTooLarge = 431 "headers-too-large" "The headers are too large";
-    /// A fault of the server.
+    /// An error of the server.
     InternalError = 500 "internal-error" "Internal error";
-    /// Overloaded, or the database is unreachable. Retry later.
+    /// The server is overloaded, or the database is unreachable. Retry later.
     Unavailable = 503 "unavailable" "Temporarily unavailable";
 }
 
 impl ProblemCode {
-    /// The code whose name on the wire is `text`.
+    /// Returns the code with the name `text` on the wire.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == text)
     }
@@ -113,7 +113,7 @@ impl fmt::Display for ProblemCode {
     }
 }
 
-/// A problem document. `code` is text, so that a client can read problems that are younger than itself.
+/// A problem document. `code` is text, so that clients can read problems that were added later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Problem {
@@ -124,22 +124,22 @@ pub struct Problem {
     pub title: Cow<'static, str>,
     /// The HTTP status.
     pub status: u16,
-    /// What happened and how to fix it.
+    /// Cause and remedy.
     pub detail: Cow<'static, str>,
-    /// See [`ProblemCode`].
+    /// Code of the problem. See [`ProblemCode`].
     pub code: Cow<'static, str>,
-    /// The request's name in the server's log.
+    /// ID of the request in the server's log.
     pub request_id: String,
     /// All refused fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
-    /// What was tried, where a credential was found not usable.
+    /// Checks that were tried, if a credential cannot be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckItem>,
 }
 
 impl Problem {
-    /// A problem without refused fields.
+    /// Creates a problem without refused fields.
     pub fn new(code: ProblemCode, detail: impl Into<Cow<'static, str>>, request_id: impl Into<String>) -> Self {
         Self {
             kind: code.urn().into(),
@@ -153,21 +153,21 @@ impl Problem {
         }
     }
 
-    /// The problem's code, unless it is younger than this crate.
+    /// Returns the code of the problem, unless it was added after this version.
     pub fn known_code(&self) -> Option<ProblemCode> {
         ProblemCode::parse(&self.code)
     }
 }
 
-/// One refused field.
+/// A refused field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldProblem {
-    /// JSON pointer (RFC 6901) to the field; for a query parameter, a slash and its name.
+    /// JSON pointer (RFC 6901) to the field. For a query parameter, a slash and its name.
     pub pointer: String,
-    /// What is wrong, for scripts.
+    /// Code of the violation, for programs.
     pub code: Cow<'static, str>,
-    /// What is wrong and how to fix it, for people.
+    /// Violation and remedy, for users.
     pub detail: Cow<'static, str>,
 }
 

@@ -1,4 +1,4 @@
-//! `…/receivers`: where the vault reports what happens, managed by an organization's admins.
+//! Requests and responses of `…/receivers`: notifications, which admins of an organization manage.
 
 use crate::WireSecret;
 use serde::{Deserialize, Serialize};
@@ -8,96 +8,96 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct AddReceiverRequest {
-    /// `webhook` or `email`.
+    /// Channel: `webhook` or `email`.
     pub kind: String,
-    /// The URL of a webhook.
+    /// URL of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The e-mail address, of an active account of the organization.
+    /// E-mail address, of an active account of the organization.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The events that it is told; absent or empty: all.
+    /// Events of which it is notified. Default and empty: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
 }
 
-/// A change of a receiver; absent members stay unchanged.
+/// A change of a receiver. Absent fields are unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeReceiverRequest {
-    /// `active` or `disabled`.
+    /// New state: `active` or `disabled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// The events that it is told; empty: all.
+    /// Events of which it is notified. Empty: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<String>>,
 }
 
-/// A receiver: never its signing secret, and of a URL the host alone.
+/// A receiver without its signing secret. Only the host of a URL is shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverItem {
-    /// Its id.
+    /// ID of the receiver.
     pub id: String,
-    /// `webhook` or `email`.
+    /// Channel: `webhook` or `email`.
     pub kind: String,
-    /// The URL of a webhook, masked.
+    /// Masked URL of a webhook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The e-mail address.
+    /// E-mail address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The events that it is told.
+    /// Events of which it is notified.
     pub events: Vec<String>,
-    /// `active`, `failing` or `disabled`.
+    /// State: `active`, `failing` or `disabled`.
     pub state: String,
-    /// When it was added, RFC 3339 in UTC.
+    /// Time of the addition, RFC 3339 in UTC.
     pub created_at: String,
-    /// When it last accepted something, RFC 3339 in UTC.
+    /// Time of the last accepted delivery, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_delivered_at: Option<String>,
-    /// Why the last attempt failed: `unknown-host`, `blocked-address`, `unreachable`, `untrusted-certificate`, `redirected`,
-    /// `gone`, `refused`, `no-mail-server`, `starttls-not-offered`, `login-not-offered`, `no-member` or `damaged`; absent: it did
-    /// not.
+    /// Reason why the last attempt failed: `unknown-host`, `blocked-address`, `unreachable`, `untrusted-certificate`,
+    /// `redirected`, `gone`, `refused`, `no-mail-server`, `starttls-not-offered`, `login-not-offered`, `no-member` or
+    /// `damaged`. Absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }
 
-/// A receiver and its new signing secret.
+/// A receiver with its new signing secret.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IssuedReceiver {
     /// The receiver.
     #[serde(flatten)]
     pub receiver: ReceiverItem,
-    /// The signing secret of a webhook, shown once.
+    /// Signing secret of a webhook, shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<WireSecret>,
 }
 
-/// An event that was, or is to be, delivered to a receiver.
+/// A finished or pending delivery of an event to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeliveryItem {
-    /// The event's id. A webhook gets it as `webhook-id`, after `msg_`.
+    /// ID of the event. A webhook gets it as `webhook-id`, after `msg_`.
     pub id: String,
-    /// What happened.
+    /// Kind of the event.
     #[serde(rename = "type")]
     pub kind: String,
-    /// When it happened, RFC 3339 in UTC.
+    /// Time of the event, RFC 3339 in UTC.
     pub timestamp: String,
-    /// `waiting`, `delivered` or `failed`.
+    /// State: `waiting`, `delivered` or `failed`.
     pub state: String,
-    /// How often it was attempted.
+    /// Number of attempts.
     pub attempts: i64,
-    /// When it was attempted last, RFC 3339 in UTC.
+    /// Time of the last attempt, RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_at: Option<String>,
-    /// When it is attempted next at the earliest, RFC 3339 in UTC; absent: no more.
+    /// Earliest time of the next attempt, RFC 3339 in UTC. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<String>,
-    /// Why the last attempt failed; absent: it did not.
+    /// Reason why the last attempt failed. Absent if it succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
 }

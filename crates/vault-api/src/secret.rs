@@ -1,4 +1,4 @@
-//! Secrets on their way over the wire.
+//! Secrets in requests and responses.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::{Error as DeError, Visitor};
@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A secret string in a request or an answer: unlike every other secret it serialises, because crossing the
-/// wire is what it is for. No `Display` or `Clone`; `Debug` shows nothing of it.
+/// A secret text in a request or a response. Unlike other secrets, it can be serialized, because it is sent over the
+/// wire. It implements neither `Display` nor `Clone`, and `Debug` does not show it.
 pub struct WireSecret(SecretString);
 
 impl WireSecret {
-    /// The secret, to be kept.
+    /// Converts it into a secret of the process.
     pub fn into_secret(self) -> SecretString {
         self.0
     }
@@ -32,7 +32,7 @@ impl fmt::Debug for WireSecret {
 
 impl Serialize for WireSecret {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.expose_secret()) // crosses the wire
+        serializer.serialize_str(self.0.expose_secret()) // sent over the wire
     }
 }
 
@@ -75,18 +75,18 @@ impl<'de> Deserialize<'de> for WireSecret {
     }
 }
 
-/// JSON text with secrets, sent unchanged. No `Display` or `Clone`; `Debug` shows nothing of it.
+/// JSON text with secrets, sent unchanged. It implements neither `Display` nor `Clone`, and `Debug` does not show it.
 pub struct WireJson(SecretString);
 
 impl WireJson {
-    /// The JSON text, to be kept.
+    /// Converts it into a secret of the process.
     pub fn into_secret(self) -> SecretString {
         self.0
     }
 }
 
 impl From<SecretString> for WireJson {
-    /// The JSON in `text`. That it is JSON shows only when it is serialised.
+    /// Wraps the JSON in `text`. Malformed JSON is detected only by the serialization.
     fn from(text: SecretString) -> Self {
         Self(text)
     }
@@ -100,7 +100,7 @@ impl fmt::Debug for WireJson {
 
 impl Serialize for WireJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Crosses the wire. The parser's message could quote the text, so it is not passed on.
+        // Sent over the wire. The parser's message could contain a part of the text, so it is dropped.
         let raw: &RawValue =
             serde_json::from_str(self.0.expose_secret()).map_err(|_| S::Error::custom("the data is not valid JSON"))?;
         raw.serialize(serializer)

@@ -1,4 +1,4 @@
-//! The integration's side: activations.
+//! Operations of integrations: activations.
 
 use crate::ClientError;
 use crate::base::{BaseUrl, encode};
@@ -17,13 +17,13 @@ use vault_api::{ActivateRequest, ActivationItem, BegunActivation, CheckRequest, 
 
 const ACTIVATIONS: &str = "/activations";
 const CHECK: &str = "/activations/check";
-/// How long one request may take where nothing else is said: a check waits for stores.
+/// Default maximum duration of a request. A check waits for storages.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long a connection may take.
+/// Maximum duration of a connection attempt.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Where activations are: `unix:/path/to/socket`, or `https://host:port/v1`; `http` on this machine only, since the
-/// token and what is activated travel there.
+/// Address of an activation listener: `unix:/path/to/socket`, or `https://host:port/v1`. `http` is permitted only for
+/// loopback addresses, because tokens and credentials are transmitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActivationAddress(ListenerAddress);
 
@@ -59,16 +59,16 @@ impl fmt::Display for ActivationAddress {
     }
 }
 
-/// How a client of activations is set up.
+/// Options of a client for activations.
 #[derive(Clone, Debug)]
 pub struct ActivationSettings {
-    /// Under which path the interface lies behind a Unix socket. An address has its path in itself.
+    /// Base path of the API behind a Unix socket. A URL already contains its path.
     pub base_path: String,
-    /// A file of certificates (PEM) whose owners may vouch for the server, beside those the operating system trusts.
+    /// File with additional CA certificates (PEM) for the server, in addition to those of the operating system.
     pub ca_file: Option<PathBuf>,
-    /// What the client shows the server if it asks for a certificate.
+    /// Client certificate, if the server requires one.
     pub identity: Option<ClientIdentity>,
-    /// How long one request may take.
+    /// Maximum duration of a request.
     pub deadline: Duration,
 }
 
@@ -78,17 +78,17 @@ impl Default for ActivationSettings {
     }
 }
 
-/// An integration at the listener of activations. Follows no redirect and uses no proxy.
+/// Client of an integration for the activation listener. It follows no redirects and uses no proxy.
 pub struct ActivationClient {
     client: Client,
     token: SecretString,
 }
 
 impl ActivationClient {
-    /// An integration whose token is `token`. Nothing is sent yet.
+    /// Creates a client for the integration with the token `token`, without sending anything.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`] for a base path that is none; [`ClientError::CaFile`]
+    /// [`ClientError::BaseUrl`] if the base path is invalid. [`ClientError::CaFile`] if the file cannot be used.
     pub fn new(
         address: &ActivationAddress,
         token: SecretString,
@@ -99,7 +99,7 @@ impl ActivationClient {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
-            // Hours may pass until the next request: each has a connection of its own.
+            // Hours may pass until the next request, so each uses a new connection.
             .max_idle_connections(0)
             .max_idle_connections_per_host(0)
             .timeout_connect(Some(CONNECT_DEADLINE.min(settings.deadline)))
@@ -128,44 +128,45 @@ impl ActivationClient {
         Ok(Self { client, token })
     }
 
-    /// Activates a namespace: its credentials, opened.
+    /// Activates a namespace, and returns its decrypted credentials.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if the integration may not, the namespace is frozen, empty or too large, or the form
-    /// that was asked for is not to be had.
+    /// [`ClientError::Problem`] if the integration is not permitted to, the namespace is frozen, empty or too large, or
+    /// the requested form is not available.
     pub fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, ClientError> {
         self.send_json(ACTIVATIONS, request)?.json()
     }
 
-    /// Renews a live activation: its namespace's current credentials, in the form that it was begun with, and another end.
+    /// Renews an active activation: returns its namespace's current credentials in its original form, with a new
+    /// expiry.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is none of this id that lives, and for the reasons of
+    /// [`ClientError::Problem`] if no active activation has this ID, and for the reasons of
     /// [`ActivationClient::activate`].
     pub fn renew(&self, id: &str, request: &RenewRequest) -> Result<BegunActivation, ClientError> {
         self.send_json(&[ACTIVATIONS, "/", &encode(id), "/renew"].concat(), request)?.json()
     }
 
-    /// The integration's live activations, newest first.
+    /// Returns the integration's active activations, newest first.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if the token does not work.
+    /// [`ClientError::Problem`] if the token is invalid.
     pub fn list(&self) -> Result<Vec<ActivationItem>, ClientError> {
         self.send(Method::GET, ACTIVATIONS)?.json()
     }
 
-    /// Ends an activation before its time. What can be revoked outside is revoked.
+    /// Ends an activation before its expiry. Credentials that the storage provider can revoke are revoked.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is none of this id that lives.
+    /// [`ClientError::Problem`] if no active activation has this ID.
     pub fn end(&self, id: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &[ACTIVATIONS, "/", &encode(id)].concat()).map(|_| ())
     }
 
-    /// A dry run: whether the namespace's credentials will do what a job needs.
+    /// Checks whether the namespace's credentials are sufficient for a job.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if the integration may not, or the namespace is frozen, empty or too large.
+    /// [`ClientError::Problem`] if the integration is not permitted to, or the namespace is frozen, empty or too large.
     pub fn check(&self, request: &CheckRequest) -> Result<CheckedNamespace, ClientError> {
         self.send_json(CHECK, request)?.json()
     }

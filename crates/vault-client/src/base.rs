@@ -1,4 +1,4 @@
-//! Where the interface is.
+//! Base URL of the API.
 
 use crate::ClientError;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// Scheme, host, port and base path of the interface, without a last slash: `http://127.0.0.1:8080/v1`.
+/// Scheme, host, port and base path of the API, without a trailing slash: `http://127.0.0.1:8080/v1`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(String);
 
@@ -17,7 +17,7 @@ impl FromStr for BaseUrl {
         let trimmed = text.trim_end_matches('/');
         let authority = trimmed.strip_prefix("http://").or_else(|| trimmed.strip_prefix("https://"));
         let host = authority.and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        // No user (`@`): it would be sent nowhere. No query or fragment: paths are appended.
+        // Refuse a user (`@`), because it would not be sent. Refuse query and fragment, because paths are appended.
         let sound =
             !host.is_empty() && trimmed.bytes().all(|byte| byte.is_ascii_graphic() && !b"@?#\\\"<>".contains(&byte));
         if sound { Ok(Self(trimmed.to_owned())) } else { Err(ClientError::BaseUrl) }
@@ -25,20 +25,20 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
-    /// Whether nobody on a network can read what travels there: it is encrypted, or stays on this machine.
+    /// Returns whether no one on a network can read the traffic, because it is encrypted or does not leave the host.
     pub fn is_private(&self) -> bool {
         self.is_https() || self.is_loopback()
     }
 
-    /// Whether what travels there is encrypted.
+    /// Returns whether the traffic is encrypted.
     pub(crate) fn is_https(&self) -> bool {
         self.0.starts_with("https://")
     }
 
-    /// Whether what travels there stays on this machine.
+    /// Returns whether the traffic does not leave the host.
     fn is_loopback(&self) -> bool {
         let authority = self.0.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
-        // Within brackets there are colons too.
+        // An address in brackets contains colons.
         let host = match authority.strip_prefix('[') {
             Some(rest) => rest.split(']').next(),
             None => authority.split(':').next(),
@@ -47,7 +47,7 @@ impl BaseUrl {
         host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 
-    /// The address of `path`, which begins with a slash.
+    /// Returns the URL of `path`, which starts with a slash.
     pub(crate) fn join(&self, path: &str) -> String {
         [&self.0, path].concat()
     }
@@ -59,9 +59,9 @@ impl fmt::Display for BaseUrl {
     }
 }
 
-/// `text` as one segment of a path or one value of a query: whatever it holds, it names nothing else.
+/// Encodes `text` as one segment of a path or one value of a query.
 pub(crate) fn encode(text: &str) -> String {
-    /// With the dot, of which `.` and `..` are made.
+    /// Includes the dot, so that `.` and `..` are encoded.
     const SPECIAL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
     utf8_percent_encode(text, SPECIAL).to_string()
 }

@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests and responses.
 
 use crate::base::BaseUrl;
 use crate::error::transport;
@@ -15,44 +15,44 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, 
 use ureq::{Agent, Body};
 use vault_api::{LoginRequest, LoginResponse};
 
-/// How long one request may take.
+/// Default maximum duration of a request.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// The largest answer that is read, in bytes: a page of 1,000 credentials whose fields are as long as they may be.
+/// Maximum size of a response in bytes: a page of 1,000 credentials whose fields have their maximum length.
 const MAX_ANSWER: u64 = 256 * 1024 * 1024;
 
-/// How a client is set up.
+/// Options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// A file of certificates (PEM) whose owners may vouch for the server, beside those the operating system trusts.
+    /// File with additional CA certificates (PEM) for the server, in addition to those of the operating system.
     pub ca_file: Option<PathBuf>,
-    /// How long one request may take, its answer included; a minute, if `None`.
+    /// Maximum duration of a request, including its response. `None` means one minute.
     pub deadline: Option<Duration>,
 }
 
-/// An interface to talk to. Follows no redirect and uses no proxy, so that nothing is sent anywhere else. Cheap to
-/// clone.
+/// Client of the HTTP API. It follows no redirects and uses no proxy, so that nothing is sent to another server. Cheap
+/// to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
     base: BaseUrl,
-    /// As errors name it: where the interface is behind a socket, `base` does not say that.
+    /// Address for errors, because `base` does not identify a socket.
     address: Arc<str>,
 }
 
 impl Client {
-    /// A client of the interface at `base_url`. At an `https://` address, the server's certificate must be vouched for
-    /// by an authority that the operating system trusts.
+    /// Creates a client of the API at `base_url`. With `https://`, a CA that the operating system trusts must have
+    /// issued the server's certificate.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`]
+    /// [`ClientError::BaseUrl`] if the URL is invalid.
     pub fn new(base_url: &str) -> Result<Self, ClientError> {
         Self::with(base_url, &ClientSettings::default())
     }
 
-    /// A client of the interface at `base_url`, set up as `settings` say.
+    /// Creates a client of the API at `base_url` with the options `settings`.
     ///
     /// # Errors
-    /// [`ClientError::BaseUrl`]; [`ClientError::CaFile`]
+    /// [`ClientError::BaseUrl`] if the URL is invalid. [`ClientError::CaFile`] if the file cannot be used.
     pub fn with(base_url: &str, settings: &ClientSettings) -> Result<Self, ClientError> {
         let base: BaseUrl = base_url.parse()?;
         let mut config = Agent::config_builder();
@@ -71,7 +71,7 @@ impl Client {
         Ok(Self { agent, base, address })
     }
 
-    /// A client that talks through `agent`, and whose errors name `address`.
+    /// Creates a client that uses `agent`, and whose errors contain `address`.
     pub(crate) fn of(agent: Agent, base: BaseUrl, address: String) -> Self {
         Self { agent, base, address: address.into() }
     }
@@ -79,22 +79,22 @@ impl Client {
     /// Logs in.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if address, password or passcode is not right.
+    /// [`ClientError::Problem`] if address, password or passcode is wrong.
     pub fn log_in(&self, request: &LoginRequest) -> Result<Session, ClientError> {
         let answer = self.send(self.request(Method::POST, "/login"), Some(&json(request)?))?;
         let response: LoginResponse = answer.json()?;
         Ok(Session::new(self.clone(), response.access_token.into_secret(), Some(response.expires_at)))
     }
 
-    /// A session that goes on with a token from an earlier login.
+    /// Continues a session with the token of an earlier login.
     pub fn resume(&self, token: SecretString) -> Session {
         Session::new(self.clone(), token, None)
     }
 
-    /// Posts `body` to the address itself, for a server of another kind. Any answer of success will do.
+    /// Posts `body` to the URL itself, for servers of another kind. Accepts any response with a success status.
     ///
     /// # Errors
-    /// The server is not reached, or refuses.
+    /// The server cannot be reached, or refuses the request.
     pub fn post(&self, content_type: &str, token: Option<&SecretString>, body: &[u8]) -> Result<(), ClientError> {
         let mut parts = self.request(Method::POST, "").header("content-type", content_type)?;
         if let Some(token) = token {
@@ -103,10 +103,10 @@ impl Client {
         self.send(parts, Some(body)).map(drop)
     }
 
-    /// As [`Client::post`], with these header fields, whose values are treated as secrets.
+    /// Posts like [`Client::post`], with these header fields, whose values are treated as secrets.
     ///
     /// # Errors
-    /// The server is not reached, or refuses; a name or value is none of a header.
+    /// The server cannot be reached or refuses the request, or a header name or value is invalid.
     pub fn post_with(
         &self,
         content_type: &str,
@@ -142,9 +142,9 @@ impl Client {
     }
 }
 
-/// `value` as JSON, in memory that is wiped.
+/// Serializes `value` as JSON, in memory that is wiped.
 pub(crate) fn json(value: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, ClientError> {
-    // Written twice rather than grown: a buffer that grows would leave copies behind.
+    // Serialize twice instead of growing the buffer, which would leave copies of secrets in memory.
     let mut length = Count(0);
     let not_json = |_| ClientError::Request("the data is not valid JSON");
     serde_json::to_writer(&mut length, value).map_err(not_json)?;
@@ -166,7 +166,7 @@ impl std::io::Write for Count {
     }
 }
 
-/// A request before its body.
+/// A request without its body.
 pub(crate) struct RequestParts {
     method: Method,
     url: String,
@@ -174,9 +174,9 @@ pub(crate) struct RequestParts {
 }
 
 impl RequestParts {
-    /// With a token.
+    /// Adds a token.
     pub(crate) fn bearer(mut self, token: &SecretString) -> Result<Self, ClientError> {
-        // Crosses the wire in this header.
+        // Sent over the wire in this header.
         let value = Zeroizing::new(["Bearer ", token.expose_secret()].concat());
         let mut value = HeaderValue::from_str(&value)
             .map_err(|_| ClientError::Request("the token has characters that a header cannot hold"))?;
@@ -185,18 +185,18 @@ impl RequestParts {
         Ok(self)
     }
 
-    /// With the header `name`, whose value nothing shows.
+    /// Adds the header `name` with a sensitive value.
     fn secret_header(mut self, name: &str, value: &SecretString) -> Result<Self, ClientError> {
         let refused = || ClientError::Request("a header has a name or a value that is not allowed");
         let name = HeaderName::try_from(name).map_err(|_| refused())?;
-        // Crosses the wire in this header.
+        // Sent over the wire in this header.
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| refused())?;
         value.set_sensitive(true);
         self.headers.insert(name, value);
         Ok(self)
     }
 
-    /// With the header `name`.
+    /// Adds the header `name`.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Result<Self, ClientError> {
         let value = HeaderValue::from_str(value).map_err(|_| ClientError::Request("a header cannot hold this"))?;
         self.headers.insert(name, value);
@@ -204,7 +204,7 @@ impl RequestParts {
     }
 }
 
-/// An answer that says success.
+/// A response with a success status.
 pub(crate) struct Answer {
     address: Arc<str>,
     status: u16,
@@ -227,13 +227,13 @@ impl Answer {
         }
     }
 
-    /// The body, read as JSON.
+    /// Parses the body as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, ClientError> {
         serde_json::from_slice(&self.body)
             .map_err(|_| ClientError::Unexpected { address: self.address.to_string(), status: self.status })
     }
 
-    /// The values of the header `name`.
+    /// Returns the values of the header `name`.
     pub(crate) fn header(&self, name: header::HeaderName) -> impl Iterator<Item = &str> {
         self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok())
     }

@@ -1,36 +1,36 @@
-//! What can go wrong.
+//! Errors of the client.
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use vault_api::{Problem, ProblemCode};
 
-/// An operation did not succeed. Holds nothing of the request.
+/// Error of an operation. It contains nothing of the request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server refused or failed, and said why.
+    /// The server refused or failed, and returned the reason.
     #[error("{}", describe(.0))]
     Problem(Box<Problem>),
-    /// An answer that is not the interface's: a proxy's, perhaps, or of another service.
+    /// The response is not one of the API, but perhaps of a proxy or another service.
     #[error(
         "unexpected answer from {address}: status {status}, not an OrgVault response. Check the URL, and any proxy"
     )]
     Unexpected {
-        /// The address of the interface, or the socket.
+        /// URL of the API, or path of the socket.
         address: String,
-        /// The answer's status.
+        /// Status of the response.
         status: u16,
     },
-    /// No connection, or no answer.
+    /// No connection, or no response.
     #[error("cannot reach {address}")]
     Transport {
-        /// The address of the interface, or the socket.
+        /// URL of the API, or path of the socket.
         address: String,
-        /// Why not; an [`std::io::Error`] where the operating system said it.
+        /// Reason. An [`std::io::Error`] if the operating system returned it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The request cannot be written: data that is not JSON, or a header that cannot be one.
+    /// The request cannot be encoded: the data is not JSON, or a header is invalid.
     #[error("the request cannot be sent: {0}")]
     Request(&'static str),
     /// The CA certificates cannot be read.
@@ -38,26 +38,26 @@ pub enum ClientError {
     CaFile {
         /// The file.
         path: PathBuf,
-        /// Why not, if there is more to say.
+        /// I/O error, if any.
         #[source]
         source: Option<std::io::Error>,
     },
     /// The client's own certificate and key cannot be read.
     #[error("client certificate and key: {0}")]
     Identity(&'static str),
-    /// Not the address of an activation listener.
+    /// The address of an activation listener is invalid.
     #[error(
         "invalid URL of an activation listener: expected unix:/path/to/socket or https://host:port/v1. http is accepted \
          for loopback addresses only, such as http://127.0.0.1:8081/v1"
     )]
     ActivationAddress,
-    /// Not the address of an interface.
+    /// The base URL of the API is invalid.
     #[error("invalid base URL: expected scheme, host and base path, such as http://127.0.0.1:8080/v1")]
     BaseUrl,
 }
 
 impl ClientError {
-    /// The problem's code, if the server named one that is known here.
+    /// Returns the code of the problem, if the server returned one that this version knows.
     pub fn code(&self) -> Option<ProblemCode> {
         match self {
             Self::Problem(problem) => problem.known_code(),
@@ -66,7 +66,7 @@ impl ClientError {
     }
 }
 
-/// What the agent says, in the operating system's words where they are behind it.
+/// Converts an error of the agent, using the operating system's message if there is one.
 pub(crate) fn transport(address: &str, error: ureq::Error) -> ClientError {
     let source: Box<dyn std::error::Error + Send + Sync> = match error {
         ureq::Error::Io(error) => Box::new(error),
@@ -85,7 +85,7 @@ fn describe(problem: &Problem) -> String {
         false => format!("{}: {}", problem.title, problem.detail),
     };
     for error in &problem.errors {
-        let _ = write!(text, "\n  {}: {}", error.pointer, error.detail); // a String takes everything
+        let _ = write!(text, "\n  {}: {}", error.pointer, error.detail); // writing to a String cannot fail
     }
     for check in problem.checks.iter().filter(|check| check.result == "failed") {
         let why = check.remedy.as_deref().or(check.reason.as_deref()).unwrap_or("failed");

@@ -1,4 +1,4 @@
-//! Identity tokens that a job's surroundings give on request.
+//! Identity tokens that the environment of a job issues on request.
 
 use crate::error::{ClientError, transport};
 use crate::trust;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use ureq::Agent;
 use vault_api::WireSecret;
 
-/// How long GitHub may take.
+/// Maximum duration of a request to GitHub.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 #[derive(Deserialize)]
@@ -16,11 +16,11 @@ struct Given {
     value: WireSecret,
 }
 
-/// An identity token of a GitHub Actions job for `audience`, asked for at the `url` and with the `bearer` token that the job has
-/// in `ACTIONS_ID_TOKEN_REQUEST_URL` and `ACTIONS_ID_TOKEN_REQUEST_TOKEN`.
+/// Requests an identity token of a GitHub Actions job for `audience`. `url` and `bearer` are the values of
+/// `ACTIONS_ID_TOKEN_REQUEST_URL` and `ACTIONS_ID_TOKEN_REQUEST_TOKEN` in the job's environment.
 ///
 /// # Errors
-/// [`ClientError::Transport`], also for a URL that is none; [`ClientError::Unexpected`].
+/// [`ClientError::Transport`], also for an invalid URL. [`ClientError::Unexpected`] for an unexpected response.
 pub fn github_identity_token(url: &str, bearer: &SecretString, audience: &str) -> Result<SecretString, ClientError> {
     const PLACE: &str = "GitHub's identity tokens (ACTIONS_ID_TOKEN_REQUEST_URL)";
     let config = Agent::config_builder()
@@ -30,7 +30,7 @@ pub fn github_identity_token(url: &str, bearer: &SecretString, audience: &str) -
         .timeout_global(Some(DEADLINE));
     let config = if url.starts_with("https:") { config.tls_config(trust::tls(None, None)?) } else { config };
     let agent: Agent = config.build().new_agent();
-    let authorization = format!("Bearer {}", bearer.expose_secret()); // of the runner, for this one request
+    let authorization = format!("Bearer {}", bearer.expose_secret()); // token of the runner, for this request
     let answer = agent.get(url).query("audience", audience).header("authorization", authorization).call();
     let mut answer = answer.map_err(|error| transport(PLACE, error))?;
     let unexpected = |status: u16| ClientError::Unexpected { address: PLACE.to_owned(), status };

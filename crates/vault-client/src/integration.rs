@@ -1,4 +1,4 @@
-//! Integrations of the organization, and whom they trust.
+//! Integrations of the organization, and their trusts.
 
 use crate::account::below;
 use crate::{ClientError, Session};
@@ -8,59 +8,60 @@ use vault_api::{CreateIntegrationRequest, IntegrationItem, IssuedIntegration, Is
 
 const INTEGRATIONS: &str = "/integrations";
 
-/// A change of an integration; `None` leaves it as it is.
+/// A change of an integration. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct IntegrationChange {
-    /// `active` or `disabled`.
+    /// New state: `active` or `disabled`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// What it may activate.
+    /// Namespaces that it may activate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<String>>,
-    /// When it expires, RFC 3339, or never.
+    /// New expiry in RFC 3339, or never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Option<String>>,
-    /// The set of documents that describes it, or none.
+    /// Document set that manages it, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub managed_by: Option<Option<String>>,
 }
 
-/// What admins do with their organization's integrations.
+/// Operations of admins on the integrations of their organization.
 ///
 /// # Errors
-/// [`ClientError::Problem`], each: the role does not permit it, there is no such integration, or something stands in the way.
+/// [`ClientError::Problem`] of each: the role does not permit it, the integration does not exist, or a rule forbids the
+/// change.
 impl Session {
-    /// All integrations.
+    /// Returns all integrations.
     pub fn integrations(&self) -> Result<Vec<IntegrationItem>, ClientError> {
         self.all(INTEGRATIONS)
     }
 
-    /// Makes one. Its token is shown this once.
+    /// Creates an integration. Its token is returned only once.
     pub fn create_integration(&self, request: &CreateIntegrationRequest) -> Result<IssuedIntegration, ClientError> {
         self.send_json(Method::POST, INTEGRATIONS, request)?.json()
     }
 
-    /// Changes one.
+    /// Changes an integration.
     pub fn change_integration(&self, id: &str, change: &IntegrationChange) -> Result<IntegrationItem, ClientError> {
         self.send_json(Method::PATCH, &below(INTEGRATIONS, id), change)?.json()
     }
 
-    /// Deletes one, with its activations.
+    /// Deletes an integration with its activations.
     pub fn delete_integration(&self, id: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &below(INTEGRATIONS, id)).map(|_| ())
     }
 
-    /// The issuers that integrations may trust.
+    /// Returns the issuers that integrations may trust.
     pub fn issuers(&self) -> Result<Vec<IssuerItem>, ClientError> {
         self.send(Method::GET, "/issuers")?.json()
     }
 
-    /// Has one trust a workload.
+    /// Adds a trust to an integration.
     pub fn trust(&self, id: &str, trust: &TrustRequest) -> Result<(), ClientError> {
         self.send_json(Method::POST, &[&below(INTEGRATIONS, id), "/trusts"].concat(), trust).map(|_| ())
     }
 
-    /// Ends a trust.
+    /// Removes a trust.
     pub fn distrust(&self, id: &str, trust: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &below(&[&below(INTEGRATIONS, id), "/trusts"].concat(), trust)).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! A small blocking client of the HTTP interface, for command lines and tests; and of the listener of integrations
+//! A small blocking client of the HTTP API for command lines and tests, and of the activation listener
 //! ([`ActivationClient`]).
 //!
 //! ```no_run

@@ -1,28 +1,28 @@
-//! Lists, page by page.
+//! Lists that are read page by page.
 
 use crate::base::encode;
 use crate::{ClientError, CredentialItem, Session};
 use std::fmt::Write as _;
 
-/// Which credentials a list holds.
+/// Filter of a list of credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those of this namespace.
+    /// Filter: only credentials of this namespace.
     pub namespace: Option<String>,
-    /// Only those of this type.
+    /// Filter: only credentials of this type.
     pub kind: Option<String>,
-    /// Only those with all of these labels, each spelt `name:value`.
+    /// Filter: only credentials with all of these labels, each in the format `name:value`.
     pub labels: Vec<String>,
-    /// Only those in this state: `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
+    /// Filter: only credentials in this state: `unchecked`, `healthy`, `failing`, `expiring` or `expired`.
     pub health: Option<String>,
-    /// Only those that expire before this moment, RFC 3339; the soonest first.
+    /// Filter: only credentials that expire before this time in RFC 3339, ordered by expiry.
     pub expires_before: Option<String>,
-    /// At most so many in a page, 1 to 1,000; as many as can be, if `None`.
+    /// Maximum number of items per page, 1 to 1,000. `None` uses the maximum.
     pub page_size: Option<u32>,
 }
 
 impl ListFilter {
-    /// The query, with a question mark before it if there is one.
+    /// Returns the query with a leading question mark, or an empty text.
     pub(crate) fn query(&self, cursor: Option<&str>) -> String {
         let limit = self.page_size.map(|size| size.to_string());
         let labels = self.labels.iter().map(|label| ("label", Some(label.as_str())));
@@ -38,25 +38,25 @@ impl ListFilter {
     }
 }
 
-/// Which entries of the audit a list holds.
+/// Filter of a list of audit entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Only those from this moment on, RFC 3339.
+    /// Earliest time, RFC 3339.
     pub since: Option<String>,
-    /// Only those before this moment, RFC 3339.
+    /// Exclusive latest time, RFC 3339.
     pub until: Option<String>,
-    /// Only those of this action.
+    /// Action.
     pub action: Option<String>,
-    /// Only those about this subject: `credential:<id>`, or an id.
+    /// Subject: `credential:<id>`, or an ID.
     pub subject: Option<String>,
-    /// Only those of this actor: a kind, or an id.
+    /// Actor: a kind, or an ID.
     pub actor: Option<String>,
-    /// At most so many in a page, 1 to 1,000; as many as can be, if `None`.
+    /// Maximum number of items per page, 1 to 1,000. `None` uses the maximum.
     pub page_size: Option<u32>,
 }
 
 impl AuditFilter {
-    /// The query, with a question mark before it if there is one.
+    /// Returns the query with a leading question mark, or an empty text.
     pub(crate) fn query(&self, cursor: Option<&str>) -> String {
         let limit = self.page_size.map(|size| size.to_string());
         let parameters = [
@@ -72,12 +72,12 @@ impl AuditFilter {
     }
 }
 
-/// A query of these parameters, with a question mark before it if there is one.
+/// Returns the query of these parameters with a leading question mark, or an empty text.
 fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut query = String::new();
     for (name, value) in parameters {
         let mark = if query.is_empty() { '?' } else { '&' };
-        let _ = write!(query, "{mark}{name}={}", encode(value)); // a String takes everything
+        let _ = write!(query, "{mark}{name}={}", encode(value)); // writing to a String cannot fail
     }
     query
 }
@@ -85,14 +85,14 @@ fn query<'a>(parameters: impl Iterator<Item = (&'a str, &'a str)>) -> String {
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Its credentials, newest first.
+    /// Credentials of the page, newest first.
     pub credentials: Vec<CredentialItem>,
-    /// The cursor of the next page, if there is one.
+    /// Cursor of the next page, if any.
     pub next: Option<String>,
 }
 
-/// The cursor in a `Link` header whose relation is `next`. Only the cursor is taken from it: the address that the
-/// request goes to is always the client's own.
+/// Returns the cursor in a `Link` header with the relation `next`. Only the cursor is used: the URL of the request is
+/// always the client's own.
 pub(crate) fn next_cursor(link: &str) -> Option<String> {
     let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
     let is_next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
@@ -102,7 +102,7 @@ pub(crate) fn next_cursor(link: &str) -> Option<String> {
     plain.then(|| cursor.to_owned())
 }
 
-/// All credentials of a list. Fuses after an error.
+/// Iterator over all credentials of a list. It ends after an error.
 pub struct Credentials<'a> {
     session: &'a Session,
     filter: ListFilter,

@@ -1,4 +1,4 @@
-//! Receivers of the organization: where the vault reports what happens.
+//! Receivers of the organization, which get notifications.
 
 use crate::account::below;
 use crate::{ClientError, Session};
@@ -7,32 +7,33 @@ use vault_api::{AddReceiverRequest, ChangeReceiverRequest, DeliveryItem, IssuedR
 
 const RECEIVERS: &str = "/receivers";
 
-/// What admins do with their organization's receivers.
+/// Operations of admins on the receivers of their organization.
 ///
 /// # Errors
-/// [`ClientError::Problem`], each: the role does not permit it, there is no such receiver, or the address is refused.
+/// [`ClientError::Problem`] of each: the role does not permit it, the receiver does not exist, or the address is
+/// refused.
 impl Session {
-    /// All receivers.
+    /// Returns all receivers.
     pub fn receivers(&self) -> Result<Vec<ReceiverItem>, ClientError> {
         self.send(Method::GET, RECEIVERS)?.json()
     }
 
-    /// Adds one. The signing secret of a webhook is shown this once.
+    /// Adds a receiver. The signing secret of a webhook is returned only once.
     pub fn add_receiver(&self, request: &AddReceiverRequest) -> Result<IssuedReceiver, ClientError> {
         self.send_json(Method::POST, RECEIVERS, request)?.json()
     }
 
-    /// Changes what one is told, or whether it is told anything.
+    /// Changes the events or state of a receiver.
     pub fn change_receiver(&self, id: &str, request: &ChangeReceiverRequest) -> Result<ReceiverItem, ClientError> {
         self.send_json(Method::PATCH, &below(RECEIVERS, id), request)?.json()
     }
 
-    /// Removes one, with what waits for it.
+    /// Removes a receiver and its pending deliveries.
     pub fn remove_receiver(&self, id: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &below(RECEIVERS, id)).map(|_| ())
     }
 
-    /// Sends one a test.
+    /// Queues a test for a receiver.
     pub fn test_receiver(&self, id: &str) -> Result<DeliveryItem, ClientError> {
         self.send(Method::POST, &[&below(RECEIVERS, id), "/test"].concat())?.json()
     }

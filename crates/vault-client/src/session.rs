@@ -1,4 +1,4 @@
-//! What a token is needed for.
+//! Operations that require an access token.
 
 use crate::base::encode;
 use crate::client::{Answer, RequestParts, json};
@@ -17,19 +17,19 @@ use vault_api::{
 const VAULT: &str = "/organization-vault";
 const VERSIONS: &str = "/versions";
 
-/// What a request that changes a credential goes by, beside its body.
+/// Options of a request that changes a credential.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestOptions {
-    /// The client's name for the request (1 to 255 visible ASCII characters): the same request under the same name has
-    /// one effect however often it is sent within 24 h.
+    /// Idempotency key (1 to 255 visible ASCII characters): repeated requests with the same key have one effect within
+    /// 24 h.
     pub idempotency_key: Option<String>,
-    /// The entity tag that the credential must still have; see [`Session::show_tagged`].
+    /// Entity tag that the credential must still have. See [`Session::show_tagged`].
     pub if_match: Option<String>,
-    /// Whether the credential is tried out on its storage first, and kept only if that accepts it.
+    /// Whether the credential is checked with its storage first, and saved only if the storage accepts it.
     pub verify: bool,
 }
 
-/// A login, and all that it permits.
+/// A session after a login.
 pub struct Session {
     client: Client,
     token: SecretString,
@@ -41,30 +41,30 @@ impl Session {
         Self { client, token, expires_at }
     }
 
-    /// The access token, to be kept for [`Client::resume`].
+    /// Returns the access token, which can be passed to [`Client::resume`].
     pub fn token(&self) -> &SecretString {
         &self.token
     }
 
-    /// When the token stops working, RFC 3339 in UTC, if this session logged in.
+    /// Returns the expiry of the token, RFC 3339 in UTC, if this session logged in.
     pub fn expires_at(&self) -> Option<&str> {
         self.expires_at.as_deref()
     }
 
-    /// Saves a credential. With an idempotency key (1 to 255 visible ASCII characters), the same request has one
-    /// effect however often it is sent within 24 h.
+    /// Saves a credential. With an idempotency key (1 to 255 visible ASCII characters), repeated requests have one
+    /// effect within 24 h.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] with all flaws of the request at once.
+    /// [`ClientError::Problem`] with all violations of the request.
     pub fn save(&self, request: &SaveRequest, idempotency_key: Option<&str>) -> Result<SavedCredential, ClientError> {
         let idempotency_key = idempotency_key.map(str::to_owned);
         self.save_with(request, &RequestOptions { idempotency_key, ..RequestOptions::default() })
     }
 
-    /// The same with other options. No entity tag can hold here: a save only creates.
+    /// Saves a credential with other options. An entity tag never matches, because a save only creates.
     ///
     /// # Errors
-    /// As of [`Session::save`].
+    /// Those of [`Session::save`].
     pub fn save_with(&self, request: &SaveRequest, options: &RequestOptions) -> Result<SavedCredential, ClientError> {
         self.change(Method::PATCH, VAULT.to_owned(), Some(&json(request)?), options)?.json()
     }
@@ -72,7 +72,7 @@ impl Session {
     /// Replaces a credential's data, or stages the new data.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] with all flaws of the request at once.
+    /// [`ClientError::Problem`] with all violations of the request.
     pub fn replace(
         &self,
         id: &str,
@@ -82,10 +82,10 @@ impl Session {
         self.change(Method::POST, credential(id) + VERSIONS, Some(&json(request)?), options)?.json()
     }
 
-    /// Changes what is said of a credential. With an entity tag, only if it still has that.
+    /// Changes the metadata of a credential. With an entity tag, only if it still matches.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] with all flaws of the request at once.
+    /// [`ClientError::Problem`] with all violations of the request.
     pub fn describe(
         &self,
         id: &str,
@@ -95,30 +95,30 @@ impl Session {
         self.change(Method::PATCH, credential(id), Some(&json(request)?), &only_if(if_match))?.json()
     }
 
-    /// Whether the credential's current data equals `data`. Refused when it is asked too often.
+    /// Returns whether the credential's current data equals `data`. The number of comparisons is limited.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] with all flaws of the data at once.
+    /// [`ClientError::Problem`] with all violations of the data.
     pub fn matches(&self, id: &str, data: WireJson) -> Result<bool, ClientError> {
         let answer = self.send_json(Method::POST, &(credential(id) + "/match"), &MatchRequest { data })?;
         Ok(answer.json::<MatchedCredential>()?.same)
     }
 
-    /// Requests a check of a version at its storage: of `version`, else the staged one, else the current one. The result
-    /// appears with the credential's versions.
+    /// Requests a check of a version with its storage: `version`, otherwise the staged one, otherwise the current one.
+    /// The result appears with the credential's versions.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if nobody checks, or it is asked too often.
+    /// [`ClientError::Problem`] if no process runs checks, or the limit is exceeded.
     pub fn request_check(&self, id: &str, version: Option<i64>) -> Result<(), ClientError> {
         let path = credential(id) + "/check";
         self.send_json(Method::POST, &path, &CheckCredentialRequest { version }).map(|_| ())
     }
 
-    /// A page of the activations of the last 30 days that issued a credential, newest first, beginning at `cursor`; and the
-    /// cursor of the next page, if there is one.
+    /// Returns a page of the activations of the last 30 days that issued a credential, newest first, starting at
+    /// `cursor`, and the cursor of the next page, if any.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is no credential of this id, or the cursor is refused.
+    /// [`ClientError::Problem`] if the credential does not exist, or the cursor is refused.
     pub fn uses(&self, id: &str, cursor: Option<&str>) -> Result<(Vec<CredentialUse>, Option<String>), ClientError> {
         let filter = ListFilter::default();
         let answer = self.send(Method::GET, &[&credential(id), "/activations", &*filter.query(cursor)].concat())?;
@@ -126,8 +126,8 @@ impl Session {
         Ok((answer.json()?, next))
     }
 
-    /// A page of what was done in the organization, newest first, beginning at `cursor`; and the cursor of the next page,
-    /// if there is one. A page may be short, or empty, and still have a successor. For admins.
+    /// Returns a page of audit entries of the organization, newest first, starting at `cursor`, and the cursor of the
+    /// next page, if any. A page may be short or empty although another one follows. For admins.
     ///
     /// # Errors
     /// [`ClientError::Problem`] if the role does not permit it, or a filter or the cursor is refused.
@@ -141,33 +141,34 @@ impl Session {
         Ok((answer.json()?, next))
     }
 
-    /// A credential's versions: the current one, then the others by number, highest first.
+    /// Returns the versions of a credential: the current one first, then the others by descending number.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is no credential of this id.
+    /// [`ClientError::Problem`] if the credential does not exist.
     pub fn versions(&self, id: &str) -> Result<Vec<VersionItem>, ClientError> {
         self.send(Method::GET, &(credential(id) + VERSIONS))?.json()
     }
 
-    /// Makes a version the current one. With an entity tag, only if the credential still has it.
+    /// Makes a version the current one. With an entity tag, only if it still matches.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is no such version, or another change came between.
+    /// [`ClientError::Problem`] if the version does not exist, or the credential was changed concurrently.
     pub fn promote(&self, id: &str, version: i64, if_match: Option<&str>) -> Result<CredentialItem, ClientError> {
         let path = credential(id) + "/promote";
         self.change(Method::POST, path, Some(&json(&PromoteRequest { version })?), &only_if(if_match))?.json()
     }
 
-    /// Destroys a staged or previous version for good. With an entity tag, only if the credential still has it.
+    /// Permanently destroys a staged or previous version. With an entity tag, only if it still matches.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is no such version, it is the current one, or another change came between.
+    /// [`ClientError::Problem`] if the version does not exist or is current, or the credential was changed
+    /// concurrently.
     pub fn destroy_version(&self, id: &str, version: i64, if_match: Option<&str>) -> Result<(), ClientError> {
         let path = format!("{}{VERSIONS}/{version}", credential(id));
         self.change(Method::DELETE, path, None, &only_if(if_match)).map(|_| ())
     }
 
-    /// The page of a list that begins at `cursor`, newest first.
+    /// Returns the page of a list that starts at `cursor`, newest first.
     ///
     /// # Errors
     /// [`ClientError::Problem`] if the filter or the cursor is refused.
@@ -177,7 +178,7 @@ impl Session {
         Ok(Page { credentials: answer.json()?, next })
     }
 
-    /// All items of a list that has no filter, page after page.
+    /// Returns all items of a list without a filter, reading all pages.
     pub(crate) fn all<T: DeserializeOwned>(&self, path: &str) -> Result<Vec<T>, ClientError> {
         let (mut all, mut cursor) = (Vec::new(), None);
         loop {
@@ -190,41 +191,41 @@ impl Session {
         }
     }
 
-    /// All credentials of a list, newest first, page by page as they are taken.
+    /// Returns all credentials of a list, newest first. Pages are read as they are needed.
     pub fn list(&self, filter: ListFilter) -> Credentials<'_> {
         Credentials::new(self, filter)
     }
 
-    /// Shows a credential as lists do.
+    /// Returns a credential as in lists.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is none of this id.
+    /// [`ClientError::Problem`] if it does not exist.
     pub fn show(&self, id: &str) -> Result<CredentialItem, ClientError> {
         self.send(Method::GET, &credential(id))?.json()
     }
 
-    /// The same with its entity tag, which changes with every change that a client makes.
+    /// Returns a credential with its entity tag, which each change by a client replaces.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is none of this id.
+    /// [`ClientError::Problem`] if it does not exist.
     pub fn show_tagged(&self, id: &str) -> Result<(CredentialItem, Option<String>), ClientError> {
         let answer = self.send(Method::GET, &credential(id))?;
         let tag = answer.header(header::ETAG).next().map(str::to_owned);
         Ok((answer.json()?, tag))
     }
 
-    /// Deletes a credential for good.
+    /// Permanently deletes a credential.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if there is none of this id.
+    /// [`ClientError::Problem`] if it does not exist.
     pub fn delete(&self, id: &str) -> Result<(), ClientError> {
         self.send(Method::DELETE, &credential(id)).map(|_| ())
     }
 
-    /// Ends the session: the token is dead at once.
+    /// Ends the session. The token is invalid immediately.
     ///
     /// # Errors
-    /// [`ClientError::Problem`] if it was dead before.
+    /// [`ClientError::Problem`] if the token was already invalid.
     pub fn log_out(self) -> Result<(), ClientError> {
         self.send(Method::POST, "/logout").map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Whose certificates are believed, and which one is shown.
+//! Trusted CAs, and the client certificate.
 
 use crate::ClientError;
 use std::fmt;
@@ -6,16 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// A certificate and its key, to be shown to a server that asks for one. No `Debug` content.
+/// A client certificate and its key, for servers that require one. `Debug` does not show it.
 #[derive(Clone)]
 pub struct ClientIdentity(ClientCert);
 
 impl ClientIdentity {
-    /// The certificate in `chain`, with those that vouch for it behind it, and the key in `key`: both PEM, the key
-    /// without a passphrase.
+    /// Reads the certificate and its intermediates in `chain` and the key in `key`. Both are PEM, and the key has no
+    /// passphrase.
     ///
     /// # Errors
-    /// [`ClientError::Identity`]
+    /// [`ClientError::Identity`] if one of them is invalid.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, ClientError> {
         let chain = certificates(chain).filter(|chain| !chain.is_empty());
         let chain = chain.ok_or(ClientError::Identity("no valid PEM certificate found"))?;
@@ -30,9 +30,9 @@ impl fmt::Debug for ClientIdentity {
     }
 }
 
-/// TLS that trusts the operating system's authorities, and those in `ca_file`.
+/// Returns a TLS configuration that trusts the CAs of the operating system and those in `ca_file`.
 pub(crate) fn tls(ca_file: Option<&Path>, identity: Option<&ClientIdentity>) -> Result<TlsConfig, ClientError> {
-    // One that cannot be read is one the less to trust; the rest will do.
+    // Skip CAs that cannot be read, because the others may be sufficient.
     let system = rustls_native_certs::load_native_certs().certs;
     let mut trusted: Vec<_> = system.iter().map(|found| Certificate::from_der(found).to_owned()).collect();
     if let Some(path) = ca_file {
@@ -52,7 +52,7 @@ fn read(path: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
     certificates(&pem).filter(|found| !found.is_empty()).ok_or_else(|| flawed(None))
 }
 
-/// The certificates in `pem`; `None` if it is not what it should be.
+/// Returns the certificates in `pem`, or `None` if it is malformed.
 fn certificates(pem: &[u8]) -> Option<Vec<Certificate<'static>>> {
     let mut certificates = Vec::new();
     for item in parse_pem(pem) {

@@ -1,4 +1,4 @@
-//! HTTP over a Unix socket, as the agent's way to connect.
+//! HTTP over a Unix socket, as a connector of the agent.
 
 use rustix::net::sockopt::{Timeout as SocketTimeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -13,12 +13,12 @@ use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, LazyBuffers, NextTimeout, Transport};
 
-/// Connects to one socket, whatever the address of a request says.
+/// Connects to one socket, whatever the URL of a request.
 #[derive(Debug)]
 pub(crate) struct UnixConnector(PathBuf);
 
 impl UnixConnector {
-    /// To the socket at `path`.
+    /// Creates a connector for the socket at `path`.
     pub(crate) fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
@@ -34,7 +34,8 @@ impl Connector for UnixConnector {
     }
 }
 
-/// A connection to the socket at `path`. Only here does the limit on sending bound the wait for a place in the queue.
+/// Connects to the socket at `path`. The send timeout limits the wait for a slot in the listener's queue only if it is
+/// set before.
 fn open(path: &Path, limit: Option<Duration>) -> io::Result<UnixStream> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     set_socket_timeout(&socket, SocketTimeout::Send, limit)?;
@@ -71,7 +72,7 @@ impl Transport for UnixTransport {
             }
             self.stream.set_read_timeout(left)?;
             match self.stream.read(input) {
-                // A signal: with a limit set, the read is not taken up again by itself.
+                // A signal interrupted the read. With a timeout set, the system call is not restarted automatically.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 read => break read.map_err(|error| timed_out(error, &timeout))?,
             }
@@ -81,12 +82,12 @@ impl Transport for UnixTransport {
     }
 
     fn is_open(&mut self) -> bool {
-        // Each request has a connection of its own.
+        // Each request uses a new connection.
         false
     }
 }
 
-/// What is left of the time, if there is a limit; never zero, which would mean none.
+/// Returns the remaining time, if there is a limit. Never zero, which would mean no limit.
 fn left(timeout: &NextTimeout) -> Option<Duration> {
     timeout.not_zero().map(|left| *left)
 }
@@ -98,13 +99,13 @@ fn timed_out(error: io::Error, timeout: &NextTimeout) -> Error {
     }
 }
 
-/// Looks nothing up: where the socket is, is known.
+/// Resolves nothing, because the connector has the path of the socket.
 #[derive(Debug)]
 pub(crate) struct NoResolver;
 
 impl Resolver for NoResolver {
     fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
-        // The agent expects an address; the connector does not look at it.
+        // The agent expects an address, which the connector ignores.
         let mut addresses = self.empty();
         addresses.push(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         Ok(addresses)

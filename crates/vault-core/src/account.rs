@@ -1,4 +1,4 @@
-//! Accounts: who may log in, to which organization, in which role.
+//! Accounts: who may log in, to which organization and with which role.
 
 use crate::audit::{RecordedGrant, RecordedRow, RowState};
 use crate::digest::{DigestPurpose, RowMac};
@@ -10,28 +10,28 @@ use crate::port::KeyedDigester;
 use crate::role::{Action, Role};
 use crate::time::Timestamp;
 
-/// How many accounts and invitations an organization may have.
+/// Maximum number of accounts and invitations of an organization.
 pub const MAX_ACCOUNTS: i64 = 10_000;
-/// The refusal of one account or invitation too many.
+/// Refusal for an exceeded limit of accounts and invitations.
 pub const ACCOUNT_LIMIT_REACHED: Refusal =
     Refusal::LimitReached { what: "accounts and invitations", limit: MAX_ACCOUNTS };
 
-/// Whether an account may act.
+/// State of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountState {
-    /// May log in.
+    /// Can log in.
     Active,
-    /// May not log in; its tokens are dead.
+    /// Cannot log in. Its access tokens are no longer accepted.
     Disabled,
-    /// May not log in until its owner has enrolled again: password, passcode seed and recovery codes are gone.
+    /// Cannot log in until its user has enrolled again. Password, TOTP secret and recovery codes are deleted.
     ReEnrolling,
-    /// Not an account yet: an [`Invitation`](crate::invitation::Invitation) that nobody has taken up. Only
-    /// lists and invitations say so; no row that logs in does.
+    /// An [`Invitation`](crate::invitation::Invitation) that was not accepted yet. Only lists and invitations have this
+    /// state, never the row of an account.
     Invited,
 }
 
 impl AccountState {
-    /// The state's name.
+    /// Returns the name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -41,7 +41,7 @@ impl AccountState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled, Self::ReEnrolling, Self::Invited]
             .into_iter()
@@ -49,86 +49,86 @@ impl AccountState {
     }
 }
 
-/// The rights of an account: its owner acts in the organization with the role.
+/// The rights of an account: its user may act in the organization with the role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountGrant {
     /// The account.
     pub account: AccountId,
     /// Its organization.
     pub organization: OrganizationId,
-    /// Its canonical address.
+    /// Canonical address.
     pub email: EmailAddress,
-    /// Its role.
+    /// Role in the organization.
     pub role: Role,
-    /// Whether it may act.
+    /// State: active or disabled.
     pub state: AccountState,
 }
 
 impl AccountGrant {
-    /// Whether its holder may administer the organization's accounts.
+    /// Returns whether its user may administer the accounts of the organization.
     pub fn is_active_admin(&self) -> bool {
         self.state == AccountState::Active && self.role.permits(Action::ManageAccounts)
     }
 }
 
-/// Everything that the digest of an account's row covers: rights, owner, and versions of password and seed.
+/// The fields that the MAC of an account's row covers: rights, address, and versions of password and TOTP secret.
 ///
-/// The row carries a keyed digest over these facts. Where it does not fit, the row grants nothing, so writing SQL is
-/// not enough to be let in. A whole row that is put back as it once was still fits.
+/// If the MAC does not verify, the row grants nothing, so write access to the database alone does not permit a login.
+/// The MAC of a complete old row that is put back still verifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedAccount {
-    /// What it grants.
+    /// Rights of the account.
     pub grant: AccountGrant,
-    /// Counts changes of these facts; a change names the version it was decided on.
+    /// Number of changes of these fields. A change names the version that it is based on.
     pub version: i64,
-    /// Counts changes of the password.
+    /// Number of changes of the password.
     pub password_version: i64,
-    /// The passcode seed, or [`SignedAccount::NO_SEED`].
+    /// ID of the TOTP secret, or [`SignedAccount::NO_SEED`].
     pub seed: SeedId,
 }
 
 impl SignedAccount {
-    /// The first version of an account and of its password.
+    /// First version of an account and of its password.
     pub const FIRST_VERSION: i64 = 1;
-    /// Stands for the seed of an account that awaits its owner's enrolment. Signed, so that whoever writes to the
-    /// database cannot put the old password and seed back in force.
+    /// ID instead of a TOTP secret for an account that must enrol again. The MAC covers it, so an attacker with write
+    /// access to the database cannot restore the old password and TOTP secret.
     pub const NO_SEED: SeedId = SeedId::from_bytes([0; 16]);
 
-    /// A new account.
+    /// Creates the fields of a new account.
     pub const fn new(grant: AccountGrant, seed: SeedId) -> Self {
         Self { grant, version: Self::FIRST_VERSION, password_version: Self::FIRST_VERSION, seed }
     }
 
-    /// The account after a change of what it grants.
+    /// Returns the fields after a change of the rights.
     #[must_use]
     pub fn with_grant(&self, grant: AccountGrant) -> Self {
         Self { grant, version: self.version + 1, ..self.clone() }
     }
 
-    /// The account after a change of its password.
+    /// Returns the fields after a change of the password.
     #[must_use]
     pub fn with_new_password(&self) -> Self {
         Self { version: self.version + 1, password_version: self.password_version + 1, ..self.clone() }
     }
 
-    /// The account after a change of its seed.
+    /// Returns the fields after a change of the TOTP secret.
     #[must_use]
     pub fn with_seed(&self, seed: SeedId) -> Self {
         Self { version: self.version + 1, seed, ..self.clone() }
     }
 
-    /// Whether it has no password, seed and recovery codes until its owner enrols again. Apart from the state, because a
-    /// disabled account may await it too.
+    /// Returns whether the account has no password, TOTP secret and recovery codes until its user enrols again. This is
+    /// independent of the state, because it can also apply to a disabled account.
     pub fn awaits_enrolment(&self) -> bool {
         self.seed == Self::NO_SEED
     }
 
-    /// The state that enabling it gives.
+    /// Returns the state that the account has after it is enabled.
     pub fn enabled_state(&self) -> AccountState {
         if self.awaits_enrolment() { AccountState::ReEnrolling } else { AccountState::Active }
     }
 
-    /// The account after it lost its secrets. The role stays, and a disabled account stays disabled.
+    /// Returns the fields after the secrets were deleted. The role is unchanged, and a disabled account stays disabled.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let after = Self { seed: Self::NO_SEED, ..self.with_new_password() };
@@ -138,8 +138,8 @@ impl SignedAccount {
         }
     }
 
-    /// The account after its owner enrolled again and has this seed. The role stays, and a disabled account stays
-    /// disabled.
+    /// Returns the fields after the user enrolled again with this TOTP secret. The role is unchanged, and a disabled
+    /// account stays disabled.
     #[must_use]
     pub fn re_enrolled(&self, seed: SeedId) -> Self {
         let after = Self { seed, ..self.with_new_password() };
@@ -153,22 +153,22 @@ impl SignedAccount {
         Self { grant: AccountGrant { state, ..self.grant }, ..self }
     }
 
-    /// The code that the row is to carry from now on.
+    /// Computes the MAC of the row.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(|parts| digester.sign(DigestPurpose::AccountGrant, parts))
     }
 
-    /// The row's state, as the audit records it.
+    /// Returns the state of the row, as the audit log records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
         self.states(digester).current()
     }
 
-    /// The row's state, as the audit may have recorded it.
+    /// Returns the state of the row in every form in which the audit log may have recorded it.
     pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Account, self.version, parts, digester))
     }
 
-    /// Whether `code` is the row's, under the key that it names.
+    /// Returns whether `code` is the MAC of the row, under the key that it names.
     pub fn fits(&self, digester: &dyn KeyedDigester, code: &RowMac) -> bool {
         self.with_parts(|parts| digester.is_signed(DigestPurpose::AccountGrant, parts, code))
     }
@@ -188,34 +188,34 @@ impl SignedAccount {
     }
 }
 
-/// Whether a change takes an organization's last active admin: `before` becomes `after` (`None`: is deleted)
-/// where `others` other accounts are active admins. Invitations are no accounts and do not count.
+/// Returns whether a change removes the last active admin of an organization. `before` becomes `after` (`None` if
+/// deleted), and `others` is the number of other active admins. Invitations do not count.
 pub fn takes_last_admin(before: &AccountGrant, after: Option<&AccountGrant>, others: u64) -> bool {
     before.is_active_admin() && others == 0 && !after.is_some_and(AccountGrant::is_active_admin)
 }
 
-/// An account as stored.
+/// A stored account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// What its row's code covers.
+    /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// The code that the row carries; where it does not fit, the row grants nothing.
+    /// MAC of the row. If it does not verify, the row grants nothing.
     pub digest: RowMac,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What its logins left.
+    /// Results of previous logins.
     pub logins: AccountLogins,
-    /// Until when its owner can enrol again, if an enrolment code for that is open.
+    /// Time until which an open enrolment code for re-enrolment is valid, if any.
     pub enrolment_until: Option<Timestamp>,
 }
 
 impl Account {
-    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.signed.fits(digester, &self.digest)
     }
 
-    /// The account as lists show it.
+    /// Returns the account as it appears in lists.
     pub fn listed(&self) -> ListedAccount {
         ListedAccount {
             grant: self.signed.grant.clone(),
@@ -226,42 +226,41 @@ impl Account {
     }
 }
 
-/// What the logins of an account left.
+/// Results of an account's previous logins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountLogins {
-    /// The latest login.
+    /// Time of the last login.
     pub last_login_at: Option<Timestamp>,
-    /// The latest refusal that was counted.
+    /// Time of the last counted refusal.
     pub last_refused_at: Option<Timestamp>,
-    /// Waits and closed classes.
+    /// Lockouts and locked throttle buckets.
     pub attempts: AttemptLock,
-    /// How many wrong passcodes count, and whether they disable time-based passcodes.
+    /// Number of wrong passcodes that count, which may disable time-based passcodes.
     pub wrong_passcodes: u32,
 }
 
 impl AccountLogins {
-    /// Whether time-based passcodes are disabled until a reset.
+    /// Returns whether time-based passcodes are disabled until a reset.
     pub const fn passcode_disabled(&self) -> bool {
         self.wrong_passcodes >= WRONG_PASSCODES
     }
 
-    /// Whether a login of the owner may be refused although everything in it is right: from some network a wait lasts
-    /// or a class is closed, or time-based passcodes are disabled.
+    /// Returns whether a login with correct factors may be refused: there is a lockout or a locked bucket for some
+    /// network, or time-based passcodes are disabled.
     pub const fn is_locked(&self) -> bool {
         self.attempts.closed || self.attempts.waits_until.is_some() || self.passcode_disabled()
     }
 }
 
-/// An account or an invitation as operators and admins see it.
+/// An account or an invitation, as operators and admins see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedAccount {
-    /// What it grants; of an invitation, what it will grant.
+    /// Rights of the account, or the rights that an invitation offers.
     pub grant: AccountGrant,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What its logins left.
+    /// Results of previous logins.
     pub logins: AccountLogins,
-    /// Until when an enrolment code can be used, if one is open: of an invitation, or of an account that awaits its
-    /// owner's enrolment.
+    /// Expiry of an open enrolment code, if any, of an invitation or of an account that must enrol again.
     pub invitation_expires_at: Option<Timestamp>,
 }

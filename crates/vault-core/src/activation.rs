@@ -1,4 +1,4 @@
-//! Activation: a namespace's credentials, opened for an integration for a while, in the form that it asks for.
+//! Activations: a namespace's decrypted credentials, issued to an integration for a limited time in the requested form.
 
 mod form;
 mod purpose;
@@ -24,73 +24,73 @@ use crate::id::{ActivationId, CredentialId, IntegrationId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::time::Timestamp;
 
-/// The most credentials that one activation opens.
+/// Maximum number of credentials of one activation.
 pub const MAX_CREDENTIALS: usize = 100;
-/// How many live activations an integration may have, where no configuration says otherwise.
+/// Default limit of active activations per integration.
 pub const DEFAULT_LIVE_LIMIT: i64 = 1_000;
 
-/// An activation as stored: that it was, never what it opened.
+/// A stored activation, without the data that it issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Activation {
-    /// Its id.
+    /// ID of the activation.
     pub id: ActivationId,
     /// The organization.
     pub organization: OrganizationId,
-    /// The integration that began it.
+    /// Integration that started it.
     pub integration: IntegrationId,
-    /// What it activated.
+    /// Activated namespace.
     pub namespace: Namespace,
-    /// The form that was asked for.
+    /// Requested form.
     pub vend: VendMode,
-    /// How many credentials it opened.
+    /// Number of issued credentials.
     pub credentials: u32,
-    /// When it began.
+    /// Start time.
     pub begun_at: Timestamp,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
 }
 
 impl Activation {
-    /// Whether it still counts, and is listed.
+    /// Returns whether it is active, so that it counts and is listed.
     pub fn is_live(&self, now: Timestamp) -> bool {
         now < self.expires_at
     }
 }
 
-/// One credential of an activation, as its integration gets it.
+/// One credential of an activation, as issued to its integration.
 #[derive(Debug)]
 pub struct ActivatedCredential {
-    /// The credential.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
-    /// Its version.
+    /// Issued version.
     pub version: i64,
     /// The issued credential.
     pub vended: Vended,
 }
 
 impl ActivatedCredential {
-    /// The member `data` of the answer.
+    /// Returns the field `data` of the response.
     pub fn data(&self) -> SecretBytes {
         self.vended.to_json()
     }
 
-    /// What the audit says of it.
+    /// Returns the entry in the audit log.
     pub const fn handed_out(&self) -> HandedOut {
         let expires_at = self.vended.expires_at();
         HandedOut { credential: self.id, version: self.version, form: self.vended.form(), expires_at }
     }
 }
 
-/// An activation that has just begun.
+/// A new activation.
 #[derive(Debug)]
 pub struct Activated {
-    /// The activation.
+    /// ID of the activation.
     pub id: ActivationId,
-    /// What was activated.
+    /// Activated namespace.
     pub namespace: Namespace,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
     /// The namespace's credentials, oldest first.
     pub credentials: Vec<ActivatedCredential>,

@@ -1,4 +1,5 @@
-//! The audit trail: who did what, when, to what. An allow-list of fields; nothing secret has a place in it.
+//! The audit log: who did what, when and to which object. Entries have a fixed list of fields, none of which can
+//! contain a secret.
 
 mod change;
 mod checkpoint;
@@ -30,25 +31,25 @@ use crate::network::Network;
 use crate::principal::{Principal, SessionPrincipal};
 use crate::time::Timestamp;
 
-/// Who acted.
+/// The actor of an audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Actor {
-    /// An account through a session.
+    /// An account, authenticated by a session.
     Account(AccountId, SessionId),
     /// A user of an embedding service.
     Embedder(AccountId),
-    /// An integration through its token.
+    /// An integration, authenticated by its token or an identity token.
     Integration(IntegrationId),
-    /// Somebody with access to the machine, by the command line.
+    /// A person with access to the command line of the host.
     Operator,
-    /// The service itself.
+    /// The server itself.
     System,
-    /// Somebody who has not proven who they are.
+    /// A client that has not authenticated.
     Unknown,
 }
 
 impl Actor {
-    /// The kind's stored name.
+    /// Returns the stored name of the kind.
     pub const fn kind(self) -> &'static str {
         match self {
             Self::Account(..) => "account",
@@ -60,7 +61,7 @@ impl Actor {
         }
     }
 
-    /// The account, where one is known.
+    /// Returns the account, if one is identified.
     pub const fn account(self) -> Option<AccountId> {
         match self {
             Self::Account(account, _) | Self::Embedder(account) => Some(account),
@@ -68,7 +69,7 @@ impl Actor {
         }
     }
 
-    /// The integration, where it was one.
+    /// Returns the integration, if the actor is one.
     pub const fn integration(self) -> Option<IntegrationId> {
         match self {
             Self::Integration(integration) => Some(integration),
@@ -76,7 +77,7 @@ impl Actor {
         }
     }
 
-    /// The session, where one is known.
+    /// Returns the session, if one is identified.
     pub const fn session(self) -> Option<SessionId> {
         match self {
             Self::Account(_, session) => Some(session),
@@ -109,7 +110,7 @@ impl From<&IntegrationPrincipal> for Actor {
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident = $name:literal,)*) => {
-        /// What was done.
+        /// An audited action.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum AuditAction {
@@ -117,10 +118,10 @@ macro_rules! actions {
         }
 
         impl AuditAction {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$action),*];
 
-            /// The action's stored name.
+            /// Returns the stored name of the action.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$action => $name,)*
@@ -131,11 +132,11 @@ macro_rules! actions {
 }
 
 actions! {
-    /// The deployment was made.
+    /// The instance was created.
     InstanceCreated = "instance.created",
-    /// The root key was replaced: the instance key is wrapped under another one.
+    /// The root key was replaced: the instance key is wrapped by another one.
     RootKeyReplaced = "instance.root-key-replaced",
-    /// An organization was made.
+    /// An organization was created.
     OrganizationCreated = "organization.created",
     /// An organization was disabled.
     OrganizationDisabled = "organization.disabled",
@@ -145,25 +146,25 @@ actions! {
     OrganizationDeleted = "organization.deleted",
     /// An organization's key was replaced.
     OrganizationKeyReplaced = "organization.key-replaced",
-    /// An organization's key that nothing was sealed under any more was destroyed.
+    /// A retired key of an organization was destroyed, because no data remained sealed with it.
     OrganizationKeyDestroyed = "organization.key-destroyed",
     /// The instance key was replaced.
     InstanceKeyReplaced = "instance.key-replaced",
-    /// An instance key was destroyed, because nothing is under it any more.
+    /// A retired instance key was destroyed, because no row used it any more.
     InstanceKeyDestroyed = "instance.key-destroyed",
-    /// An account was made.
+    /// An account was created.
     AccountCreated = "account.created",
-    /// Somebody was invited.
+    /// A user was invited.
     AccountInvited = "account.invited",
-    /// Nobody was invited, because the address has an account, perhaps of another organization.
+    /// An invitation was refused because the address already has an account, perhaps in another organization.
     InvitationRefused = "invitation.address-in-use",
-    /// A code was to confirm an enrolment, and was wrong.
+    /// A confirmation of an enrolment failed because of a wrong passcode.
     EnrolmentRefused = "account.enrolment-refused",
-    /// An invited person chose a password and was given a passcode seed; not confirmed yet.
+    /// An invited user set a password and received a TOTP secret, but has not confirmed it yet.
     EnrolmentDrafted = "account.enrolment-drafted",
-    /// An invited person confirmed: the account was created, or has secrets again.
+    /// An invited user confirmed the enrolment: the account was created, or has a password and passcode again.
     AccountEnrolled = "account.enrolled",
-    /// An invitation got another role.
+    /// The role of an invitation was changed.
     InvitationChanged = "invitation.role-changed",
     /// An invitation was withdrawn.
     InvitationDeleted = "invitation.deleted",
@@ -177,19 +178,19 @@ actions! {
     AccountRoleChanged = "account.role-changed",
     /// An account's password was changed.
     AccountPasswordChanged = "account.password-changed",
-    /// An account's passcode seed and recovery codes were replaced.
+    /// The TOTP secret and recovery codes of an account were replaced.
     AccountPasscodeReset = "account.passcode-reset",
-    /// An account's password, passcode seed and recovery codes were taken, and its owner may enrol again.
+    /// The password, TOTP secret and recovery codes of an account were deleted, and its user may enrol again.
     AccountReEnrolled = "account.re-enrolled",
-    /// An account's owner asked for a new passcode seed; not confirmed yet.
+    /// A user requested a new TOTP secret, but has not confirmed it yet.
     AccountPasscodeDrafted = "account.passcode-drafted",
-    /// An account's owner replaced the passcode seed.
+    /// A user replaced the TOTP secret of their account.
     AccountPasscodeChanged = "account.passcode-changed",
-    /// A code that was to confirm a new passcode seed was wrong.
+    /// The confirmation of a new TOTP secret failed because of a wrong passcode.
     AccountPasscodeUnconfirmed = "account.passcode-unconfirmed",
-    /// An account's owner replaced the recovery codes.
+    /// A user replaced the recovery codes of their account.
     AccountRecoveryCodesReplaced = "account.recovery-codes-replaced",
-    /// An account's waits and closed classes were lifted.
+    /// The lockouts and locked throttle buckets of an account were cleared.
     AccountUnlocked = "account.unlocked",
     /// An account's current passcode was printed.
     AccountPasscodeRead = "account.passcode-read",
@@ -197,25 +198,25 @@ actions! {
     DatabaseKeyRead = "database.key-read",
     /// The whole database was copied, or compared with its copy.
     DatabaseCopied = "database.copied",
-    /// A backup of the embedded database was begun.
+    /// A backup of the embedded database was started.
     DatabaseBackedUp = "database.backed-up",
-    /// An earlier state of the database was put in force: sessions, recovery codes and activations ended.
+    /// An earlier state of the database was restored: sessions, recovery codes and activations were revoked.
     DatabaseRestored = "database.restored",
     /// A login succeeded.
     LoginSucceeded = "login.succeeded",
-    /// A login was refused after a wrong password or for a closed account.
+    /// A login failed because of a wrong password or a locked bucket.
     LoginRefused = "login.refused",
-    /// A login was refused after a right password and a wrong passcode.
+    /// A login failed because of a wrong passcode after a correct password.
     LoginPasscodeRefused = "login.passcode-refused",
-    /// Logins that were not counted were refused: on unknown addresses, during a wait, or on what is closed or disabled.
+    /// Uncounted logins were refused: on unknown addresses, during a lockout, or on locked or disabled accounts.
     LoginThrottled = "login.turned-away",
-    /// So many logins failed in a row that their class was closed.
+    /// A login throttle bucket was locked after too many failed logins in a row.
     LoginClassClosed = "login.class-closed",
-    /// So many passcodes were wrong that time-based ones are disabled.
+    /// Time-based passcodes were disabled after too many wrong passcodes.
     LoginPasscodeDisabled = "login.passcode-disabled",
-    /// A session ended itself.
+    /// A session was ended by its own logout.
     LoggedOut = "session.logged-out",
-    /// A session was ended by its owner through another one.
+    /// A session was ended by its user through another session.
     SessionEnded = "session.ended",
     /// A credential was saved.
     CredentialSaved = "credential.saved",
@@ -229,39 +230,39 @@ actions! {
     CredentialVersionDestroyed = "credential.version-destroyed",
     /// Labels, description or expiry of a credential were changed.
     CredentialDescribed = "credential.described",
-    /// A credential's rule was relaxed: it may be handed out in any form.
+    /// The vend rule of a credential was relaxed: it may be issued in any form.
     CredentialVendRelaxed = "credential.vend-relaxed",
-    /// A credential's rule was restricted: it is handed out in short-lived form only.
+    /// The vend rule of a credential was restricted: it is issued only in short-lived form.
     CredentialVendRestricted = "credential.vend-restricted",
-    /// Data was compared with a credential's.
+    /// Data was compared with that of a credential.
     CredentialMatched = "credential.matched",
     /// A check of a credential was requested.
     CredentialCheckRequested = "credential.check-requested",
-    /// A check of a credential failed, and the one before did not.
+    /// A check of a credential failed, and the previous one had not.
     CredentialFailing = "credential.failing",
-    /// A check of a credential succeeded, and the one before did not.
+    /// A check of a credential succeeded, and the previous one had not.
     CredentialHealthy = "credential.healthy",
     /// A credential was deleted.
     CredentialDeleted = "credential.deleted",
     /// Credentials were listed.
     CredentialsListed = "credentials.listed",
-    /// A credential's information was shown.
+    /// The information of a credential was read.
     CredentialShown = "credential.shown",
-    /// An integration was made.
+    /// An integration was created.
     IntegrationCreated = "integration.created",
-    /// An integration got another token.
+    /// The token of an integration was replaced.
     IntegrationRotated = "integration.rotated",
     /// An integration was disabled.
     IntegrationDisabled = "integration.disabled",
     /// An integration was enabled.
     IntegrationEnabled = "integration.enabled",
-    /// An integration's namespaces or expiry were changed.
+    /// The namespaces or expiry of an integration were changed.
     IntegrationChanged = "integration.changed",
     /// An integration was deleted.
     IntegrationDeleted = "integration.deleted",
-    /// Workloads of an issuer may act for an integration.
+    /// A trust was added: workloads of an issuer may use an integration.
     IntegrationTrusted = "integration.trusted",
-    /// Workloads of an issuer may no longer act for an integration.
+    /// A trust was removed: workloads of an issuer may no longer use an integration.
     IntegrationDistrusted = "integration.distrusted",
     /// An issuer of identity tokens was added.
     IssuerAdded = "issuer.added",
@@ -269,64 +270,65 @@ actions! {
     IssuerRemoved = "issuer.removed",
     /// A receiver of events was added.
     ReceiverAdded = "receiver.added",
-    /// What a receiver is told, or whether it is told anything, was changed.
+    /// The events of a receiver were changed, or it was enabled or disabled.
     ReceiverChanged = "receiver.changed",
-    /// A receiver got another signing secret.
+    /// The signing secret of a receiver was replaced.
     ReceiverSecretReplaced = "receiver.secret-replaced",
     /// A receiver was removed.
     ReceiverRemoved = "receiver.removed",
-    /// A receiver said that it is gone, or its address belongs to nobody any more: it is told nothing.
+    /// A receiver was disabled, because its endpoint responded that it is gone or its mail address does not exist.
     ReceiverDisabled = "receiver.disabled",
-    /// A test was sent to a receiver.
+    /// A test event was queued for a receiver.
     ReceiverTested = "receiver.tested",
-    /// An event is sent to a receiver again.
+    /// An event was queued again for a receiver.
     ReceiverResent = "receiver.resent",
-    /// A namespace was frozen: nothing activates it.
+    /// A namespace was frozen: its credentials are not issued.
     NamespaceFrozen = "namespace.frozen",
     /// A namespace was thawed.
     NamespaceThawed = "namespace.thawed",
-    /// An activation began: a namespace's credentials were read, to be opened for an integration.
+    /// An activation started: the credentials of a namespace were read for issuance to an integration.
     ActivationBegun = "activation.begun",
     /// A namespace's credentials were issued to an integration.
     NamespaceActivated = "namespace.activated",
     /// A namespace's credentials were checked for an integration.
     NamespaceChecked = "namespace.checked",
-    /// An integration asked for a namespace that it may not activate.
+    /// An integration requested a namespace that it may not activate.
     ActivationRefusedOutside = "activation.refused-outside",
-    /// Somebody came with a token of an integration that was replaced or has expired, or of one that is disabled.
+    /// A request had a replaced or expired token of an integration, or the token of a disabled one.
     ActivationRefusedToken = "activation.refused-token",
-    /// An identity token was shown that no trust of the integration allows. At most one entry a minute, with their number.
+    /// An identity token matched no trust of the integration. At most one entry per minute, with the number of
+    /// occurrences.
     ActivationRefusedWorkload = "activation.refused-workload",
-    /// An integration asked for a frozen namespace.
+    /// An integration requested a frozen namespace.
     ActivationRefusedFrozen = "activation.refused-frozen",
-    /// An integration asked for an empty or too large namespace, or has too many live activations.
+    /// An integration requested an empty or too large namespace, or has too many active activations.
     ActivationRefused = "activation.refused",
-    /// An activation that had begun handed nothing out: a credential did not open or has no such form, or the
-    /// integration, the namespace or a credential was changed meanwhile.
+    /// A started activation issued nothing: a credential could not be decrypted or has no such form, or the
+    /// integration, the namespace or a credential was changed concurrently.
     ActivationFailed = "activation.failed",
-    /// A renewal began: the credentials of an activation's namespace were read, to be opened for its integration again.
+    /// A renewal started: the credentials of an activation's namespace were read for issuance to its integration again.
     ActivationRenewalBegun = "activation.renewal-begun",
-    /// The current credentials of an activation's namespace were issued to its integration again, with a new end.
+    /// The current credentials of an activation's namespace were issued to its integration again, with a new expiry.
     ActivationRenewed = "activation.renewed",
-    /// A renewal that had begun handed nothing out, for the reasons of [`AuditAction::ActivationFailed`]. The activation
-    /// lives until it expires.
+    /// A started renewal issued nothing, for the reasons of [`AuditAction::ActivationFailed`]. The activation stays
+    /// active until it expires.
     ActivationRenewalFailed = "activation.renewal-failed",
     /// An integration ended one of its activations.
     ActivationEnded = "activation.ended",
-    /// Entries of the audit were read.
+    /// Entries of the audit log were read.
     AuditListed = "audit.listed",
-    /// The oldest entries were removed, because their time was over.
+    /// The oldest entries were deleted at the end of their retention.
     AuditCut = "audit.cut",
-    /// The position of the audit's delivery was changed outside the service: all entries are delivered anew.
+    /// The delivery position of the audit log was changed outside the server: all entries are delivered again.
     AuditDeliveryReset = "audit.delivery-reset",
-    /// The state of a row that grants was recorded, because no entry had it any more.
+    /// The state of a privileged row was recorded, because no remaining entry contains it.
     StateRecorded = "row.state-recorded",
 }
 
-/// What was acted on.
+/// The object of an audit entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Subject {
-    /// The deployment as a whole.
+    /// The whole instance.
     Instance,
     /// An organization.
     Organization(OrganizationId),
@@ -336,11 +338,11 @@ pub enum Subject {
     Session(SessionId),
     /// A credential.
     Credential(CredentialId),
-    /// An organization's vault.
+    /// The credentials of an organization.
     Vault,
-    /// A namespace. Its entry names it.
+    /// A namespace, whose name is in the entry's note.
     Namespace,
-    /// All addresses that no account has.
+    /// All addresses without an account.
     UnknownAddresses,
     /// An integration.
     Integration(IntegrationId),
@@ -348,12 +350,12 @@ pub enum Subject {
     Activation(ActivationId),
     /// A receiver of events.
     Receiver(ReceiverId),
-    /// The audit.
+    /// The audit log.
     Audit,
 }
 
 impl Subject {
-    /// The subject's stored text.
+    /// Returns the stored text of the subject.
     pub fn text(self) -> String {
         match self {
             Self::Instance => "instance".to_owned(),
@@ -372,12 +374,12 @@ impl Subject {
     }
 }
 
-/// What an entry about a namespace says in addition to its subject.
+/// Additional fields of an entry about a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditNote {
     /// The namespace.
     pub namespace: Namespace,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
     /// The network that the integration's request came from.
     pub network: Option<Network>,
@@ -387,13 +389,13 @@ pub struct AuditNote {
 }
 
 impl AuditNote {
-    /// A note of a namespace alone.
+    /// Creates a note with only a namespace.
     pub const fn of(namespace: Namespace) -> Self {
         Self { namespace, purpose: None, network: None, credentials: Vec::new() }
     }
 
-    /// [`AuditNote::credentials`] as they are stored: a line for each, with id, version and form, and the end where it
-    /// has one, in milliseconds. `None` without any.
+    /// Returns [`AuditNote::credentials`] as stored: per line, ID, version, form and, if any, the expiry in
+    /// milliseconds. Returns `None` if there are none.
     pub fn credentials_text(&self) -> Option<String> {
         let line = |one: &HandedOut| {
             let HandedOut { credential, version, form, expires_at } = one;
@@ -405,58 +407,58 @@ impl AuditNote {
     }
 }
 
-/// One entry of the trail.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Its id; orders the entries of one moment.
+    /// ID of the entry, which orders entries of the same time.
     pub id: AuditId,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// In which organization, where in one.
+    /// Organization, if the entry belongs to one.
     pub organization: Option<OrganizationId>,
-    /// Who acted.
+    /// Actor.
     pub actor: Actor,
-    /// What was done.
+    /// Action.
     pub action: AuditAction,
-    /// To what.
+    /// Affected object.
     pub subject: Subject,
-    /// How often within a minute, before the entry was written; 1 for single acts.
+    /// Number of occurrences within a minute that the entry summarizes. 1 for single events.
     pub count: i64,
-    /// Which namespace it is about, where it is about one.
+    /// Details, if the entry is about a namespace.
     pub note: Option<AuditNote>,
-    /// The request that it was done by, and where that came from.
+    /// Origin of the request.
     pub origin: Origin,
-    /// The rows that it changed, as it left them: those that grant, and credentials.
+    /// States of the changed privileged rows and credentials after the change.
     pub rows: Vec<(RecordedRow, RowState)>,
-    /// What it changed, from what to what.
+    /// Changed values, old and new.
     pub changes: Vec<AuditChange>,
 }
 
 impl AuditRecord {
-    /// [`AuditRecord::changes`] as they are stored. `None` without any.
+    /// Returns [`AuditRecord::changes`] as stored, or `None` if there are none.
     pub fn changes_text(&self) -> Option<String> {
         change::text(&self.changes)
     }
 
-    /// [`AuditRecord::rows`] as they are stored: a line for each. `None` without any.
+    /// Returns [`AuditRecord::rows`] as stored, one per line, or `None` if there are none.
     pub fn rows_text(&self) -> Option<String> {
         state::text(&self.rows)
     }
 
-    /// The network that the request came from, as it is stored.
+    /// Returns the network of the request as stored.
     pub fn network_text(&self) -> Option<String> {
         let noted = self.note.as_ref().and_then(|note| note.network);
         noted.or(self.origin.network).map(|network| network.to_string())
     }
 }
 
-/// An entry with its code: what the store appends.
+/// An entry with its MAC, as the store appends it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedAuditRecord {
     /// The entry.
     pub record: AuditRecord,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: KeyId,
-    /// The code over the entry.
+    /// MAC of the entry.
     pub code: Digest,
 }

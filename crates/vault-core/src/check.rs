@@ -1,4 +1,4 @@
-//! The dry run: whether a credential can do what a job needs until it is done, and otherwise how to fix it.
+//! Checks of credentials: whether a credential is sufficient for a job until its end, and otherwise the remedy.
 
 mod local;
 mod reason;
@@ -10,7 +10,7 @@ pub use report::{Check, CheckKind, CheckReport, CheckResult};
 
 use crate::field::{FieldCode, FieldError, child};
 
-/// Something that a job wants to do with a store.
+/// An operation of a job on a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StorageOperation {
     /// List names of objects.
@@ -22,10 +22,10 @@ pub enum StorageOperation {
 }
 
 impl StorageOperation {
-    /// Every operation.
+    /// All operations.
     pub const ALL: [Self; 3] = [Self::List, Self::Read, Self::Write];
 
-    /// The operation's name.
+    /// Returns the name of the operation.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::List => "list",
@@ -34,16 +34,16 @@ impl StorageOperation {
         }
     }
 
-    /// The operation of this exact name.
+    /// Returns the operation with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.as_str() == text)
     }
 
-    /// The operations named by `texts`, each once and in the order of [`StorageOperation::ALL`]; `pointer` is
-    /// the place of the list in the request. An empty list checks only whether the provider accepts the credential.
+    /// Parses the operations in `texts`, without duplicates and in the order of [`StorageOperation::ALL`]. `pointer` is
+    /// the position of the list in the request. An empty list checks only whether the provider accepts the credential.
     ///
     /// # Errors
-    /// All names that are none, each at its place in the list.
+    /// All unknown names, each at its position in the list.
     pub fn parse_all<T: AsRef<str>>(texts: &[T], pointer: &str) -> Result<Vec<Self>, Vec<FieldError>> {
         let mut operations = Vec::new();
         let mut errors = Vec::new();

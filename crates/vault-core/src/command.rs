@@ -1,21 +1,21 @@
-//! The envelope of a decision that changes something.
+//! Envelope of a transaction that changes something.
 
 use crate::audit::SealedAuditRecord;
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// A change, with what every change needs: who asks, when, and the audit record.
+/// A change with its principal, time and audit record.
 ///
-/// A store checks [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction. A
-/// principal that may not act is refused with [`StoreError::Denied`](crate::port::StoreError::Denied); nothing is
-/// written then, and nothing is recorded where `act` changes nothing.
+/// A store authorizes [`Command::principal`] before `act` and appends [`Command::audit`] after it, in one transaction.
+/// It refuses an unauthorized principal with [`StoreError::Denied`](crate::port::StoreError::Denied) and writes
+/// nothing. It records nothing if `act` changes nothing.
 #[derive(Clone, Debug)]
 pub struct Command<A, P = Principal> {
-    /// Who asks.
+    /// Principal that makes the request.
     pub principal: P,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
     /// The change.
     pub act: A,

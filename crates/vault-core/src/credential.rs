@@ -1,7 +1,7 @@
-//! Credentials: their types, what each type's data may hold, and what may be shown of it.
+//! Credentials: their types, the data of each type, and its visible parts.
 //!
-//! The module of each type has a table of its fields. It determines parsing, the canonical form that is sealed and
-//! fingerprinted, and the information shown in lists. [`FieldClass`] decides what of a field is shown.
+//! The module of each type contains a table of its fields. It determines parsing, the canonical form that is sealed and
+//! fingerprinted, and the information shown in lists. [`FieldClass`] determines which parts of a field are shown.
 
 mod azure_cloud;
 mod azure_identity;

@@ -1,10 +1,10 @@
-//! How many credentials a vault holds, by health and by time left until they expire. The numbers name no tenant.
+//! Numbers of credentials in a vault, by health and by remaining time until they expire. They do not identify tenants.
 
 use crate::check::CheckReason;
 use crate::credential::{Health, HealthState, LastCheck};
 use crate::time::Timestamp;
 
-/// A time until which expiring credentials are counted.
+/// A period in which expiring credentials are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExpiryWindow {
     /// 24 hours.
@@ -16,10 +16,10 @@ pub enum ExpiryWindow {
 }
 
 impl ExpiryWindow {
-    /// Every window, the shortest first.
+    /// All periods, the shortest first.
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
-    /// The window's name in metrics.
+    /// Returns the name of the period in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Day => "24h",
@@ -28,7 +28,7 @@ impl ExpiryWindow {
         }
     }
 
-    /// Its length.
+    /// Returns its duration in seconds.
     pub const fn seconds(self) -> i64 {
         match self {
             Self::Day => 24 * 3_600,
@@ -38,26 +38,26 @@ impl ExpiryWindow {
     }
 }
 
-/// What the last check of a credential found.
+/// Result of the last check of a credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checked {
-    /// There was none.
+    /// Not checked.
     Never,
-    /// It succeeded.
+    /// The check succeeded.
     Succeeded,
-    /// It failed.
+    /// The check failed.
     Failed,
 }
 
 impl Checked {
-    /// Each of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Never, Self::Succeeded, Self::Failed];
 }
 
-/// How many bounds [`ExpiryBounds`] has.
+/// Number of times in [`ExpiryBounds`].
 pub const EXPIRY_BOUNDS: usize = 5;
 
-/// The moments at which a credential's expiry decides how it is counted, in ascending order.
+/// Times that separate the groups of expiries, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExpiryBounds {
     moments: [Timestamp; EXPIRY_BOUNDS],
@@ -66,7 +66,7 @@ pub struct ExpiryBounds {
 }
 
 impl ExpiryBounds {
-    /// Those of `now`, where a credential is expiring `expiring_seconds` before its expiry.
+    /// Creates the times for `now`, if a credential is expiring `expiring_seconds` before its expiry.
     pub fn new(now: Timestamp, expiring_seconds: i64) -> Self {
         let [day, week, month] = ExpiryWindow::ALL.map(|window| now.plus_seconds(window.seconds()));
         let mut moments = [now, now.plus_seconds(expiring_seconds.max(0)), day, week, month];
@@ -74,30 +74,30 @@ impl ExpiryBounds {
         Self { moments, now, expiring_seconds: expiring_seconds.max(0) }
     }
 
-    /// The moments.
+    /// Returns the times.
     pub const fn moments(&self) -> &[Timestamp; EXPIRY_BOUNDS] {
         &self.moments
     }
 
-    /// How many of the moments are before `expires_at`; all of them if there is no expiry.
+    /// Returns the number of times before `expires_at`, or all of them if there is no expiry.
     pub fn before(&self, expires_at: Option<Timestamp>) -> usize {
         let is_before = |moment: &&Timestamp| expires_at.is_none_or(|expiry| **moment < expiry);
         self.moments.iter().filter(is_before).count()
     }
 }
 
-/// Credentials that are counted alike.
+/// A group of credentials that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedCredentials {
-    /// What their last checks found.
+    /// Results of their last checks.
     pub checked: Checked,
-    /// How many moments of [`ExpiryBounds`] are before their expiries.
+    /// Number of times in [`ExpiryBounds`] before their expiries.
     pub bounds_before: usize,
-    /// How many they are.
+    /// Number of credentials.
     pub credentials: u64,
 }
 
-/// The credentials of all organizations, counted at one moment.
+/// Numbers of credentials of all organizations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CredentialCounts {
     health: [u64; HealthState::ALL.len()],
@@ -105,9 +105,9 @@ pub struct CredentialCounts {
 }
 
 impl CredentialCounts {
-    /// Adds credentials that were counted with these bounds.
+    /// Adds credentials that were counted with these times.
     pub fn add(&mut self, bounds: &ExpiryBounds, counted: CountedCredentials) {
-        // No bound is between the expiries of one group and the moment that stands for them.
+        // No time is between the expiries of one group and the time that represents them.
         let expires_at = bounds.moments.get(counted.bounds_before).copied();
         let (now, reason) = (bounds.now, CheckReason::UnknownKey);
         let check = match counted.checked {
@@ -129,13 +129,13 @@ impl CredentialCounts {
         }
     }
 
-    /// How many credentials have each health.
+    /// Returns the number of credentials for each health.
     pub fn by_health(&self) -> impl Iterator<Item = (HealthState, u64)> {
         HealthState::ALL.into_iter().zip(self.health)
     }
 
-    /// How many credentials expire within each window. Those that have expired are in none; the longer windows include the
-    /// shorter ones.
+    /// Returns the number of credentials that expire within each period. Expired ones are not included, and longer
+    /// periods include the shorter ones.
     pub fn by_expiry(&self) -> impl Iterator<Item = (ExpiryWindow, u64)> {
         ExpiryWindow::ALL.into_iter().zip(self.expiring)
     }
@@ -149,7 +149,8 @@ mod tests {
     const HOUR: i64 = 3_600;
     const DAY: i64 = 24 * HOUR;
 
-    /// Each credential is counted as its own health says, whatever its expiry, and in the windows that it expires in.
+    /// Each credential is counted according to its own health, whatever its expiry, and in the periods in which it
+    /// expires.
     #[test]
     fn a_group_counts_as_each_of_its_credentials_would() {
         for expiring_seconds in [0, HOUR, 3 * DAY, 14 * DAY, 400 * DAY] {

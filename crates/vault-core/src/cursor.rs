@@ -1,4 +1,4 @@
-//! Where the next page of a list begins: opaque to its holder, and bound to the list it came from.
+//! Cursors for the next page of a list. They are opaque to clients and bound to the list that issued them.
 
 use crate::credential::{CredentialType, HealthState, LabelFilter};
 use crate::digest::{Digest, DigestPurpose, RowMac};
@@ -11,22 +11,22 @@ use crate::time::Timestamp;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Which credentials a list holds: those that all members fit.
+/// Filter of a list of credentials, which must match all fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those of this namespace.
+    /// Filter: only credentials of this namespace.
     pub namespace: Option<Namespace>,
-    /// Only those of this type.
+    /// Filter: only credentials of this type.
     pub kind: Option<CredentialType>,
-    /// Only those with all of these labels.
+    /// Filter: only credentials with all of these labels.
     pub labels: Vec<LabelFilter>,
-    /// Only those in this state.
+    /// Filter: only credentials in this state.
     pub health: Option<HealthState>,
-    /// Only those that expire before this moment, the soonest first.
+    /// Filter: only credentials that expire before this time, ordered by expiry.
     pub expires_before: Option<Timestamp>,
 }
 
-/// The cursor for the page after `last`.
+/// Creates the cursor for the page after `last`.
 pub fn encode(
     digester: &dyn KeyedDigester,
     organization: OrganizationId,
@@ -39,10 +39,10 @@ pub fn encode(
     write(&code, &position)
 }
 
-/// The place after which the page of `text` begins.
+/// Returns the position after which the page of a cursor starts.
 ///
 /// # Errors
-/// The text is not a cursor, or one of another organization or of other filters.
+/// The text is not a cursor, or belongs to another organization or other filters.
 pub async fn decode(
     digester: &dyn KeyedDigester,
     organization: OrganizationId,
@@ -62,12 +62,12 @@ pub async fn decode(
     })
 }
 
-/// A cursor: the key of its code, the code, and the position.
+/// Encodes a cursor: the key of its MAC, the MAC and the position.
 fn write(code: &RowMac, position: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode([code.key.as_bytes().as_slice(), code.code.as_bytes(), position].concat())
 }
 
-/// The code and the position of a cursor. The key of the code is known, if there is one.
+/// Decodes the MAC and the position of a cursor. Loads the key of the MAC, if it exists.
 async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowMac, Vec<u8>), Error> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
     let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
@@ -83,13 +83,13 @@ fn with_parts<T>(
     position: &[u8],
     digest: impl FnOnce(&[&[u8]]) -> T,
 ) -> T {
-    // An empty part stands for "no filter": no filter is ever empty.
+    // An empty part means "no filter". No filter is ever empty.
     let namespace = filter.namespace.as_ref().map_or("", Namespace::as_str);
     let kind = filter.kind.map_or("", CredentialType::as_str);
     let health = filter.health.map_or("", HealthState::as_str);
     let before = filter.expires_before.map(|at| at.as_millis().to_be_bytes());
-    // Labels come last: their number is all that varies, and no other part is left out. No other cursor has this first
-    // part.
+    // Labels come last. Only their number varies and no other part is optional, so the encoding is unambiguous. No
+    // other kind of cursor has this first part.
     let mut parts: Vec<&[u8]> = vec![
         b"credentials",
         organization.as_bytes(),
@@ -103,24 +103,24 @@ fn with_parts<T>(
     digest(&parts)
 }
 
-/// Which page of a list to read.
+/// Request for a page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageRequest {
-    /// At most so many rows.
+    /// Maximum number of rows.
     pub limit: usize,
-    /// Where to begin, as the previous page said.
+    /// Cursor from the previous page.
     pub cursor: Option<String>,
 }
 
 impl Default for PageRequest {
-    /// The first page, of 1,000.
+    /// Requests the first page, with at most 1,000 rows.
     fn default() -> Self {
         Self { limit: 1_000, cursor: None }
     }
 }
 
 impl PageRequest {
-    /// How many rows to read: one more than the page holds tells whether there is a next page.
+    /// Returns the number of rows to read: one more than the page contains, to detect whether there is a next page.
     pub(crate) const fn rows(&self) -> usize {
         self.limit.saturating_add(1)
     }
@@ -129,14 +129,15 @@ impl PageRequest {
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// In the order of the list.
+    /// Rows in the order of the list.
     pub items: Vec<T>,
-    /// The cursor of the next page, if there is one.
+    /// Cursor of the next page, if any.
     pub next: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// The page of `rows`, of which [`PageRequest::rows`] were asked for; `cursor` makes the cursor of what follows a row.
+    /// Creates the page from `rows`, for which [`PageRequest::rows`] were requested. `cursor` creates the cursor after
+    /// a row.
     pub(crate) fn of(mut rows: Vec<T>, request: &PageRequest, cursor: impl FnOnce(&T) -> String) -> Self {
         let more = rows.len() > request.limit;
         rows.truncate(request.limit);
@@ -145,22 +146,22 @@ impl<T> Page<T> {
     }
 }
 
-/// A list whose cursor says a position of its own.
+/// A list whose cursors contain its own kind of position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListName {
-    /// Accounts and open invitations, by organization, in it the newest first.
+    /// Accounts and open invitations, ordered by organization and within it newest first.
     Accounts,
-    /// Integrations, by organization and name.
+    /// Integrations, ordered by organization and name.
     Integrations,
-    /// An organization's namespaces, by name.
+    /// Namespaces of an organization, ordered by name.
     Namespaces,
-    /// An integration's live activations, newest first.
+    /// Active activations of an integration, newest first.
     Activations,
-    /// A credential's uses, newest first.
+    /// Uses of a credential, newest first.
     Uses,
-    /// Entries of the audit, by id.
+    /// Entries of the audit log, ordered by ID.
     Audit,
-    /// A receiver's deliveries, newest first.
+    /// Deliveries to a receiver, newest first.
     Deliveries,
 }
 
@@ -178,12 +179,12 @@ impl ListName {
     }
 }
 
-/// The cursor for the page of `list` in `scope` that begins after `position`.
+/// Creates the cursor for the page of `list` in `scope` after `position`.
 pub(crate) fn encode_position(digester: &dyn KeyedDigester, list: ListName, scope: Scope, position: &[u8]) -> String {
     encode_filtered(digester, list, scope, &[], position)
 }
 
-/// As [`encode_position`], of a list that only holds what fits `filter`.
+/// Creates the cursor like [`encode_position`], for a list with the filter `filter`.
 pub(crate) fn encode_filtered(
     digester: &dyn KeyedDigester,
     list: ListName,
@@ -195,10 +196,10 @@ pub(crate) fn encode_filtered(
     write(&code, position)
 }
 
-/// The position that [`encode_position`] wrote.
+/// Returns the position in a cursor of [`encode_position`].
 ///
 /// # Errors
-/// The text is not a cursor, or one of another list or scope.
+/// The text is not a cursor, or belongs to another list or scope.
 pub(crate) async fn decode_position(
     digester: &dyn KeyedDigester,
     list: ListName,
@@ -208,10 +209,10 @@ pub(crate) async fn decode_position(
     decode_filtered(digester, list, scope, &[], text).await
 }
 
-/// The position that [`encode_filtered`] wrote.
+/// Returns the position in a cursor of [`encode_filtered`].
 ///
 /// # Errors
-/// The text is not a cursor, or one of another list, scope or filter.
+/// The text is not a cursor, or belongs to another list, scope or filter.
 pub(crate) async fn decode_filtered(
     digester: &dyn KeyedDigester,
     list: ListName,
@@ -244,7 +245,7 @@ fn with_position_parts<T>(
 mod tests {
     use super::*;
 
-    /// Rows are read one more than the page holds: the one too many is not shown, and says that there is a next page.
+    /// One row more than the page contains is read. It is not returned, but shows that there is a next page.
     #[test]
     fn a_page_has_a_cursor_if_there_is_more() {
         for (limit, stored) in (0_usize..5).flat_map(|limit| (0_usize..8).map(move |stored| (limit, stored))) {

@@ -1,8 +1,8 @@
-//! The decisions of a store, each as one pure function: facts in, outcomes and effects out.
+//! Decisions of a store as pure functions, from facts to outcomes and effects.
 //!
-//! A store reads the facts under its locks, authorizes each command, calls the function, writes the effects, records the
-//! commands that are [`Outcome::Done`], and answers. It decides nothing. A function takes any number of commands of one
-//! organization, in their order; each finds what those before it left.
+//! A store reads the facts under its locks, authorizes each command, calls the function, writes the effects, records
+//! the commands that are [`Outcome::Done`], and returns the results. It contains no rules of its own. A function
+//! accepts any number of commands of one organization, in order. Each command sees the effects of the previous ones.
 
 mod change;
 mod delete;
@@ -17,26 +17,26 @@ pub use save::{SaveFacts, judge_saves};
 use crate::command::Command;
 use crate::error::Refusal;
 
-/// A command whose principal may act.
+/// A command whose principal is authorized.
 #[derive(Clone, Copy, Debug)]
 pub struct Authorized<'a, A> {
     /// The command.
     pub command: &'a Command<A>,
-    /// Whether the organization key that its new parts are sealed under is active; `true` where it has none.
+    /// Whether the organization key of its new parts is active. `true` if it has none.
     pub key_active: bool,
 }
 
-/// What a command comes to.
+/// Outcome of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome<T, E = ()> {
-    /// Carried out: the store writes the effects and records [`Command::audit`].
+    /// Accepted: the store writes the effects and records [`Command::audit`].
     Done {
-        /// The answer.
+        /// Result for the caller.
         answer: T,
-        /// What the store writes, beside what the command says.
+        /// Effects to write, in addition to those in the command.
         effects: E,
     },
-    /// Refused, or answered as before: the store writes and records nothing.
+    /// Refused, or repeated with the original result. The store writes and records nothing.
     Unchanged(Result<T, Refusal>),
 }
 
@@ -45,7 +45,7 @@ impl<T, E> Outcome<T, E> {
         Self::Unchanged(Err(refusal))
     }
 
-    /// The effects; `None`: nothing is written.
+    /// Returns the effects, or `None` if nothing is written.
     pub const fn effects(&self) -> Option<&E> {
         match self {
             Self::Done { effects, .. } => Some(effects),
@@ -53,7 +53,7 @@ impl<T, E> Outcome<T, E> {
         }
     }
 
-    /// The answer to the caller.
+    /// Returns the result for the caller.
     ///
     /// # Errors
     /// The refusal.

@@ -1,51 +1,51 @@
-//! Keyed digests: what is looked up, compared or bound without being stored in clear.
+//! Keyed digests and MACs of values that are looked up, compared or bound without being stored in plain text.
 
 use crate::id::KeyId;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// What a digest is for. Digests of different purposes never agree.
+/// Purpose of a digest. Digests of different purposes never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DigestPurpose {
-    /// An account's address, for the directory.
+    /// Address of an account, for lookups.
     Address,
-    /// The decoy of an address, which takes the writes of its uncounted attempts.
+    /// Decoy of an address, which gets the writes of uncounted attempts.
     AttemptBucket,
-    /// The network a login came from.
+    /// Network of a login.
     Network,
-    /// What an account row grants.
+    /// Rights in the row of an account.
     AccountGrant,
-    /// What an invitation grants to the holder of its enrolment code.
+    /// Rights that an invitation offers to the user with its enrolment code.
     InvitationGrant,
     /// An enrolment code.
     EnrolmentCode,
-    /// What an integration's row grants.
+    /// Rights in the row of an integration.
     IntegrationGrant,
     /// An integration token.
     IntegrationToken,
-    /// The request body of an idempotency key.
+    /// Request body of an idempotency key.
     IdempotentBody,
     /// A list cursor.
     Cursor,
-    /// A label of a credential, for its store.
+    /// A label of a credential, for lookups.
     Label,
-    /// What a credential's row says: which version is handed out, as what and in which forms.
+    /// State in the row of a credential: the version to issue, its type and the permitted forms.
     CredentialState,
-    /// An issuer of workloads' tokens, with its keys.
+    /// An issuer of identity tokens, with its keys.
     IssuerGrant,
     /// A receiver of events.
     ReceiverGrant,
-    /// An event on its way to a receiver, and how far events have been read.
+    /// A queued event delivery, and the position up to which events were read.
     EventDelivery,
-    /// What happened, for the id of an event that has none of its own.
+    /// Content of an event without an ID of its own, from which the ID is derived.
     EventId,
-    /// The state in which the audit records a row that grants. The row itself never accepts it.
+    /// State of a privileged row, as the audit log records it. The row itself never accepts it.
     RecordedState,
 }
 
 impl DigestPurpose {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 17] = [
         Self::Address,
         Self::AttemptBucket,
@@ -66,7 +66,7 @@ impl DigestPurpose {
         Self::RecordedState,
     ];
 
-    /// The label that separates this purpose's key from every other.
+    /// Returns the label that separates this purpose's key from all others.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Address => "address",
@@ -89,65 +89,67 @@ impl DigestPurpose {
         }
     }
 
-    /// Whether it is made with a key. Of 128 random bits and more a plain hash tells nothing, so codes and tokens of that kind are
-    /// looked up by one, and no key has to be replaced for them. An id of an event is no secret.
+    /// Returns whether the digest is keyed. Enrolment codes and tokens have at least 128 random bits, which a plain
+    /// hash does not disclose. They are therefore looked up by a plain hash, and remain valid when keys are replaced.
+    /// The ID of an event is not secret.
     pub const fn is_keyed(self) -> bool {
         !matches!(self, Self::EnrolmentCode | Self::IntegrationToken | Self::EventId)
     }
 }
 
-/// 256 bits of HMAC-SHA-256. Compared in constant time.
+/// A digest of 256 bits, compared in constant time.
 #[derive(Clone, Copy, Eq)]
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest with these bytes.
+    /// Creates a digest from its bytes.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// The digest's bytes.
+    /// Returns the bytes of the digest.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 }
 
-/// What a row is looked up by, under each look-up key that there is: while a key is replaced, rows under the one before and rows under
-/// the new one are the same to whoever looks for them.
+/// Lookup digests of a value under each available lookup key. While a key is being replaced, a lookup finds rows under
+/// the old and the new key alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUpDigests {
-    /// The one that rows get from now on comes first.
+    /// All digests. The one for new rows is the first.
     digests: Vec<Digest>,
-    /// How many of them, from the first, a row is entered under.
+    /// Number of leading digests under which a new row is entered.
     entered: usize,
 }
 
 impl LookUpDigests {
-    /// `entered`, the one that rows get from now on first, and those that other rows may still have. A row that must be unique is entered
-    /// under each of `entered`, so that a process which does not know of the latest key meets it, too.
+    /// Creates lookup digests from those under which a new row is entered, the current one first, and those that only
+    /// older rows may have. A row that must be unique is entered under each of `entered`, so that it also conflicts
+    /// with rows of a process that has not loaded the newest key.
     pub fn new(entered: Vec<Digest>, others: impl IntoIterator<Item = Digest>) -> Self {
         let count = entered.len();
         Self { digests: entered.into_iter().chain(others).collect(), entered: count }
     }
 
-    /// The one that rows get from now on.
+    /// Returns the digest for new rows.
     pub fn current(&self) -> &Digest {
-        // There is one always.
+        // Unreachable in practice: at least one digest always exists.
         const NONE: &Digest = &Digest([0; 32]);
         self.digests.first().unwrap_or(NONE)
     }
 
-    /// All of them: what has one of these is what is looked for.
+    /// Returns all digests. A row with any of them matches.
     pub fn all(&self) -> &[Digest] {
         &self.digests
     }
 
-    /// Those that a new row is entered under.
+    /// Returns the digests under which a new row is entered.
     pub fn entered(&self) -> &[Digest] {
         self.digests.get(..self.entered).unwrap_or(&self.digests)
     }
 
-    /// Those that only rows from before may have.
+    /// Returns the digests that only older rows may have.
     pub fn others(&self) -> &[Digest] {
         self.digests.get(self.entered..).unwrap_or_default()
     }
@@ -159,13 +161,13 @@ impl From<Digest> for LookUpDigests {
     }
 }
 
-/// The code over a row that grants, or over a cursor: a digest under an instance key, and that key. Each names its own, so that
-/// rows are moved to another key one by one.
+/// MAC of a privileged row or of a cursor, with the instance key that created it. Each names its own key, so that rows
+/// can be moved to another key one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowMac {
-    /// The instance key that made it.
+    /// Instance key of the MAC.
     pub key: KeyId,
-    /// The digest.
+    /// Value of the MAC.
     pub code: Digest,
 }
 

@@ -1,14 +1,14 @@
-//! E-mail addresses in one canonical spelling.
+//! E-mail addresses in canonical spelling.
 
 use crate::field::Invalid;
 use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use std::fmt;
 
-/// An address in its canonical spelling: ASCII lower case, the domain as A-labels (RFC 5890).
+/// An address in canonical spelling: ASCII lower case, with the domain as A-labels (RFC 5890).
 ///
-/// Two addresses are the same account exactly if their canonical spellings are equal. Whatever has no
-/// canonical spelling (quoted local parts, address literals, non-ASCII local parts) is refused, so that no
-/// two spellings of one mailbox can be two accounts.
+/// Two addresses belong to the same account if and only if their canonical spellings are equal. Addresses without a
+/// canonical spelling (quoted local parts, address literals, non-ASCII local parts) are refused, so that two spellings
+/// of one mailbox cannot be two accounts.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EmailAddress(String);
 
@@ -16,16 +16,16 @@ const INVALID: Invalid =
     Invalid("not an e-mail address: expected name@domain, at most 254 characters, without quotes, spaces or comments");
 
 impl EmailAddress {
-    /// The longest address, in bytes (RFC 5321 section 4.5.3.1.3, without the angle brackets).
+    /// Maximum length of an address, in bytes (RFC 5321 section 4.5.3.1.3, without the angle brackets).
     pub const MAX_LENGTH: usize = 254;
     const MAX_LOCAL: usize = 64;
 
-    /// The canonical spelling of `text`.
+    /// Returns the canonical spelling of `text`.
     ///
     /// # Errors
     /// The text has no canonical spelling.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        // A U-label may be longer than its A-label; four times covers any, and bounds the work.
+        // A U-label can be longer than its A-label. Four times the maximum is sufficient for all, and limits the work.
         if text.len() > 4 * Self::MAX_LENGTH {
             return Err(INVALID);
         }
@@ -43,18 +43,18 @@ impl EmailAddress {
         if canonical.len() > Self::MAX_LENGTH { Err(INVALID) } else { Ok(Self(canonical)) }
     }
 
-    /// The canonical spelling.
+    /// Returns the canonical spelling.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The part before the `@`.
+    /// Returns the part before the `@`.
     pub fn local_part(&self) -> &str {
         self.0.rsplit_once('@').map_or("", |(local, _)| local)
     }
 }
 
-/// RFC 5322 section 3.2.3, ASCII only.
+/// Returns whether the text is a dot-atom (RFC 5322 section 3.2.3), ASCII only.
 fn is_dot_atom(local: &str) -> bool {
     let is_atom = |atom: &str| {
         !atom.is_empty()

@@ -1,4 +1,4 @@
-//! Why an operation was not carried out: one type for all of them.
+//! The error type of all operations.
 
 use crate::check::CheckReason;
 use crate::check::CheckReport;
@@ -11,66 +11,66 @@ use crate::port::{HashError, NoEntropy, SealError, StoreError, TokenRefusal};
 use crate::principal::Denial;
 use std::fmt;
 
-/// Why an operation was not carried out. Nothing was changed, except where [`ErrorKind::Retry`] says so.
+/// Error of an operation. Nothing was changed, except possibly with [`ErrorKind::Retry`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The principal may not act.
+    /// The principal is not authorized.
     #[error(transparent)]
     Denied(Denial),
-    /// Values of the request are refused, each named by its field.
+    /// Values of the request are invalid. Each error names its field.
     #[error("{}", Listed(.0))]
     Invalid(Vec<FieldError>),
-    /// A rule of the operation forbids it.
+    /// A rule of the operation forbids the request.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The store failed. Never [`StoreError::Denied`] or [`StoreError::Refused`]: those are [`Error::Denied`] and
-    /// [`Error::Refused`].
+    /// The store failed. Never contains [`StoreError::Denied`] or [`StoreError::Refused`], which become
+    /// [`Error::Denied`] and [`Error::Refused`].
     #[error(transparent)]
     Store(StoreError),
-    /// Sealing or opening failed.
+    /// Encryption or decryption failed.
     #[error(transparent)]
     Seal(SealError),
     /// A password could not be hashed.
     #[error(transparent)]
     Hash(#[from] HashError),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     Entropy(#[from] NoEntropy),
 }
 
-/// What a rule forbids.
+/// Refusal of a request by a rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// No such account, credential, integration, session or activation that the principal may see.
+    /// The account, credential, integration, session or activation does not exist, or the principal may not see it.
     #[error("not found")]
     NotFound,
     /// No organization has this name.
     #[error("no organization has this name")]
     NoOrganization,
-    /// The access token does not work.
+    /// The access token is invalid.
     #[error("the access token is invalid: {0}")]
     Token(TokenRefusal),
-    /// An identity token does not prove a workload that may act.
+    /// The identity token does not authorize a workload.
     #[error("{0}")]
     UnknownWorkload(Box<WorkloadRefusal>),
-    /// An issuer has this name.
+    /// An issuer with this name exists.
     #[error("an issuer has this name")]
     IssuerExists,
     /// Integrations trust the issuer.
     #[error("integrations trust the issuer: {}", .0.join(", "))]
     IssuerTrusted(Vec<String>),
-    /// The issuer's keys cannot be fetched or used, with the reason.
+    /// The keys of the issuer cannot be fetched or used, for this reason.
     #[error("the keys of the issuer cannot be used: {0}")]
     IssuerKeys(String),
-    /// Wrong e-mail, password or passcode, or the account is locked or disabled. Which of them is never said.
+    /// Wrong e-mail, password or passcode, or the account is locked or disabled. No response states which of them.
     #[error("wrong e-mail, password or passcode, or the account is locked or disabled")]
     InvalidLogin,
     /// Invalid, used or expired enrolment code, or wrong passcode.
     #[error("invalid, used or expired enrolment code, or wrong passcode")]
     InvalidEnrolment,
-    /// No new passcode seed waits for confirmation.
+    /// No new TOTP secret is pending confirmation.
     #[error("no passcode replacement is pending")]
     NothingPending,
     /// The e-mail address belongs to an account, of this organization or another, or to an open invitation of this one.
@@ -82,7 +82,8 @@ pub enum Refusal {
     /// The organization has an open invitation for the e-mail address.
     #[error("the organization has an open invitation for this address")]
     AlreadyInvited,
-    /// Too many invitations of the organization were for addresses in use; no further ones for this many seconds.
+    /// Too many invitations of the organization were for addresses in use. Further ones are refused for this number of
+    /// seconds.
     #[error("too many invitations to addresses in use; retry in {0} s")]
     TooManyConflicts(u32),
     /// Several organizations have invited the e-mail address.
@@ -94,16 +95,16 @@ pub enum Refusal {
     /// The account has not accepted its invitation.
     #[error("the account has not accepted its invitation")]
     OnlyInvited,
-    /// The account's owner has to enrol again first.
+    /// The user of the account must enrol again first.
     #[error("the account's owner has to enrol again first")]
     AwaitsEnrolment,
-    /// Nobody can re-enrol their own account.
+    /// Users cannot re-enrol their own account.
     #[error("nobody can re-enrol their own account")]
     OwnAccount,
-    /// The organization would be left without an active admin.
+    /// The organization would have no active admin.
     #[error("the last active admin cannot be demoted, disabled, re-enrolled or deleted")]
     LastAdmin,
-    /// The cursor was not made for this list.
+    /// The cursor was not created for this list.
     #[error("invalid cursor")]
     Cursor,
     /// The idempotency key was used for another request.
@@ -112,7 +113,7 @@ pub enum Refusal {
     /// The e-mail address belongs to no active account of the organization.
     #[error("the address belongs to no active account of the organization")]
     NoMember,
-    /// A limit of the organization is reached.
+    /// The organization has the maximum number of these objects.
     #[error("the limit of {limit} {what} is reached")]
     LimitReached {
         /// The limited objects, in the plural.
@@ -120,13 +121,13 @@ pub enum Refusal {
         /// The limit.
         limit: i64,
     },
-    /// No part of this process may connect to storage.
+    /// No activation process is part of this server, so it cannot connect to storage.
     #[error("this server does not check credentials before it saves them")]
     VerifyUnavailable,
-    /// The storage refused the credential.
+    /// The storage rejected the credential.
     #[error("the credential was checked against its storage and does not work")]
     NotUsable(CheckReport),
-    /// The integration's patterns do not cover the namespace, whether it exists or not.
+    /// The patterns of the integration do not cover the namespace. It may or may not exist.
     #[error("the integration has no access to this namespace")]
     NamespaceNotAllowed,
     /// The namespace is frozen.
@@ -135,45 +136,46 @@ pub enum Refusal {
     /// The namespace has no credentials.
     #[error("the namespace has no credentials")]
     NamespaceEmpty,
-    /// The namespace has more credentials than can be activated at once.
+    /// The namespace has more credentials than one activation may issue.
     #[error("the namespace has too many credentials for one activation")]
     NamespaceTooLarge,
-    /// The integration's limit of live activations is reached.
+    /// The integration has the maximum number of active activations.
     #[error("the integration's limit of live activations is reached")]
     TooManyLive,
-    /// A credential cannot be issued in the requested form; so none was.
+    /// A credential cannot be issued in the requested form, so nothing was issued.
     #[error("no short-lived credential can be issued for {credential}: {reason}")]
     NotVended {
         /// The credential.
         credential: CredentialId,
-        /// Why.
+        /// Reason.
         reason: CheckReason,
     },
-    /// What the change was decided on has changed: for a store, since it was read; for an operation, again and again.
+    /// The facts of the change are outdated: for a store, they changed since they were read. An operation returns this
+    /// after several retries.
     #[error("the row was changed at the same time by another request; retry")]
     Contended,
     /// The object has changed since the caller read it.
     #[error("the credential has changed since it was read: read it again, then retry")]
     Changed,
-    /// The credential has no version of this number that can be promoted or destroyed.
+    /// The credential has no version with this number that can be promoted or destroyed.
     #[error("the credential has no such version")]
     NoSuchVersion,
     /// The current version cannot be destroyed.
     #[error("this is the current version: promote another one first, or delete the credential")]
     CurrentVersion,
-    /// The new data is of another type than the credential.
+    /// The new data has another type than the credential.
     #[error("the credential is of type {}; data can be replaced only by data of the same type", .0.as_str())]
     TypeDiffers(CredentialType),
-    /// The credential may be handed out only as something short-lived, and its data has no such form.
+    /// The credential may be issued only in short-lived form, and its data has no such form.
     #[error("the credential has `vend: short`, but no short-lived form can be made of this data: {0}")]
     NoShortForm(CheckReason),
-    /// No part of this deployment checks credentials.
+    /// No process of this instance checks credentials.
     #[error("this server does not check saved credentials")]
     ChecksUnavailable,
-    /// No activation side was seen for a minute.
+    /// No activation process was present within the last minute.
     #[error("no process with --activation-listen ran in the last minute, so the credential cannot be checked")]
     NoChecker,
-    /// It was done too often within an hour; it is refused for this many seconds.
+    /// The hourly limit is exceeded. Further requests are refused for this number of seconds.
     #[error("too often within an hour; retry in {0} s")]
     TooOften(u32),
     /// A row fails its integrity check, so it is not changed.
@@ -181,36 +183,36 @@ pub enum Refusal {
     Damaged {
         /// The table.
         table: &'static str,
-        /// The row's id.
+        /// ID of the row.
         id: String,
     },
 }
 
-/// What a caller can do about an [`Error`].
+/// Action that the caller of an operation can take after an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller is not, or no longer, known: log in again.
+    /// The caller is not authenticated, or no longer: log in again.
     Unauthenticated,
-    /// The caller may not do this.
+    /// The caller is not authorized.
     Forbidden,
-    /// The request is refused as it is: change it.
+    /// The request is invalid: change it.
     Invalid,
     /// The object does not exist for this caller.
     NotFound,
-    /// The state of the vault forbids it: change that, or the request.
+    /// The state of the vault forbids the request: change the state or the request.
     Conflict,
-    /// Overloaded or unreachable: the same request may succeed later. A decision whose answer was lost may have been
-    /// made.
+    /// The vault is overloaded or unreachable: the same request may succeed later. If the response of a transaction was
+    /// lost, it may have been committed.
     Retry,
-    /// Stored data is damaged: an operator has to look.
+    /// Stored data is damaged: an operator must act.
     Damaged,
-    /// A fault of this software or its set-up.
+    /// An error of this software or its configuration.
     Fault,
 }
 
 impl Error {
-    /// What the caller can do about it.
+    /// Returns the action that the caller can take.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Denied(denial) => denial.kind(),
@@ -225,7 +227,7 @@ impl Error {
 }
 
 impl Denial {
-    /// What the caller can do about it.
+    /// Returns the action that the caller can take.
     pub const fn kind(self) -> ErrorKind {
         match self {
             Self::InsufficientRole => ErrorKind::Forbidden,
@@ -237,7 +239,7 @@ impl Denial {
 }
 
 impl Refusal {
-    /// What the caller can do about it.
+    /// Returns the action that the caller can take.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::UnknownWorkload(_) | Self::Token(_) | Self::InvalidLogin | Self::InvalidEnrolment => {
@@ -280,7 +282,7 @@ impl Refusal {
 }
 
 impl StoreError {
-    /// What the caller can do about it.
+    /// Returns the action that the caller can take.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::Denied(denial) => denial.kind(),
@@ -293,14 +295,15 @@ impl StoreError {
 }
 
 impl Error {
-    /// Whether a row names a key that does not exist: after a rotation, such a row was read before its end.
+    /// Returns whether a row names a key that does not exist, because it was read before the end of a key rotation.
     pub(crate) const fn is_unknown_key(&self) -> bool {
         matches!(self, Self::Seal(SealError::UnknownKey { .. }))
     }
 }
 
 impl SealError {
-    /// What the caller can do about it. [`SealError::NoKeys`]: the organization was deleted while it was used.
+    /// Returns the action that the caller can take. [`SealError::NoKeys`] means that the organization was deleted
+    /// concurrently.
     pub const fn kind(&self) -> ErrorKind {
         match self {
             Self::NoKeys => ErrorKind::Unauthenticated,
@@ -324,7 +327,7 @@ impl From<StoreError> for Error {
 impl From<SealError> for Error {
     fn from(error: SealError) -> Self {
         match error {
-            // The organization was deleted between the request and the look at its keys.
+            // The organization was deleted between the request and the read of its keys.
             SealError::NoKeys => Self::Denied(Denial::OrganizationClosed),
             SealError::Store(error) => error.into(),
             error => Self::Seal(error),
@@ -351,7 +354,7 @@ impl From<TokenRefusal> for Error {
 }
 
 impl PasswordFlaw {
-    /// The refusal of the field at `pointer` that holds the password.
+    /// Creates the error of the password field at `pointer`.
     pub fn at(self, pointer: &str) -> FieldError {
         use crate::field::FieldCode;
         let code = match self {

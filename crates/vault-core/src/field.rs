@@ -1,51 +1,51 @@
-//! Errors of single fields, as every parser of this crate reports them.
+//! Errors of single fields, as all parsers of this crate report them.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What is wrong with a field, in a form that scripts can match.
+/// Code of a field's violation, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FieldCode {
-    /// A required member is absent.
+    /// A required member is missing.
     Required,
-    /// A member that the shape does not have.
+    /// The member is not defined.
     Unknown,
-    /// A member that is repeated in one object.
+    /// The member is repeated in one object.
     Duplicate,
-    /// A member of the wrong JSON type.
+    /// The member has the wrong JSON type.
     WrongType,
-    /// Empty, or nothing but white space.
+    /// The value is empty, or only white space.
     Blank,
-    /// Longer than the limit.
+    /// The value exceeds the maximum length.
     TooLong,
-    /// Outside its range of values.
+    /// The value is out of range.
     OutOfRange,
-    /// Not in the format of the field.
+    /// The value does not have the format of the field.
     Malformed,
-    /// Begins or ends with white space or quotation marks.
+    /// The value starts or ends with white space or quotation marks.
     Surrounded,
-    /// Holds a control character.
+    /// The value contains a control character.
     ControlCharacter,
-    /// A mask instead of the value.
+    /// The value is a mask instead of a secret.
     Masked,
-    /// A placeholder instead of the value.
+    /// The value is a placeholder.
     Placeholder,
-    /// Well-formed, but not allowed by the configuration or by policy.
+    /// The value is well-formed, but not allowed by the configuration or by policy.
     NotAllowed,
 }
 
-/// Whether an error concerns the form of a request or one of its values.
+/// Whether a violation concerns the format of a request or a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlawKind {
-    /// Well-formed, but the value is refused.
+    /// A well-formed value is refused.
     Value,
     /// The document does not have the expected form.
     Form,
 }
 
 impl FieldCode {
-    /// The code's name on the wire.
+    /// Returns the name of the code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Required => "required",
@@ -64,7 +64,7 @@ impl FieldCode {
         }
     }
 
-    /// Whether the flaw is one of form or of value.
+    /// Returns whether the violation concerns the format or a value.
     pub const fn kind(self) -> FlawKind {
         match self {
             Self::Required | Self::Unknown | Self::Duplicate | Self::WrongType => FlawKind::Form,
@@ -73,19 +73,19 @@ impl FieldCode {
     }
 }
 
-/// One error of one field: its place, its kind and how to fix it. Never contains the value.
+/// An error of one field with its position, code and remedy. It never contains the value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldError {
     /// JSON pointer (RFC 6901) to the field, from the root of the document.
     pub pointer: String,
-    /// What is wrong.
+    /// Code of the violation.
     pub code: FieldCode,
-    /// What is wrong and how to fix it, for people. Consists of fixed text and limits only.
+    /// Violation and remedy, for users. It contains only fixed text and limits.
     pub detail: Cow<'static, str>,
 }
 
 impl FieldError {
-    /// An error at `pointer`.
+    /// Creates an error at `pointer`.
     pub fn new(pointer: impl Into<String>, code: FieldCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { pointer: pointer.into(), code, detail: detail.into() }
     }
@@ -99,19 +99,19 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// A text that is not a value of the type that was asked for; says the rule, never the text.
+/// The text is not a valid value of the type. The message contains the rule, never the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Invalid(pub &'static str);
 
 impl Invalid {
-    /// As the flaw of the field at `pointer`.
+    /// Converts it to an error of the field at `pointer`.
     pub fn at(self, pointer: &str) -> FieldError {
         FieldError::new(pointer, FieldCode::Malformed, self.0)
     }
 }
 
-/// `pointer` extended by the member `name`, escaped as RFC 6901 asks.
+/// Returns `pointer` extended by the member `name`, escaped according to RFC 6901.
 pub fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }

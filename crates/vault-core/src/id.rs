@@ -1,4 +1,4 @@
-//! Identifiers: 128-bit UUIDs, each kind a type of its own.
+//! Identifiers: 128-bit UUIDs, with a separate type for each kind of object.
 
 use crate::field::Invalid;
 use std::fmt;
@@ -8,7 +8,7 @@ use uuid::Uuid;
 const INVALID: Invalid = Invalid("not an id: expected a UUID in lower case, 36 characters");
 
 fn parse(text: &str) -> Result<Uuid, Invalid> {
-    // One spelling only: other cases, braces and bare digits would be second names of the same object.
+    // Only one spelling is valid: other cases, braces and plain digits would be alternative IDs of the same object.
     let id = Uuid::try_parse(text).map_err(|_| INVALID)?;
     let mut buffer = Uuid::encode_buffer();
     if id.hyphenated().encode_lower(&mut buffer) == text { Ok(id) } else { Err(INVALID) }
@@ -21,13 +21,13 @@ macro_rules! ids {
         pub struct $name(Uuid);
 
         impl $name {
-            /// The identifier with these bits.
+            /// Creates an identifier from its bits.
             pub const fn from_uuid(id: Uuid) -> Self { Self(id) }
-            /// The identifier's bits.
+            /// Returns the bits of the identifier.
             pub const fn as_uuid(&self) -> &Uuid { &self.0 }
-            /// The identifier's 16 bytes, big-endian.
+            /// Returns the 16 bytes of the identifier, big-endian.
             pub const fn as_bytes(&self) -> &[u8; 16] { self.0.as_bytes() }
-            /// The identifier with these 16 bytes.
+            /// Creates an identifier from its 16 bytes.
             pub const fn from_bytes(bytes: [u8; 16]) -> Self { Self(Uuid::from_bytes(bytes)) }
         }
 
@@ -49,28 +49,28 @@ macro_rules! ids {
 }
 
 ids! {
-    /// One deployment: everything under one root key.
+    /// ID of an instance: everything protected by one root key.
     InstanceId;
-    /// An organization.
+    /// ID of an organization.
     OrganizationId;
-    /// An account.
+    /// ID of an account.
     AccountId;
-    /// A login's session; the token's `jti`.
+    /// ID of a login's session, which is the token's `jti`.
     SessionId;
-    /// A saved credential.
+    /// ID of a credential.
     CredentialId;
-    /// An audit record.
+    /// ID of an audit entry.
     AuditId;
-    /// A key that seals, wraps or authenticates.
+    /// ID of a key that seals, wraps or authenticates.
     KeyId;
-    /// One passcode seed; a new seed has a new id.
+    /// ID of a TOTP secret. A new secret has a new ID.
     SeedId;
-    /// An integration: a program that activates.
+    /// ID of an integration.
     IntegrationId;
-    /// One activation of a namespace.
+    /// ID of an activation.
     ActivationId;
-    /// A receiver of events.
+    /// ID of a receiver.
     ReceiverId;
-    /// An event that receivers are told.
+    /// ID of an event.
     EventId;
 }

@@ -1,4 +1,4 @@
-//! Integrations: programs that may activate namespaces of their organization, each by a token of its own.
+//! Integrations: identities of batch jobs that may activate namespaces of their organization, each with its own token.
 
 mod grant;
 mod managed;

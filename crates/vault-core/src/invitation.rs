@@ -1,5 +1,5 @@
-//! Invitations: accounts to be. They lie apart from accounts, so that nothing that logs in can meet one. An invitation
-//! may also be for the owner of an account that lost its secrets, to enrol again.
+//! Invitations to create an account, or to enrol again for an account that lost its secrets. They are stored separately
+//! from accounts, so that no login can encounter one.
 
 use crate::account::{AccountGrant, AccountLogins, AccountState, ListedAccount};
 use crate::audit::{RecordedGrant, RecordedRow, RowState};
@@ -9,26 +9,27 @@ use crate::role::Role;
 use crate::sealed::{SealedPassword, SealedSeed};
 use crate::time::Timestamp;
 
-/// How long an invitation can be taken up, in seconds: 72 h.
+/// Validity of an invitation, in seconds: 72 h.
 pub const INVITATION_SECONDS: i64 = 72 * 3600;
 
-/// Somebody may make an account of this address and role by an enrolment code, or give the account new secrets by it.
+/// Permission to create an account with this address and role, or to replace the secrets of an account, with an
+/// enrolment code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// What it will grant; its state is [`AccountState::Invited`], its account the future account's id. Where it re-enrols
-    /// an account, its state is [`AccountState::ReEnrolling`], its account that account, and its role grants nothing: the
-    /// account's own does.
+    /// Rights of the future account, with the state [`AccountState::Invited`] and the account's future ID. For a
+    /// re-enrolment, the state is [`AccountState::ReEnrolling`], the ID that of the account, and the role has no
+    /// effect, because the account keeps its own.
     pub grant: AccountGrant,
-    /// The digest of its enrolment code.
+    /// Digest of its enrolment code.
     pub code: Digest,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// The first moment at which it cannot be taken up any more.
+    /// Time from which it can no longer be accepted.
     pub expires_at: Timestamp,
 }
 
 impl Invitation {
-    /// The code that the row is to carry at `version` from now on. It covers the enrolment code, so that none opens another's
+    /// Computes the MAC of the row at `version`. It covers the enrolment code, so that no code is valid for another
     /// invitation.
     pub fn digest(&self, version: i64, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(version, |parts| digester.sign(DigestPurpose::InvitationGrant, parts))
@@ -48,67 +49,67 @@ impl Invitation {
         digest(&parts)
     }
 
-    /// Whether it can still be taken up.
+    /// Returns whether it can still be accepted.
     pub fn is_open(&self, now: Timestamp) -> bool {
         now < self.expires_at
     }
 
-    /// Whether it gives an existing account new secrets instead of making one. The digest covers it.
+    /// Returns whether it re-enrols an existing account instead of creating one. The MAC covers this.
     pub fn re_enrols(&self) -> bool {
         self.grant.state == AccountState::ReEnrolling
     }
 
-    /// What it grants once it is taken up, if it makes an account.
+    /// Returns the rights of the account that it creates.
     pub fn enrolled(&self) -> AccountGrant {
         AccountGrant { state: AccountState::Active, ..self.grant.clone() }
     }
 }
 
-/// An invitation as stored.
+/// A stored invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredInvitation {
     /// The invitation.
     pub invitation: Invitation,
-    /// The code that the row carries; where it does not fit, the row grants nothing.
+    /// MAC of the row. If it does not verify, the row grants nothing.
     pub digest: RowMac,
-    /// Counts changes of role; a change names the version it was decided on.
+    /// Number of changes of the role. A change names the version that it is based on.
     pub version: i64,
 }
 
 impl StoredInvitation {
-    /// The first version of an invitation.
+    /// First version of an invitation.
     pub const FIRST_VERSION: i64 = 1;
 
-    /// The invitation as it is stored at `version`.
+    /// Signs the invitation and returns it as stored at `version`.
     pub fn sign(invitation: Invitation, version: i64, digester: &dyn KeyedDigester) -> Self {
         Self { digest: invitation.digest(version, digester), invitation, version }
     }
 
-    /// The invitation with another role, as it is stored then.
+    /// Returns the invitation with another role, as stored.
     #[must_use]
     pub fn with_role(&self, role: Role, digester: &dyn KeyedDigester) -> Self {
         let grant = AccountGrant { role, ..self.invitation.grant.clone() };
         Self::sign(Invitation { grant, ..self.invitation.clone() }, self.version + 1, digester)
     }
 
-    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::InvitationGrant, parts, &self.digest);
         self.invitation.with_parts(self.version, is_signed)
     }
 
-    /// The row's state, as the audit records it.
+    /// Returns the state of the row, as the audit log records it.
     pub fn state(&self, digester: &dyn KeyedDigester) -> RowState {
         self.states(digester).current()
     }
 
-    /// The row's state, as the audit may have recorded it.
+    /// Returns the state of the row in every form in which the audit log may have recorded it.
     pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         let state = |parts: &[&[u8]]| RowState::of_grant(RecordedRow::Invitation, self.version, parts, digester);
         self.invitation.with_parts(self.version, state)
     }
 
-    /// The invitation as lists of accounts show it.
+    /// Returns the invitation as lists of accounts show it.
     pub fn listed(&self) -> ListedAccount {
         ListedAccount {
             grant: self.invitation.grant.clone(),
@@ -119,13 +120,13 @@ impl StoredInvitation {
     }
 }
 
-/// What an invited person has chosen and was given, until a code confirms it.
+/// Password, TOTP secret and recovery codes of an invited user, until a code confirms them.
 #[derive(Clone, Debug)]
 pub struct EnrolmentDraft {
-    /// The password.
+    /// The sealed password.
     pub password: SealedPassword,
-    /// The passcode seed.
+    /// The sealed TOTP secret.
     pub seed: SealedSeed,
-    /// The recovery codes.
+    /// Digests of the recovery codes.
     pub recovery_codes: Vec<Digest>,
 }

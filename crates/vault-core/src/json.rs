@@ -1,7 +1,7 @@
-//! JSON as requests bring it: strict, bounded, and held in memory that is wiped.
+//! Strict and bounded parser for the JSON of requests, whose memory is wiped.
 //!
-//! A document is read whole before anything looks at it, so that a caller can report all of its flaws at
-//! once. Members that stand twice are therefore collected, not fatal; the first of them is kept.
+//! A document is parsed completely before it is validated, so that a caller can report all violations together.
+//! Repeated members are therefore collected instead of aborting the parser, and the first of them is kept.
 
 mod object;
 mod parse;
@@ -15,25 +15,25 @@ use crate::credential::SecretText;
 use crate::field::child;
 use std::fmt;
 
-/// A JSON value. Its `Debug` form names the kind of value and nothing of its content.
+/// A JSON value. Its `Debug` form shows only the kind of value.
 pub enum Node {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number that a 64-bit integer or a 64-bit float can hold.
+    /// A number that fits into a 64-bit integer or a 64-bit float.
     Number(serde_json::Number),
-    /// A string. All are held as if they were secret, since nothing here knows which are.
+    /// A string. All strings are treated as secret, because the parser cannot distinguish them.
     String(SecretText),
     /// An array.
     Array(Vec<Node>),
-    /// An object, its members in the order of the document, each name once.
+    /// An object with its members in the order of the document, without duplicate names.
     Object(Vec<Member>),
 }
 
 impl Node {
-    /// The integer. One outside 64 bits is read as the nearest 64-bit integer, so that the range of the field
-    /// decides. `None` for a fraction, also `1.0`, and for everything that is no number.
+    /// Returns the integer. An integer outside 64 bits is returned as the nearest 64-bit integer, so that the range of
+    /// the field decides. Returns `None` for a fraction, including `1.0`, and for values that are not numbers.
     pub fn as_integer(&self) -> Option<i64> {
         /// 2^63: floats at least this large are whole, and digits beyond 64 bits arrive as floats.
         const BEYOND: f64 = 9_223_372_036_854_775_808.0;
@@ -51,9 +51,9 @@ impl Node {
 
 /// A member of an object.
 pub struct Member {
-    /// The member's name.
+    /// Name of the member.
     pub name: String,
-    /// The member's value.
+    /// Value of the member.
     pub value: Node,
 }
 
@@ -72,13 +72,13 @@ impl fmt::Debug for Node {
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The name too: somebody will paste a secret where a name belongs.
+        // Omit the name too, because a user may paste a secret into it.
         f.debug_struct("Member").field("value", &self.value).finish_non_exhaustive()
     }
 }
 
-/// The pointer to the member `name` of the object at `parent`; the object's own pointer where the name is not
-/// one that may be repeated in an answer (1 to 64 characters of `A-Z a-z 0-9 _ . -`).
+/// Returns the pointer to the member `name` of the object at `parent`. Returns the object's own pointer if the name
+/// must not be repeated in a response (it has other than 1 to 64 characters of `A-Z a-z 0-9 _ . -`).
 pub fn pointer_to(parent: &str, name: &str) -> String {
     if is_plain_name(name) { child(parent, name) } else { parent.to_owned() }
 }

@@ -1,27 +1,29 @@
-//! The set of a deployment's keys, as one numbered document.
+//! The keyring: the set of an instance's keys as a numbered document.
 //!
-//! Keys lie in rows, but a row alone makes no key valid: whoever can write rows could bring a destroyed one back. Which keys
-//! there are, this document says. It is stored sealed under the active instance key, so only who holds that key can make one;
-//! and each later one names those before it by their hashes, so that one which is put back is told from one that follows.
+//! Rows contain the keys, but a row alone does not make a key valid: an attacker with write access to the database
+//! could restore a destroyed one. The document lists the valid keys. It is sealed with the active instance key, so only
+//! a process with that key can create one. Each document contains the hashes of its predecessors, so that a rollback
+//! can be distinguished from a successor.
 
 use crate::digest::Digest;
 use crate::id::KeyId;
 use crate::sealed::{InstanceKeyPurpose, KeyState};
 use crate::time::Timestamp;
 
-/// How many hashes of earlier documents a document holds: as far behind it a server may be and still accept it.
+/// Number of hashes of earlier documents in a document. A server accepts a document if its own is at most this many
+/// versions behind.
 const EARLIER: usize = 256;
-/// How many terms a document may have.
+/// Maximum number of keys in a document.
 const TERMS: usize = 1_024;
 
-/// What a key term is for.
+/// Purpose of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TermPurpose {
-    /// The instance key: wraps keys of organizations, seals passwords and seeds, makes the codes of rows and cursors.
+    /// The instance key: wraps organization keys, seals passwords and TOTP secrets, and authenticates rows and cursors.
     Instance,
-    /// Digests that rows are looked up by, and codes over rows that do not name their key.
+    /// Lookup digests of rows, and MACs of rows that do not name their key.
     LookUp,
-    /// Codes over audit records, checkpoints and the anchor.
+    /// MACs of audit entries, checkpoints and the anchor.
     Audit,
     /// Access tokens.
     Token,
@@ -30,10 +32,10 @@ pub enum TermPurpose {
 }
 
 impl TermPurpose {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 5] = [Self::Instance, Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 
-    /// The purpose's stored name.
+    /// Returns the stored name of the purpose.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Instance => "instance",
@@ -66,73 +68,74 @@ impl From<InstanceKeyPurpose> for TermPurpose {
     }
 }
 
-/// A key, and what it may be used for.
+/// A key of the keyring with its permitted use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyTerm {
-    /// What it is for.
+    /// Purpose.
     pub purpose: TermPurpose,
-    /// The key.
+    /// ID of the key.
     pub id: KeyId,
-    /// [`KeyState::Active`]: seals and opens, or signs and verifies. [`KeyState::Retiring`]: opens and verifies only.
+    /// [`KeyState::Active`]: for all operations. [`KeyState::Retiring`]: only for decryption and verification.
     pub state: KeyState,
-    /// Since when it is in that state.
+    /// Time since which it is in that state.
     pub since: Timestamp,
 }
 
 impl KeyTerm {
-    /// For how long after a key was replaced something may still be made with it, in seconds: a server reads the keys once a
-    /// second, and no decision takes as long as a minute.
+    /// Time after the replacement of a key in which servers may still use it, in seconds. A server reads the keys once
+    /// a second, and no transaction takes as long as a minute.
     pub const DRAINED_SECONDS: i64 = 60;
 
-    /// How old a term is before anything is signed under it, in seconds: by then every server has read the document that names it,
-    /// which each does once a second, so that none meets a token or an audit entry whose key it does not know.
+    /// Minimum age of a key before anything is signed with it, in seconds. By then every server has read the document
+    /// that lists it, because each reads it once a second. No server then encounters a token or an audit entry with an
+    /// unknown key.
     pub const SETTLED_SECONDS: i64 = 5;
 
-    /// Whether it is so old at `now` that every server knows it.
+    /// Returns whether it is so old at `now` that every server has loaded it.
     pub fn is_settled(&self, now: Timestamp) -> bool {
         self.since.plus_seconds(Self::SETTLED_SECONDS) <= now
     }
 
-    /// Whether it retires, and nothing is made with it any more at `now`.
+    /// Returns whether it is retiring and no longer used for anything new at `now`.
     pub fn is_drained(&self, now: Timestamp) -> bool {
         self.state == KeyState::Retiring && self.since.plus_seconds(Self::DRAINED_SECONDS) <= now
     }
 }
 
-/// A document's number and hash. It tells a document from every other of its deployment.
+/// Number and hash of a document, which identify it among all documents of its instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyringMark {
-    /// The number: 1 for the first, one more for each that follows.
+    /// Number: 1 for the first document, incremented for each successor.
     pub number: i64,
-    /// The SHA-256 of the document.
+    /// SHA-256 hash of the document.
     pub hash: Digest,
 }
 
-/// The set of a deployment's keys. Each purpose has one active term, and any number that retire.
+/// The set of an instance's keys. Each purpose has one active key and any number of retiring ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyringDocument {
     number: i64,
-    /// The hashes of the documents before, the newest first.
+    /// Hashes of the previous documents, newest first.
     earlier: Vec<Digest>,
     terms: Vec<KeyTerm>,
 }
 
-/// Why a set of keys is not changed so.
+/// Reason why a keyring cannot be changed as requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TermError {
-    /// The key has or had a term in it.
+    /// The key is or was in the keyring.
     #[error("key {0} is in the keyring already")]
     Known(KeyId),
-    /// There is no such term, or it is active.
+    /// The key is not in the keyring, or it is active.
     #[error("key {0} is not a retiring key of the keyring: only a retiring key is dropped")]
     NotRetiring(KeyId),
-    /// It has as many terms as it may have.
+    /// The keyring has the maximum number of keys.
     #[error("the keyring has {TERMS} keys already, the most it can have; drop retiring keys first")]
     Full,
 }
 
 impl KeyringDocument {
-    /// The first document of a deployment, with these active keys: one for each purpose, in the order of
+    /// Creates the first document of an instance with these active keys: one for each purpose, in the order of
     /// [`TermPurpose::ALL`].
     pub fn first(keys: [KeyId; TermPurpose::ALL.len()], now: Timestamp) -> Self {
         let term = |(purpose, id)| KeyTerm { purpose, id, state: KeyState::Active, since: now };
@@ -140,36 +143,36 @@ impl KeyringDocument {
         Self { number: 1, earlier: Vec::new(), terms }
     }
 
-    /// Its number.
+    /// Returns the number of the document.
     pub const fn number(&self) -> i64 {
         self.number
     }
 
-    /// Its terms; of each purpose in the order in which they were made.
+    /// Returns the keys. Those of one purpose are in the order of their creation.
     pub fn terms(&self) -> &[KeyTerm] {
         &self.terms
     }
 
-    /// The active term of a purpose.
+    /// Returns the active key of a purpose.
     pub fn active(&self, purpose: TermPurpose) -> Option<&KeyTerm> {
         self.terms.iter().find(|term| term.purpose == purpose && term.state == KeyState::Active)
     }
 
-    /// The terms that retire.
+    /// Returns the retiring keys.
     pub fn retiring(&self) -> impl Iterator<Item = &KeyTerm> {
         self.terms.iter().filter(|term| term.state == KeyState::Retiring)
     }
 
-    /// Whether `id` is a key of this purpose, active or retiring.
+    /// Returns whether `id` is an active or retiring key of this purpose.
     pub fn has(&self, purpose: TermPurpose, id: KeyId) -> bool {
         self.terms.iter().any(|term| term.purpose == purpose && term.id == id)
     }
 
-    /// The document after this one, whose hash is `own`, in which `keys` are the active keys of their purposes and those before
-    /// them retire.
+    /// Returns the successor of this document, whose hash is `own`, in which `keys` are the active keys of their
+    /// purposes and the previous ones are retiring.
     ///
     /// # Errors
-    /// One of the keys is in it already, or it is full.
+    /// One of the keys is in the keyring already, or the keyring is full.
     pub fn with_terms(&self, own: Digest, keys: &[(TermPurpose, KeyId)], now: Timestamp) -> Result<Self, TermError> {
         let mut terms = self.terms.clone();
         for (purpose, id) in keys.iter().copied() {
@@ -187,10 +190,10 @@ impl KeyringDocument {
         Ok(self.next(own, terms))
     }
 
-    /// The document after this one, whose hash is `own`, without the retiring key `id`.
+    /// Returns the successor of this document, whose hash is `own`, without the retiring key `id`.
     ///
     /// # Errors
-    /// It has no such key, or the key is active.
+    /// The keyring does not contain the key, or the key is active.
     pub fn without_term(&self, own: Digest, id: KeyId) -> Result<Self, TermError> {
         let mut terms = self.terms.clone();
         terms.retain(|term| term.id != id || term.state == KeyState::Active);
@@ -202,8 +205,8 @@ impl KeyringDocument {
         Self { number: self.number.saturating_add(1), earlier, terms }
     }
 
-    /// Whether this document, whose hash is `own`, is the one of `mark` or comes after it. One that was put back from before
-    /// it, or that belongs to another history, does not; nor does one more than 256 documents later.
+    /// Returns whether this document, whose hash is `own`, is the one of `mark` or a successor. Returns `false` for an
+    /// older document, for one of another history, and for one that is more than 256 numbers ahead.
     pub fn is_at_or_after(&self, own: Digest, mark: KeyringMark) -> bool {
         match self.number.checked_sub(mark.number) {
             Some(0) => own == mark.hash,
@@ -215,7 +218,7 @@ impl KeyringDocument {
         }
     }
 
-    /// Its bytes, which are sealed and hashed. No two documents have the same.
+    /// Returns the encoding that is sealed and hashed. It is unique for each document.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(12 + self.earlier.len() * 32 + self.terms.len() * 26);
         bytes.extend_from_slice(&self.number.to_be_bytes());
@@ -233,7 +236,7 @@ impl KeyringDocument {
         bytes
     }
 
-    /// The document of these bytes; `None`: they are none, or break a rule of such documents.
+    /// Decodes a document. Returns `None` if the bytes are malformed or violate a rule of such documents.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (number, rest) = bytes.split_first_chunk::<8>()?;
         let number = i64::from_be_bytes(*number);
@@ -266,8 +269,8 @@ impl KeyringDocument {
         (rest.is_empty() && read.is_sound()).then_some(read)
     }
 
-    /// Whether it keeps the rules: one active term for each purpose, no key twice, a hash of each document before, as many as
-    /// it holds.
+    /// Returns whether the rules are met: one active key for each purpose, no duplicate key, and a hash of each
+    /// previous document, up to the maximum.
     fn is_sound(&self) -> bool {
         let one_active = TermPurpose::ALL.into_iter().all(|purpose| {
             let active = |term: &&KeyTerm| term.purpose == purpose && term.state == KeyState::Active;

@@ -1,18 +1,19 @@
-//! The domain of OrgVault: what a credential is, who may do what with it, and how each operation proceeds.
+//! The domain of OrgVault: credentials, authorization, and the implementation of each operation.
 //!
-//! This crate contains no HTTP, SQL, ciphers, files or clocks. It declares what it needs as traits (ports), which adapters
-//! implement: `vault-diesel`, `vault-crypto`, `vault-storage`, or your own. `vault-embed` opens a vault with the first two.
+//! This crate contains no HTTP, SQL, ciphers, files or clocks. It declares its requirements as traits (ports), which
+//! adapters implement: `vault-diesel`, `vault-crypto`, `vault-storage`, or your own. `vault-embed` opens a vault with
+//! the first two.
 //!
 //! ```
 //! use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
 //! use vault_core::{Error, ErrorKind};
 //!
 //! # fn main() -> Result<(), Error> {
-//! let body = br#"{"url": "https://files.example/nightly.bin"}"#; // of a request
+//! let body = br#"{"url": "https://files.example/nightly.bin"}"#; // body of a request
 //! let data = CredentialData::from_json(CredentialType::DirectLink, body, DataPolicy::default())?;
 //! assert_eq!(data.kind(), CredentialType::DirectLink);
 //!
-//! // What is wrong is named by its field. No error repeats a value.
+//! // Each error names its field and never contains the value.
 //! let refused = CredentialData::from_json(CredentialType::DirectLink, br#"{"url": 7}"#, DataPolicy::default());
 //! let error = refused.unwrap_err();
 //! assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -21,19 +22,19 @@
 //! # }
 //! ```
 //!
-//! # Where to begin
+//! # Getting started
 //!
-//! | You want to | Look at |
+//! | To | See |
 //! |---|---|
 //! | call operations: save, list, log in, activate | the contexts in [`usecase`], first [`usecase::Vault`] |
-//! | say who acts | [`principal::Principal`] |
-//! | read a credential from a request | [`credential::CredentialData::from_json`] |
-//! | map errors | [`Error::kind`] |
-//! | bring a database of your own | [`port`], first [`port::CredentialRepository`]; prove it with `vault_testkit::contract` |
+//! | identify the caller | [`principal::Principal`] |
+//! | parse a credential in a request | [`credential::CredentialData::from_json`] |
+//! | handle errors | [`Error::kind`] |
+//! | use your own database | [`port`], first [`port::CredentialRepository`]; verify it with `vault_testkit::contract` |
 //! | test your service | `vault_testkit::fake::FakeVault`: all contexts, without files, databases and ciphers |
 //!
-//! The other modules have the types of one subject each, with their rules as pure functions: [`lockout`], [`integration`],
-//! [`audit`], … The tutorial is `docs/EMBEDDING.md` of the repository.
+//! Each of the other modules contains the types of one subject, with its rules as pure functions: [`lockout`],
+//! [`integration`], [`audit`] and others. For a tutorial, see `docs/EMBEDDING.md` in the repository.
 
 pub mod account;
 pub mod activation;

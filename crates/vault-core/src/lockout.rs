@@ -1,71 +1,71 @@
-//! How many attempts a login gets, and how long it waits after failures.
+//! Throttling of logins: the number of attempts, and the lockout after failures.
 //!
-//! Attempts are counted in classes. Each network from which an account logged in within 90 days is one
-//! class; all other networks together are one. So an attacker elsewhere cannot lock the owner out.
-//! Attempts are counted before the password is hashed: a crash, a parallel request or another replica cannot win an
-//! extra guess. An attempt that the class does not allow is evaluated all the same, against a decoy: it writes a decoy
-//! row in place of the class and changes nothing else. So neither time nor load reveals whether an
-//! address exists.
+//! Attempts are counted in throttle buckets. Each network from which an account logged in within 90 days has its own
+//! bucket, and all other networks share one. An attacker in another network therefore cannot lock the user out.
+//! Attempts are counted before the password is hashed, so a crash, a parallel request or another replica does not gain
+//! an extra guess. An attempt that the bucket does not allow is still evaluated, against a decoy: it writes a decoy row
+//! instead of the bucket and changes nothing else. Neither time nor load therefore reveals whether an address exists.
 
 use crate::digest::Digest;
 use crate::time::Timestamp;
 
-/// Attempts in a row without a wait.
+/// Consecutive attempts without a lockout.
 pub const FREE_ATTEMPTS: u32 = 5;
-/// The first wait, in seconds; each further attempt doubles it.
+/// Duration of the first lockout, in seconds. Each further attempt doubles it.
 pub const FIRST_WAIT_SECONDS: i64 = 30;
-/// The longest wait, in seconds.
+/// Maximum duration of a lockout, in seconds.
 pub const LONGEST_WAIT_SECONDS: i64 = 15 * 60;
-/// Attempts in a row after which a class is closed (NIST SP 800-63B-4 section 3.2.2).
+/// Consecutive attempts after which a bucket is locked (NIST SP 800-63B-4 section 3.2.2).
 pub const CLOSING_ATTEMPTS: u32 = 100;
-/// Wrong passcodes after a right password after which the time-based passcode is disabled until reset.
+/// Number of wrong passcodes after a correct password that disables time-based passcodes until a reset.
 pub const WRONG_PASSCODES: u32 = 20;
-/// How long a network stays known after a login from it, in seconds: 90 days.
+/// Time for which a network is known after a login from it, in seconds: 90 days.
 pub const NETWORK_KNOWN_SECONDS: i64 = 90 * 24 * 3600;
-/// How many networks an account keeps as known; the one unused for longest is forgotten first.
+/// Maximum number of known networks of an account. The least recently used one is removed first.
 pub const KNOWN_NETWORKS: usize = 8;
-/// Rows that take the writes of attempts that decide nothing. Each address has one of them, by digest.
+/// Number of decoy rows for the writes of attempts that have no effect. The digest of an address selects its decoy.
 pub const DECOYS: u16 = 4_096;
-/// How long after the latest wrong passcode one is forgiven, in seconds: 7 days. After twice as long two are, and so on.
+/// Time after the latest wrong passcode until one is forgiven, in seconds: 7 days. Each further period forgives
+/// another.
 pub const FORGIVEN_SECONDS: i64 = 7 * 24 * 3600;
 
-/// The decoy of the address with this digest.
+/// Returns the decoy of the address with this digest.
 pub(crate) fn decoy_of(address: &Digest) -> u16 {
     let [high, low, ..] = *address.as_bytes();
     u16::from_be_bytes([high, low]) % DECOYS
 }
 
-/// The attempts of one class since its last successful login.
+/// Attempts in one bucket since its last successful login.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleCounter {
-    /// Attempts counted in a row.
+    /// Number of consecutive counted attempts.
     pub attempts: u32,
-    /// When the latest was counted.
+    /// Time of the latest counted attempt.
     pub latest: Option<Timestamp>,
 }
 
-/// What an attempt may do.
+/// Decision about an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptDecision {
-    /// Count it (the class becomes this) and verify the password.
+    /// Verify the password. The attempt is counted, and the bucket gets this value.
     Evaluate(ThrottleCounter),
-    /// Refuse it uncounted, whatever its password.
+    /// Refuse the attempt without counting it, whatever the password.
     Wait,
-    /// Refuse it uncounted, whatever its password; the class stays closed until it is reset.
+    /// Refuse the attempt without counting it, whatever the password. The bucket stays locked until a reset.
     Closed,
 }
 
 impl ThrottleCounter {
-    /// How long after the latest attempt the next one is refused, in seconds.
+    /// Returns the duration of the lockout after the latest attempt, in seconds.
     pub fn wait_seconds(self) -> i64 {
         match self.attempts.checked_sub(FREE_ATTEMPTS) {
             None => 0,
-            // Doubled 16 times it is far above the longest already.
+            // Doubling 16 times far exceeds the maximum, and prevents an overflow of the shift.
             Some(beyond) => (FIRST_WAIT_SECONDS << beyond.min(16)).min(LONGEST_WAIT_SECONDS),
         }
     }
 
-    /// Decides an attempt at `now`. A clock that was set back shortens no wait.
+    /// Decides an attempt at `now`. A clock that moved back does not shorten a lockout.
     pub fn decide(self, now: Timestamp) -> AttemptDecision {
         if self.attempts >= CLOSING_ATTEMPTS {
             return AttemptDecision::Closed;
@@ -79,63 +79,63 @@ impl ThrottleCounter {
         AttemptDecision::Evaluate(Self { attempts: self.attempts + 1, latest: Some(latest) })
     }
 
-    /// Until when attempts are refused, if a wait lasts at `now`. A closed class has no end.
+    /// Returns the end of the lockout at `now`, if any. A locked bucket has no end.
     pub fn waits_until(self, now: Timestamp) -> Option<Timestamp> {
         let end = self.latest?.plus_seconds(self.wait_seconds());
         (!self.is_closed() && now < end).then_some(end)
     }
 
-    /// Whether the class is closed until it is reset.
+    /// Returns whether the bucket is locked until a reset.
     pub const fn is_closed(self) -> bool {
         self.attempts >= CLOSING_ATTEMPTS
     }
 }
 
-/// Whether a network last used at `last_login` still counts as known at `now`.
+/// Returns whether a network with the last login at `last_login` is still known at `now`.
 pub fn network_is_known(last_login: Timestamp, now: Timestamp) -> bool {
     now.millis_since(last_login) <= NETWORK_KNOWN_SECONDS * 1000
 }
 
-/// A network that an account has logged in from, with the class that counts its attempts.
+/// A network from which an account has logged in, with its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginNetwork {
-    /// The digest of the network.
+    /// Digest of the network.
     pub network: Digest,
-    /// The latest login from it.
+    /// Time of the latest login from it.
     pub last_login_at: Timestamp,
-    /// Its attempts.
+    /// Attempts from it.
     pub class: ThrottleCounter,
 }
 
-/// The attempts of one account, by class.
+/// The attempts on one account, by bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleCounters {
-    /// The attempts from every network that is not known.
+    /// Attempts from all networks that are not known.
     pub shared: ThrottleCounter,
-    /// Networks of earlier logins, known or no longer known, in any order.
+    /// Networks of earlier logins, including networks that are no longer known, in any order.
     pub networks: Vec<LoginNetwork>,
 }
 
-/// The class that counts an attempt.
+/// Identifies the bucket that counts an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClassKey {
-    /// The one that all unknown networks share.
+    /// The bucket that all unknown networks share.
     Shared,
-    /// That of a known network.
+    /// The bucket of a known network.
     Network(Digest),
 }
 
-/// What a login does to the classes: the class of its network begins anew and the network is known.
+/// Effect of a login on the buckets: the bucket of its network is reset and the network is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AfterLogin {
-    /// Whether the shared class begins anew, too.
+    /// Whether the shared bucket is reset, too.
     pub resets_shared: bool,
-    /// Networks that are forgotten, so that at most [`KNOWN_NETWORKS`] are kept.
+    /// Networks to remove, so that at most [`KNOWN_NETWORKS`] remain.
     pub forgotten: Vec<Digest>,
 }
 
 impl ThrottleCounters {
-    /// The class that counts an attempt from `network` at `now`.
+    /// Returns the bucket that counts an attempt from `network` at `now`.
     pub fn counting(&self, network: &Digest, now: Timestamp) -> (ClassKey, ThrottleCounter) {
         match self.known(network, now) {
             Some(known) => (ClassKey::Network(known.network), known.class),
@@ -143,10 +143,10 @@ impl ThrottleCounters {
         }
     }
 
-    /// What a login from `network` at `now` does.
+    /// Returns the effect of a login from `network` at `now`.
     pub fn after_login(&self, network: &Digest, now: Timestamp) -> AfterLogin {
         let mut others: Vec<&LoginNetwork> = self.networks.iter().filter(|kept| kept.network != *network).collect();
-        // Of one moment by digest, so that every store forgets the same one.
+        // Order equal times by digest, so that every store removes the same network.
         others.sort_by_key(|kept| (std::cmp::Reverse(kept.last_login_at), *kept.network.as_bytes()));
         AfterLogin {
             resets_shared: self.known(network, now).is_none() || self.shared.is_closed(),
@@ -154,7 +154,7 @@ impl ThrottleCounters {
         }
     }
 
-    /// How far logins are locked at `now`.
+    /// Returns the lock of logins at `now`.
     pub fn lock(&self, now: Timestamp) -> AttemptLock {
         let known = self.networks.iter().filter(|kept| network_is_known(kept.last_login_at, now));
         let classes: Vec<ThrottleCounter> = known.map(|kept| kept.class).chain([self.shared]).collect();
@@ -170,29 +170,29 @@ impl ThrottleCounters {
     }
 }
 
-/// How far the logins of an account are locked, over all of its classes.
+/// Lock of an account's logins, over all of its buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptLock {
-    /// The most attempts in a row that a class has counted.
+    /// Highest number of consecutive attempts in any bucket.
     pub attempts: u32,
-    /// The end of the longest wait that lasts.
+    /// End of the longest current lockout.
     pub waits_until: Option<Timestamp>,
-    /// Whether a class is closed.
+    /// Whether a bucket is locked.
     pub closed: bool,
 }
 
-/// Wrong passcodes after a right password, over all classes.
+/// Wrong passcodes after a correct password, over all buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WrongPasscodes {
-    /// How many are counted.
+    /// Number of counted wrong passcodes.
     pub count: u32,
-    /// When the latest was counted.
+    /// Time of the latest counted wrong passcode.
     pub latest: Option<Timestamp>,
 }
 
 impl WrongPasscodes {
-    /// How many count at `now`: one is forgiven for each [`FORGIVEN_SECONDS`] since the latest. Once
-    /// [`WRONG_PASSCODES`] are reached nothing is forgiven.
+    /// Returns the number that counts at `now`. One is forgiven for each [`FORGIVEN_SECONDS`] since the latest. Nothing
+    /// is forgiven after [`WRONG_PASSCODES`] is reached.
     pub fn at(self, now: Timestamp) -> u32 {
         if self.disables() {
             return self.count;
@@ -202,13 +202,13 @@ impl WrongPasscodes {
         self.count.saturating_sub(forgiven)
     }
 
-    /// With one more, counted at `now`. A clock that was set back forgives nothing.
+    /// Returns the counter with one more wrong passcode at `now`. A clock that moved back forgives nothing.
     pub fn plus_one(self, now: Timestamp) -> Self {
         let latest = self.latest.map_or(now, |latest| latest.max(now));
         Self { count: self.at(now).saturating_add(1), latest: Some(latest) }
     }
 
-    /// Whether time-based passcodes are disabled until the passcode is reset.
+    /// Returns whether time-based passcodes are disabled until the passcode is reset.
     pub const fn disables(self) -> bool {
         self.count >= WRONG_PASSCODES
     }

@@ -1,22 +1,22 @@
-//! The namespace under which a credential is saved, and which activation must name again.
+//! Namespaces, in which credentials are saved and which activations name.
 
 use crate::field::{FieldCode, FieldError};
 use crate::integration::IntegrationToken;
 use std::fmt;
 use std::str::FromStr;
 
-/// 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, the first a letter or digit. Compared exactly.
+/// Namespace: 1 to 128 characters of `A-Z a-z 0-9 . _ - /`, starting with a letter or digit. Compared exactly.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(String);
 
 impl Namespace {
-    /// The longest namespace, in characters.
+    /// Maximum length of a namespace, in characters.
     pub const MAX_LENGTH: usize = 128;
 
-    /// Parses `text`; `pointer` is its place in the request, for the error.
+    /// Parses `text`. `pointer` is its position in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.is_empty() {
@@ -32,13 +32,13 @@ impl Namespace {
             return flaw(FieldCode::Malformed, "must start with a letter or digit");
         }
         if IntegrationToken::is_one(text) {
-            // Namespaces stand in the audit and in lists.
+            // Namespaces appear in the audit log and in lists.
             return flaw(FieldCode::NotAllowed, "is an integration token; expected a namespace");
         }
         Ok(Self(text.to_owned()))
     }
 
-    /// The namespace's text.
+    /// Returns the text of the namespace.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -53,7 +53,7 @@ impl fmt::Display for Namespace {
 impl FromStr for Namespace {
     type Err = FieldError;
 
-    /// [`Namespace::parse`] of a member `/namespace`.
+    /// Calls [`Namespace::parse`] for a field `/namespace`.
     fn from_str(text: &str) -> Result<Self, FieldError> {
         Self::parse(text, "/namespace")
     }

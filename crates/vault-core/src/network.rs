@@ -1,4 +1,4 @@
-//! The network a request came from, coarse enough to outlive address changes.
+//! Network of a request, coarse enough to remain the same when the address changes.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// The network of `address`. IPv4-mapped IPv6 addresses count as IPv4.
+    /// Returns the network of `address`. IPv4-mapped IPv6 addresses count as IPv4.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(v4) => {
@@ -27,7 +27,7 @@ impl Network {
         }
     }
 
-    /// The network's bytes; the length shows the address family.
+    /// Returns the bytes of the network. Their number depends on the address family.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::V4(bytes) => bytes,

@@ -1,37 +1,37 @@
-//! Notices: events of an account that its owner sees.
+//! Notices: events of an account that its user sees.
 
 use crate::id::AccountId;
 use crate::time::Timestamp;
 use std::borrow::Cow;
 
-/// How long a notice is kept, in seconds: 90 days.
+/// Retention of a notice, in seconds: 90 days.
 pub const NOTICE_SECONDS: i64 = 90 * 24 * 3600;
-/// The owner gets a notice when this many recovery codes are left, or fewer.
+/// Number of remaining recovery codes at or below which the user gets a notice.
 pub const FEW_RECOVERY_CODES: u32 = 3;
 
-/// What a notice says.
+/// Content of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NoticeCode {
-    /// 100 consecutive logins of one attempt class failed, so it was closed.
+    /// 100 consecutive logins in one throttle bucket failed, so it was locked.
     AttemptsClosed,
-    /// 20 passcodes were wrong, so time-based passcodes are disabled.
+    /// 20 passcodes were wrong, so time-based passcodes were disabled.
     PasscodeDisabled,
     /// An operator set the password.
     PasswordChangedByOperator,
-    /// An operator replaced the passcode seed and the recovery codes.
+    /// An operator replaced the TOTP secret and the recovery codes.
     PasscodeResetByOperator,
-    /// An admin or operator took the account's secrets, and its owner had to enrol again.
+    /// An admin or operator deleted the secrets of the account, and its user had to enrol again.
     ReEnrolled,
-    /// To admins: an admin or operator took the secrets of this account, whose owner has to enrol again.
+    /// For admins: an admin or operator deleted the secrets of this account, whose user must enrol again.
     ColleagueReEnrolled(AccountId),
     /// A recovery code was used.
     RecoveryCodeUsed,
-    /// At most [`FEW_RECOVERY_CODES`] recovery codes are left. Never stored: computed from their number.
+    /// At most [`FEW_RECOVERY_CODES`] recovery codes remain. Never stored, but computed from their number.
     RecoveryCodesLow,
 }
 
 impl NoticeCode {
-    /// Every code that is stored, [`NoticeCode::ColleagueReEnrolled`] aside.
+    /// All stored codes, except [`NoticeCode::ColleagueReEnrolled`].
     pub const STORED: [Self; 6] = [
         Self::AttemptsClosed,
         Self::PasscodeDisabled,
@@ -41,7 +41,7 @@ impl NoticeCode {
         Self::RecoveryCodeUsed,
     ];
 
-    /// The code's name on the wire.
+    /// Returns the name of the code on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AttemptsClosed => "attempts-closed",
@@ -55,7 +55,7 @@ impl NoticeCode {
         }
     }
 
-    /// The account that it is about, if that is another one than its owner's.
+    /// Returns the account that the notice is about, if it is another account.
     pub const fn colleague(self) -> Option<AccountId> {
         match self {
             Self::ColleagueReEnrolled(account) => Some(account),
@@ -63,8 +63,8 @@ impl NoticeCode {
         }
     }
 
-    /// The code as it is stored: its name, and the account that it is about, so that notices about several accounts are
-    /// told apart even at one moment.
+    /// Returns the code as stored: its name and the account that it is about. Notices about several accounts are
+    /// therefore distinguished even at the same time.
     pub fn stored(self) -> Cow<'static, str> {
         match self.colleague() {
             Some(account) => format!("{}:{account}", self.as_str()).into(),
@@ -72,7 +72,7 @@ impl NoticeCode {
         }
     }
 
-    /// The code that is stored so.
+    /// Parses a stored code.
     pub fn parse_stored(text: &str) -> Option<Self> {
         let Some((_, account)) = text.split_once(':') else {
             return Self::STORED.into_iter().find(|code| code.as_str() == text);
@@ -81,39 +81,39 @@ impl NoticeCode {
         Some(code).filter(|code| code.stored() == text)
     }
 
-    /// Whether only the newest of it is kept, so that nobody can fill another account with notices by repeating what
-    /// they tell of.
+    /// Returns whether only the newest notice with this code is kept, so that repeated actions cannot fill another
+    /// account with notices.
     pub const fn replaces_earlier(self) -> bool {
         matches!(self, Self::ReEnrolled | Self::ColleagueReEnrolled(_))
     }
 }
 
-/// A notice as stored. Code and time are unique within an account.
+/// A stored notice. Code and time are unique within an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoredNotice {
-    /// What it says.
+    /// Code of the notice.
     pub code: NoticeCode,
-    /// Since when.
+    /// Time of the event.
     pub at: Timestamp,
 }
 
 impl StoredNotice {
-    /// Whether it is kept, and shown, at `now`.
+    /// Returns whether it is kept and shown at `now`.
     pub fn is_kept(self, now: Timestamp) -> bool {
         now.millis_since(self.at) < NOTICE_SECONDS * 1000
     }
 }
 
-/// A notice as its owner sees it.
+/// A notice as its user sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// What it says.
+    /// Code of the notice.
     pub code: NoticeCode,
-    /// When it happened; absent for a state, such as few recovery codes.
+    /// Time of the event. `None` for a state, such as few recovery codes.
     pub at: Option<Timestamp>,
 }
 
-/// The notices shown to the owner: the stored ones still kept, newest first, then
+/// Returns the notices for the user: the stored ones within their retention, newest first, then
 /// [`NoticeCode::RecoveryCodesLow`] if it applies.
 pub fn notices(stored: &[StoredNotice], recovery_codes_left: u32, now: Timestamp) -> Vec<Notice> {
     let mut kept: Vec<_> = stored.iter().copied().filter(|notice| notice.is_kept(now)).collect();

@@ -1,4 +1,4 @@
-//! Organizations: the tenants, each with a vault of its own.
+//! Organizations: the tenants, each with its own vault.
 
 use crate::audit::RowState;
 use crate::field::Invalid;
@@ -6,9 +6,9 @@ use crate::id::OrganizationId;
 use crate::time::Timestamp;
 use std::fmt;
 
-/// An organization's name: 1 to 100 characters, no control characters, no space around it.
+/// Name of an organization: 1 to 100 characters, no control characters and no leading or trailing space.
 ///
-/// Names are unique without regard to ASCII case, and kept as they were given.
+/// Names are unique, ignoring ASCII case, and stored as entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationName(String);
 
@@ -17,13 +17,13 @@ const INVALID: Invalid = Invalid(
 );
 
 impl OrganizationName {
-    /// The longest name, in characters.
+    /// Maximum length of a name, in characters.
     pub const MAX_LENGTH: usize = 100;
 
-    /// The name `text`.
+    /// Parses a name.
     ///
     /// # Errors
-    /// The text breaks one of the rules above.
+    /// The text violates one of the rules above.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = !text.is_empty()
             && text.chars().count() <= Self::MAX_LENGTH
@@ -32,12 +32,12 @@ impl OrganizationName {
         if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
     }
 
-    /// The name as it was given.
+    /// Returns the name as entered.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What must be unique: the name in ASCII lower case.
+    /// Returns the form that is unique: the name in ASCII lower case.
     pub fn uniqueness_key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -49,17 +49,17 @@ impl fmt::Display for OrganizationName {
     }
 }
 
-/// Whether an organization's accounts may act.
+/// State of an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrganizationState {
-    /// In use.
+    /// Enabled.
     Active,
-    /// Closed for now: nobody logs in, no token works.
+    /// Disabled: logins and tokens are refused.
     Disabled,
 }
 
 impl OrganizationState {
-    /// The state that the audit records.
+    /// Returns the state that the audit log records.
     pub const fn recorded(self) -> RowState {
         match self {
             Self::Active => RowState::Open,
@@ -67,7 +67,7 @@ impl OrganizationState {
         }
     }
 
-    /// The state's name.
+    /// Returns the name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -75,21 +75,21 @@ impl OrganizationState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// An organization as its operators see it.
+/// An organization as operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Organization {
-    /// Its id.
+    /// ID of the organization.
     pub id: OrganizationId,
     /// Its name.
     pub name: OrganizationName,
-    /// Whether it is in use.
+    /// State: active or disabled.
     pub state: OrganizationState,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }

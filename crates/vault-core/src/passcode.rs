@@ -9,35 +9,35 @@ use secrecy::{ExposeSecret, SecretString};
 pub struct TimeStep(pub i64);
 
 impl TimeStep {
-    /// The length of a step, in seconds.
+    /// Duration of a step, in seconds.
     pub const SECONDS: i64 = 30;
 
-    /// The step of `time`.
+    /// Returns the step at `time`.
     pub const fn at(time: Timestamp) -> Self {
         Self(time.as_seconds().div_euclid(Self::SECONDS))
     }
 
-    /// The step after this one.
+    /// Returns the next step.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// The step before this one.
+    /// Returns the previous step.
     pub const fn previous(self) -> Self {
         Self(self.0.saturating_sub(1))
     }
 
-    /// When the step begins.
+    /// Returns the start of the step.
     pub const fn begins_at(self) -> Timestamp {
         Timestamp::from_millis(self.0.saturating_mul(Self::SECONDS * 1000))
     }
 }
 
-/// A code's digits. Never shown by `Debug`.
+/// Digits of a code. `Debug` does not show them.
 pub struct Digits(SecretString);
 
 impl Digits {
-    /// The digits' text, without hyphens.
+    /// Returns the digits without hyphens.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -49,27 +49,27 @@ impl std::fmt::Debug for Digits {
     }
 }
 
-/// A passcode as received, by its form.
+/// A received passcode, by its form.
 #[derive(Debug)]
 pub enum Passcode {
     /// Six digits: a time-based code.
     TimeBased(Digits),
     /// Twenty digits: a recovery code.
     Recovery(Digits),
-    /// Anything else: no account can have it.
+    /// Any other text, which no account can have.
     Impossible,
 }
 
 impl Passcode {
-    /// Digits of a time-based code.
+    /// Number of digits of a time-based code.
     pub const TIME_BASED_DIGITS: usize = 6;
-    /// Digits of a recovery code.
+    /// Number of digits of a recovery code.
     pub const RECOVERY_DIGITS: usize = 20;
 
-    /// Reads a passcode by its form. Nothing is trimmed or normalised; a recovery code is accepted with
-    /// or without the hyphens between its groups of five.
+    /// Parses a passcode by its form, without trimming or normalizing it. A recovery code is accepted with or without
+    /// the hyphens between its groups of five.
     pub fn read(text: &SecretString) -> Self {
-        let text = text.expose_secret(); // only to tell the form by
+        let text = text.expose_secret(); // only to distinguish the form
         if text.len() == Self::TIME_BASED_DIGITS && all_digits(text) {
             return Self::TimeBased(Digits(text.into()));
         }
@@ -88,7 +88,7 @@ fn all_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The shared secret of a time-based passcode, in the forms that an authenticator takes. Shown once.
+/// A TOTP secret in the forms that authenticator apps accept. It is shown only once.
 pub struct PasscodeSecret {
     /// Base32 text (RFC 4648), without padding.
     pub secret: SecretString,
@@ -96,30 +96,31 @@ pub struct PasscodeSecret {
     pub uri: SecretString,
 }
 
-/// A recovery code in groups of five digits. Shown once.
+/// A recovery code in groups of five digits. It is shown only once.
 pub struct RecoveryCode(pub SecretString);
 
-/// How long a new seed waits to be confirmed by its owner, in seconds: 1 h.
+/// Time for which a new TOTP secret is pending confirmation, in seconds: 1 h.
 pub const PENDING_SECONDS: i64 = 3600;
-/// How many codes may be tried to confirm a new seed.
+/// Maximum number of codes that may be tried to confirm a new TOTP secret.
 pub const CONFIRMATIONS: u32 = 5;
 
-/// Whether a seed that waits until `expires_at` may be confirmed by one more code, `tried` having been tried.
+/// Returns whether one more code may be tried for a TOTP secret that is pending until `expires_at`, after `tried`
+/// codes.
 pub fn may_be_confirmed(expires_at: Timestamp, tried: u32, now: Timestamp) -> bool {
     now < expires_at && tried < CONFIRMATIONS
 }
 
-/// What proved the second factor of one login.
+/// Second factor of a successful verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasscodeProof {
-    /// The code of this time step; the step must be later than any used before.
+    /// Code of this time step, which must be later than any used before.
     Step(TimeStep),
-    /// The recovery code of this digest; it must exist and is deleted.
+    /// Recovery code with this digest, which must exist and is deleted.
     RecoveryCode(Digest),
 }
 
 impl PasscodeProof {
-    /// The digest of the recovery code, if it is one.
+    /// Returns the digest of the recovery code, if it is one.
     pub const fn recovery_code(self) -> Option<Digest> {
         match self {
             Self::RecoveryCode(code) => Some(code),

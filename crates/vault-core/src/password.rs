@@ -1,28 +1,28 @@
-//! Which passwords an account may have (NIST SP 800-63B-4 section 3.1.1.2).
+//! Rules for passwords of accounts (NIST SP 800-63B-4 section 3.1.1.2).
 
 use crate::email::EmailAddress;
 use crate::port::{Entropy, NoEntropy};
 use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
-/// The longest password, in bytes.
+/// Maximum length of a password, in bytes.
 pub const MAX_BYTES: usize = 1_024;
-/// The shortest password, in characters; enough because a second factor is always asked for.
+/// Minimum length of a password, in characters. It is sufficient because a second factor is always required.
 pub const MIN_CHARACTERS: usize = 8;
 
-/// Why a password is refused.
+/// Reason why a password is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PasswordFlaw {
-    /// Fewer than [`MIN_CHARACTERS`].
+    /// Shorter than [`MIN_CHARACTERS`].
     #[error("a password must have at least 8 characters")]
     TooShort,
-    /// More than [`MAX_BYTES`].
+    /// Longer than [`MAX_BYTES`].
     #[error("a password must have at most 1,024 bytes")]
     TooLong,
-    /// Among the passwords that attackers try first.
+    /// One of the passwords that attackers try first.
     #[error("this password is one of the most common; choose another")]
     Common,
-    /// The address, its local part, the organization's name or this product's.
+    /// The address, its local part, the organization's name or the name of this product.
     #[error(
         "a password must not be the address, the part before its @, the organization's name or the name of this service, with or \
          without digits after it"
@@ -30,16 +30,16 @@ pub enum PasswordFlaw {
     Guessable,
 }
 
-/// Checks a new password. Compared exactly; no composition rules.
+/// Validates a new password. There are no composition rules, and the password is neither trimmed nor normalized.
 ///
 /// # Errors
-/// The first rule that the password breaks.
+/// The first rule that the password violates.
 pub fn check_new_password(
     password: &SecretString,
     email: &EmailAddress,
     organization: &str,
 ) -> Result<(), PasswordFlaw> {
-    let password = password.expose_secret(); // only to judge it
+    let password = password.expose_secret(); // only to validate it
     if password.chars().count() < MIN_CHARACTERS {
         return Err(PasswordFlaw::TooShort);
     }
@@ -58,24 +58,24 @@ pub fn check_new_password(
     if is_common(&folded) { Err(PasswordFlaw::Common) } else { Ok(()) }
 }
 
-/// A password of 26 characters that nobody has used before: 130 random bits as Base32 letters and digits.
+/// Generates a password of 26 characters: 130 random bits as Base32 letters and digits.
 ///
 /// # Errors
-/// The operating system gives no randomness.
+/// The operating system returns no randomness.
 pub fn generate_password(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
     random_letters(entropy)
 }
 
-/// Letters and digits of [`random_letters`]; none is taken for another.
+/// Letters and digits of [`random_letters`], without similar characters.
 pub(crate) const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
-/// How many [`random_letters`] makes.
+/// Number of characters that [`random_letters`] generates.
 pub(crate) const LETTER_COUNT: usize = 26;
 
-/// 130 random bits as letters and digits.
+/// Generates 130 random bits as letters and digits.
 pub(crate) fn random_letters(entropy: &dyn Entropy) -> Result<SecretString, NoEntropy> {
     let mut bytes = Zeroizing::new([0; LETTER_COUNT]);
     entropy.fill(&mut *bytes)?;
-    // 32 divides 256, so the remainder favours no character.
+    // 32 divides 256, so the remainder is distributed uniformly.
     let letters: String = bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect();
     Ok(SecretString::from(letters))
 }

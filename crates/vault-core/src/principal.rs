@@ -1,61 +1,61 @@
-//! Who acts, and what each may see.
+//! Principals: who makes a request, and which rows each may see.
 
 use crate::id::{AccountId, OrganizationId, SessionId};
 use crate::integration::IntegrationRefusal;
 use crate::role::{Action, Role};
 
-/// The caller of an operation. The store checks it again, in the transaction of the operation.
+/// The principal of an operation. The store authorizes it in the transaction of the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Somebody with access to the machine. Administers every organization, has no vault of its own, and may remove
-    /// an organization's last admin.
+    /// A person with access to the command line of the host. Administers every organization, has no vault, and may
+    /// remove the last admin of an organization.
     Operator,
-    /// The holder of an access token.
+    /// An account, authenticated by an access token.
     Session(SessionPrincipal),
     /// A user of a service that embeds this crate and has authenticated the user itself.
     Embedder(EmbedderPrincipal),
 }
 
-/// The holder of an access token: session, account and role as the token names them.
+/// Session, account and role in an access token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPrincipal {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The account.
+    /// ID of the account.
     pub account: AccountId,
-    /// The session.
+    /// ID of the session.
     pub session: SessionId,
-    /// The role the token carries.
+    /// Role in the token.
     pub role: Role,
 }
 
 /// A user of an embedding service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmbedderPrincipal {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The user, as the embedding service names it. The audit records it.
+    /// ID of the user, as the embedding service assigns it. The audit log records it.
     pub account: AccountId,
-    /// The role the embedding service gives it.
+    /// Role that the embedding service assigns.
     pub role: Role,
 }
 
-/// Why a principal may not act.
+/// Reason why a principal is not authorized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Denial {
     /// The role does not permit the action.
     #[error("the role does not permit this")]
     InsufficientRole,
-    /// The session was ended, has expired or never existed: log in again.
+    /// The session was ended, has expired or never existed. Log in again.
     #[error("the session has ended")]
     SessionEnded,
-    /// The account was deleted or disabled, or its role changed: log in again.
+    /// The account was deleted or disabled, or its role changed. Log in again.
     #[error("the account was deleted or disabled, or its role changed")]
     AccountChanged,
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
     OrganizationClosed,
-    /// The integration may not act. The response never contains the reason.
+    /// The integration is not authorized. No response contains the reason.
     #[error("the integration token is invalid")]
     Integration(IntegrationRefusal),
 }
@@ -66,17 +66,17 @@ impl From<IntegrationRefusal> for Denial {
     }
 }
 
-/// Whose rows a decision may see.
+/// Organizations whose rows a query may return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of one organization.
+    /// One organization.
     One(OrganizationId),
-    /// Those of every organization. Only [`Principal::Operator`] may ask for it.
+    /// All organizations. Only [`Principal::Operator`] may request it.
     All,
 }
 
 impl Scope {
-    /// Whether rows of `organization` are in it.
+    /// Returns whether rows of `organization` are in the scope.
     pub fn covers(self, organization: OrganizationId) -> bool {
         match self {
             Self::One(own) => own == organization,
@@ -86,12 +86,12 @@ impl Scope {
 }
 
 impl Principal {
-    /// A user of an embedding service.
+    /// Creates the principal of a user of an embedding service.
     pub const fn embedder(organization: OrganizationId, account: AccountId, role: Role) -> Self {
         Self::Embedder(EmbedderPrincipal { organization, account, role })
     }
 
-    /// The organization that it belongs to. An operator belongs to none.
+    /// Returns its organization. An operator has none.
     pub const fn organization(&self) -> Option<OrganizationId> {
         match self {
             Self::Operator => None,
@@ -100,7 +100,7 @@ impl Principal {
         }
     }
 
-    /// The account. An operator has none.
+    /// Returns its account. An operator has none.
     pub const fn account(&self) -> Option<AccountId> {
         match self {
             Self::Operator => None,
@@ -109,7 +109,7 @@ impl Principal {
         }
     }
 
-    /// The widest scope that it may ask for.
+    /// Returns the widest scope that it may request.
     pub const fn scope(&self) -> Scope {
         match self.organization() {
             Some(organization) => Scope::One(organization),
@@ -117,7 +117,7 @@ impl Principal {
         }
     }
 
-    /// Whether it may ask for `scope`.
+    /// Returns whether it may request `scope`.
     pub fn may_see(&self, scope: Scope) -> bool {
         match scope {
             Scope::One(organization) => self.reaches(organization),
@@ -125,15 +125,15 @@ impl Principal {
         }
     }
 
-    /// Whether it may see rows of `organization`.
+    /// Returns whether it may see rows of `organization`.
     pub fn reaches(&self, organization: OrganizationId) -> bool {
         self.organization().is_none_or(|own| own == organization)
     }
 
-    /// Its organization, where its role permits `action` there.
+    /// Returns its organization if its role permits `action`.
     ///
     /// # Errors
-    /// [`Denial::InsufficientRole`]; also for an operator, who belongs to no organization.
+    /// [`Denial::InsufficientRole`], also for an operator, which belongs to no organization.
     pub fn member(&self, action: Action) -> Result<OrganizationId, Denial> {
         match self {
             Self::Session(SessionPrincipal { organization, role, .. })
@@ -146,10 +146,10 @@ impl Principal {
         }
     }
 
-    /// Whether it may carry out the administrative `action`: an operator everywhere, others by their role.
+    /// Authorizes the administrative `action`: for operators always, for others by their role.
     ///
     /// # Errors
-    /// [`Denial::InsufficientRole`].
+    /// [`Denial::InsufficientRole`] if the role does not permit the action.
     pub fn administers(&self, action: Action) -> Result<(), Denial> {
         match self {
             Self::Operator => Ok(()),
@@ -164,21 +164,21 @@ impl From<SessionPrincipal> for Principal {
     }
 }
 
-/// What the store read of a session principal's rows, for [`judge_session`].
+/// State of a session principal's rows, for [`judge_session`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionFacts {
-    /// Whether the session's row exists, names the account and has not expired.
+    /// Whether the row of the session exists, names the account and has not expired.
     pub session_live: bool,
-    /// The account's role, if the account exists and is active.
+    /// Role of the account, if it exists and is active.
     pub active_role: Option<Role>,
     /// Whether the organization exists and is active.
     pub organization_active: bool,
 }
 
-/// Decides whether a session principal may still act, on the facts read in the same transaction.
+/// Authorizes a session principal, based on the rows read in the same transaction.
 ///
 /// # Errors
-/// Why it may not.
+/// The reason for the refusal.
 pub fn judge_session(principal: &SessionPrincipal, facts: SessionFacts) -> Result<(), Denial> {
     if !facts.organization_active {
         return Err(Denial::OrganizationClosed);

@@ -1,4 +1,4 @@
-//! The rule of every proof that an account's owner is present, a login first of all.
+//! Decision of login attempts and of re-authentications.
 
 use crate::account::{AccountState, SignedAccount};
 use crate::audit::SealedAuditRecord;
@@ -10,19 +10,19 @@ use crate::passcode::{PasscodeProof, TimeStep};
 use crate::port::{ConcludeProof, Conclusion, LoginRefusal, OwnChange, ProofEffect, VerifiedFactors, VerifiedProof};
 use crate::principal::{Denial, SessionPrincipal};
 
-/// The outcome of checking password and passcode without the store.
+/// Outcome of checking password and passcode without the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// The password is wrong.
+    /// Wrong password.
     WrongPassword,
-    /// The password is right; the passcode is of none of the account's codes.
+    /// Correct password with a passcode that matches no code of the account.
     WrongPasscode,
-    /// The password is right, and the passcode is a code of the account; the store decides whether it is unused.
+    /// Correct password with a code of the account. The store decides whether the code is unused.
     Passcode(PasscodeProof),
 }
 
 impl VerifiedFactors {
-    /// What was brought, for [`judge_proof`].
+    /// Returns the factors in the form for [`judge_proof`].
     pub const fn claim(&self) -> Claim {
         match self {
             Self::WrongPassword { .. } => Claim::WrongPassword,
@@ -31,7 +31,7 @@ impl VerifiedFactors {
         }
     }
 
-    /// The instance keys that what it changes is sealed and signed under; none where it changes nothing.
+    /// Returns the instance keys that sealed and signed the changes, or none if nothing is changed.
     pub fn instance_keys(&self) -> Vec<KeyId> {
         let Self::Proof(proof) = self else { return Vec::new() };
         let rehashed = proof.rehashed.as_ref().and_then(|password| password.0.key());
@@ -45,7 +45,7 @@ impl VerifiedFactors {
         rehashed.into_iter().chain(changed.into_iter().flatten()).collect()
     }
 
-    /// The recovery code to look up, whether it can prove anything or not.
+    /// Returns the recovery code to look up, even if it cannot be accepted.
     pub const fn recovery_code(&self) -> Option<Digest> {
         match self {
             Self::WrongPassword { recovery_code } => *recovery_code,
@@ -55,23 +55,23 @@ impl VerifiedFactors {
     }
 }
 
-/// What the store holds of the account when an attempt is concluded.
+/// State of the account in the store when an attempt is finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProofFacts {
-    /// The account; absent if it is gone or its organization is not active.
+    /// The account. `None` if it was deleted or its organization is not active.
     pub account: Option<SignedAccount>,
-    /// The latest used step.
+    /// Last used time step.
     pub last_step: TimeStep,
-    /// Wrong passcodes since the latest reset.
+    /// Wrong passcodes since the last reset.
     pub wrong_passcodes: WrongPasscodes,
     /// Whether the recovery code of the claim is stored.
     pub recovery_code_stored: bool,
 }
 
-/// Judges a claim that was reserved on `reserved`.
+/// Decides a claim that was reserved on `reserved`.
 ///
 /// # Errors
-/// Why it proves nothing.
+/// The reason why it is refused.
 pub fn judge_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -> Result<(), LoginRefusal> {
     if claim == Claim::WrongPassword {
         return Err(LoginRefusal::WrongPassword);
@@ -93,31 +93,31 @@ pub fn judge_proof(reserved: &SignedAccount, claim: Claim, facts: &ProofFacts) -
     }
 }
 
-/// What concluding an attempt comes to.
+/// Outcome of finishing an attempt.
 #[derive(Clone, Debug)]
 pub enum ProofOutcome<'a> {
-    /// Carried out: the store spends the passcode (a recovery code leaves the notice `recovery-code-used`), stores a rehashed
-    /// password, notes the network, carries out the effect and records [`VerifiedProof::audit`].
+    /// Success: the store marks the passcode as used (a recovery code creates the notice `recovery-code-used`), stores
+    /// a rehashed password, records the network, applies the effect and stores [`VerifiedProof::audit`].
     Done(&'a VerifiedProof),
-    /// Refused: the store writes what this says, also if the account is gone by now.
+    /// Refused: the store writes these changes, even if the account was deleted.
     Refused(RefusedProof<'a>),
 }
 
-/// What a refusal writes.
+/// Changes after a refusal.
 #[derive(Clone, Debug)]
 pub struct RefusedProof<'a> {
-    /// The answer.
+    /// Outcome of the attempt.
     pub conclusion: Conclusion,
-    /// The wrong passcodes that count from now on.
+    /// New count of wrong passcodes.
     pub wrong_passcodes: WrongPasscodes,
-    /// The notices that the account's owner gets.
+    /// Notices for the user of the account.
     pub notices: Vec<NoticeCode>,
-    /// The entries of the audit, in their order.
+    /// Audit entries, in order.
     pub records: Vec<&'a SealedAuditRecord>,
 }
 
-/// Decides an attempt that was reserved. `owner`: whether the principal of [`ProofEffect::Own`] may act; `Ok` where there is
-/// none.
+/// Decides a reserved attempt. `owner` is the authorization of the principal of [`ProofEffect::Own`], or `Ok` if there
+/// is none.
 pub fn conclude_proof<'a>(
     command: &'a ConcludeProof,
     facts: &ProofFacts,
@@ -147,7 +147,7 @@ pub fn conclude_proof<'a>(
     }
 }
 
-/// Whether a row that is to be signed anew is still the one that this was decided on.
+/// Returns whether a row that is to be signed again is unchanged since the decision.
 fn is_current(proof: &VerifiedProof, facts: &ProofFacts) -> bool {
     match &proof.effect {
         ProofEffect::Own { change: OwnChange::Password { after, .. }, .. } => {
@@ -175,8 +175,8 @@ fn refuse<'a>(command: &'a ConcludeProof, facts: &ProofFacts, refusal: LoginRefu
     }
 }
 
-/// Whether an account still says what an attempt was reserved on, and may log in. A change that touches neither
-/// password nor seed nor what the account grants leaves it so.
+/// Returns whether an account still has the facts on which an attempt was reserved, and may log in. Changes of other
+/// fields than password, TOTP secret and rights do not matter.
 pub fn is_as_reserved(reserved: &SignedAccount, account: &SignedAccount) -> bool {
     account.grant.state == AccountState::Active
         && account.grant == reserved.grant

@@ -1,49 +1,49 @@
-//! Roles and what each permits.
+//! Roles and their rights.
 
 use std::fmt;
 
-/// What an account may do in its organization.
+/// Role of an account in its organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Everything.
+    /// May do everything.
     Admin,
-    /// Save, list and delete credentials.
+    /// May save, list and delete credentials.
     Editor,
-    /// List credentials.
+    /// May list credentials.
     Viewer,
 }
 
-/// Something an account may want to do with its organization's vault.
+/// An action that a role may permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Save a credential.
     Save,
-    /// List credentials or show one.
+    /// List or show credentials.
     List,
     /// Delete a credential.
     Delete,
-    /// Let a credential be handed out as it is that so far was handed out as something short-lived only.
+    /// Permit that a credential is issued in saved form, if it was limited to short-lived form.
     LiftVendRule,
     /// List, invite, change and delete accounts.
     ManageAccounts,
-    /// List, make, change and delete integrations; freeze and thaw namespaces.
+    /// List, create, change and delete integrations, and freeze and thaw namespaces.
     ManageIntegrations,
     /// List, add, change and remove receivers of events.
     ManageReceivers,
-    /// Read the audit.
+    /// Read the audit log.
     ReadAudit,
 }
 
 impl Role {
-    /// Every role.
+    /// All roles.
     pub const ALL: [Self; 3] = [Self::Admin, Self::Editor, Self::Viewer];
 
-    /// The role of this exact name.
+    /// Returns the role with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == text)
     }
 
-    /// The role's name.
+    /// Returns the name of the role.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -56,7 +56,7 @@ impl Role {
         matches!(self, Self::Admin)
     }
 
-    /// Whether the role permits the action.
+    /// Returns whether the role permits the action.
     pub const fn permits(self, action: Action) -> bool {
         match (self, action) {
             (

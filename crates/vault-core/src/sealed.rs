@@ -1,113 +1,114 @@
-//! Sealed forms: what leaves the crypto adapter for the store. Opaque to everything else.
+//! Sealed values, which the crypto adapter creates for the store and only it can read.
 
 use crate::id::{InstanceId, KeyId, OrganizationId, SeedId};
 use crate::time::Timestamp;
 
-/// Ciphertext with its format, algorithm, key id, nonce and tag. Nothing but the key's id can be read without the key.
+/// Ciphertext with its format, algorithm, key ID, nonce and tag. Only the key ID is readable without the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blob(Vec<u8>);
 
 impl Blob {
-    /// The first byte of every blob; algorithm and key follow.
+    /// First byte of every blob, followed by algorithm and key ID.
     pub const VERSION: u8 = 1;
 
-    /// The blob with these bytes.
+    /// Creates a blob from its bytes.
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// The blob's bytes.
+    /// Returns the bytes of the blob.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The key that sealed it, as its header says; `None`: it has no header. A changed header keeps it from opening.
+    /// Returns the key that sealed it, according to its header, or `None` without a header. A blob with a modified
+    /// header cannot be decrypted.
     pub fn key(&self) -> Option<KeyId> {
         let ([version, _], rest) = self.0.split_first_chunk::<2>()?;
         let (key, _) = rest.split_first_chunk::<16>()?;
         (*version == Self::VERSION).then_some(KeyId::from_bytes(*key))
     }
 
-    /// The blob's bytes, taken.
+    /// Converts the blob into its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 }
 
-/// A password's sealed verifier.
+/// The sealed verifier of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedPassword(pub Blob);
 
-/// A sealed passcode seed with its id.
+/// A sealed TOTP secret with its ID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedSeed {
-    /// The seed's id.
+    /// ID of the TOTP secret.
     pub id: SeedId,
-    /// The sealed seed.
+    /// The sealed secret.
     pub blob: Blob,
 }
 
-/// A credential's two sealed parts and the wrapped key of one.
+/// The two sealed parts of a credential, with the wrapped key of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedCredential {
-    /// The organization key under which data key and information lie.
+    /// Organization key that protects data key and information.
     pub key: KeyId,
-    /// The data key, wrapped.
+    /// The wrapped data key.
     pub data_key: Blob,
-    /// The data, sealed under the data key.
+    /// Data, sealed with the data key.
     pub data: Blob,
-    /// The information, sealed under the organization's information key.
+    /// Information, sealed with the organization's information key.
     pub information: Blob,
 }
 
-/// A credential's sealed labels, description and declared expiries.
+/// Sealed labels, description and declared expiries of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedMetadata {
-    /// The organization key whose information key sealed it.
+    /// Organization key whose information key sealed it.
     pub key: KeyId,
-    /// The revision of the credential that it was sealed for.
+    /// Revision of the credential to which it is bound.
     pub revision: i64,
     /// The sealed metadata.
     pub blob: Blob,
 }
 
-/// The root of one deployment's keys, as stored.
+/// The stored root of an instance's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceRecord {
-    /// The deployment.
+    /// ID of the instance.
     pub id: InstanceId,
-    /// The root key that wraps the instance key.
+    /// Root key that wraps the instance key.
     pub root_key: KeyId,
-    /// The instance key's id.
+    /// ID of the instance key.
     pub instance_key: KeyId,
     /// The instance key, wrapped by the root key.
     pub wrapped: Blob,
-    /// The [document](crate::keyring::KeyringDocument) that names the deployment's keys, sealed under the instance key: no other
-    /// key is valid, and that it opens proves the instance key.
+    /// The [document](crate::keyring::KeyringDocument) that lists the instance's keys, sealed with the instance key. No
+    /// other key is valid, and its successful decryption authenticates the instance key.
     pub keyring: Blob,
-    /// When the deployment was made.
+    /// Time of creation of the instance.
     pub created_at: Timestamp,
 }
 
-/// An instance key that was replaced, as stored: it opens what is left under it.
+/// A stored instance key that was replaced, and decrypts the remaining rows that use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetiringInstanceKey {
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
-    /// The root key that wraps it.
+    /// Root key that wraps it.
     pub root_key: KeyId,
     /// The key, wrapped by the root key.
     pub wrapped: Blob,
-    /// When it was replaced.
+    /// Time at which a successor replaced it.
     pub retired_at: Timestamp,
 }
 
-/// What an instance-wide key is for.
+/// Purpose of an instance-wide key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstanceKeyPurpose {
-    /// Digests that are looked up.
+    /// Lookup digests.
     LookUp,
-    /// Codes over audit records.
+    /// MACs of audit entries.
     Audit,
     /// Access tokens.
     Token,
@@ -116,12 +117,12 @@ pub enum InstanceKeyPurpose {
 }
 
 impl InstanceKeyPurpose {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 4] = [Self::LookUp, Self::Audit, Self::Token, Self::Receiver];
 }
 
 impl InstanceKeyPurpose {
-    /// The purpose's stored name.
+    /// Returns the stored name of the purpose.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::LookUp => "look-up",
@@ -131,36 +132,36 @@ impl InstanceKeyPurpose {
         }
     }
 
-    /// The purpose of this stored name.
+    /// Returns the purpose with this stored name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|purpose| purpose.as_str() == text)
     }
 }
 
-/// One instance-wide key, as stored.
+/// A stored instance-wide key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceKeyRecord {
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
-    /// What it is for.
+    /// Purpose.
     pub purpose: InstanceKeyPurpose,
     /// The key, wrapped by the instance key.
     pub wrapped: Blob,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// How far an organization key is in its life.
+/// State in the life cycle of an organization key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// Seals and opens.
+    /// For encryption and decryption.
     Active,
-    /// Opens only; rows still name it.
+    /// For decryption only, while rows still name it.
     Retiring,
 }
 
 impl KeyState {
-    /// The state's stored name.
+    /// Returns the stored name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -168,36 +169,36 @@ impl KeyState {
         }
     }
 
-    /// The state of this stored name.
+    /// Returns the state with this stored name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Retiring].into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// One key of an organization, as stored.
+/// A stored key of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationKeyRecord {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The key's id.
+    /// ID of the key.
     pub id: KeyId,
-    /// How far it is in its life.
+    /// State in its life cycle.
     pub state: KeyState,
     /// The key, wrapped by the instance key.
     pub wrapped: Blob,
-    /// Uses reserved; taken in blocks in advance.
+    /// Reserved uses. Servers reserve uses in blocks in advance.
     pub uses: i64,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// The keys of an organization, as stored.
+/// The stored keys of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrganizationKeys {
-    /// The fingerprint key's id.
+    /// ID of the fingerprint key.
     pub fingerprint_key: KeyId,
     /// The fingerprint key, wrapped by the instance key.
     pub fingerprint_wrapped: Blob,
-    /// The organization keys; exactly one is active.
+    /// The organization keys, exactly one of which is active.
     pub keys: Vec<OrganizationKeyRecord>,
 }

@@ -1,33 +1,33 @@
-//! Who gets a seat in the queue of the password hash.
+//! Assignment of slots in the queue of the password hash.
 //!
-//! Every password to hash holds a seat from before its account is looked up until it is hashed. There are few, so the
-//! rule keeps one network, or many networks from which nobody ever logged in, from taking them all.
+//! Every password to hash occupies a slot from before the lookup of its account until it is hashed. There are few
+//! slots, so the limits prevent one network, or many networks without previous logins, from occupying all of them.
 
 use crate::digest::Digest;
 use std::collections::HashMap;
 
-/// Who asks for a seat.
+/// Requester of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requester {
-    /// An operator, or somebody who has proven who they are. Only the number of seats limits them.
+    /// An operator or an authenticated user, limited only by the number of slots.
     Trusted,
-    /// A client that has proven nothing yet.
+    /// A client that has not authenticated.
     Network {
-        /// The keyed digest of its network.
+        /// Keyed digest of its network.
         network: Digest,
-        /// Whether anybody logged in from that network within
-        /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS). Asked of the network alone, never of the
-        /// address that wants to log in: otherwise a refusal would reveal whether the address exists.
+        /// Whether any account logged in from that network within
+        /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS). This depends only on the network, never on
+        /// the address of the login: otherwise a refusal would disclose whether the address exists.
         known: bool,
     },
 }
 
-/// A seat that is held. Return it with [`Seats::give_back`].
+/// An occupied slot. Return it with [`Seats::give_back`].
 #[derive(Debug)]
 #[must_use = "a seat that is dropped is never free again"]
 pub struct Seat(Requester);
 
-/// The seats of one process.
+/// The slots of one process.
 #[derive(Debug)]
 pub struct Seats {
     total: usize,
@@ -37,12 +37,12 @@ pub struct Seats {
 }
 
 impl Seats {
-    /// As many free seats.
+    /// Creates this number of free slots.
     pub fn new(total: usize) -> Self {
         Self { total, taken: 0, taken_by_unknown: 0, taken_by_network: HashMap::new() }
     }
 
-    /// The most seats that one network holds: a quarter, but at least one.
+    /// Returns the maximum number of slots per network: a quarter, but at least one.
     pub const fn most_of_a_network(&self) -> usize {
         match self.total / 4 {
             0 => 1,
@@ -50,22 +50,23 @@ impl Seats {
         }
     }
 
-    /// The most seats that all unknown networks hold together. The other half is kept for known networks.
+    /// Returns the maximum number of slots for all unknown networks together. The other half is reserved for known
+    /// networks.
     pub const fn most_of_unknown_networks(&self) -> usize {
         self.total.div_ceil(2)
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     pub const fn total(&self) -> usize {
         self.total
     }
 
-    /// How many are held.
+    /// Returns the number of occupied slots.
     pub const fn taken(&self) -> usize {
         self.taken
     }
 
-    /// Takes a seat, if the rule leaves one to this requester.
+    /// Acquires a slot if the limits permit it for this requester.
     pub fn take(&mut self, requester: Requester) -> Option<Seat> {
         if self.taken >= self.total {
             return None;
@@ -83,7 +84,7 @@ impl Seats {
         Some(Seat(requester))
     }
 
-    /// Frees a seat that was taken here.
+    /// Releases a slot.
     pub fn give_back(&mut self, seat: Seat) {
         self.taken = self.taken.saturating_sub(1);
         if let Requester::Network { network, known } = seat.0 {

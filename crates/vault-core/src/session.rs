@@ -1,61 +1,61 @@
-//! Sessions: what a login makes and an access token names.
+//! Sessions, which logins create and access tokens identify.
 
 use crate::id::{AccountId, InstanceId, OrganizationId, SessionId};
 use crate::role::Role;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// What an access token says. Every member is required (RFC 7519 names: `jti`, `sub`, `org`, `role`, `iat`, `exp`).
+/// Claims of an access token. All are required (RFC 7519 names: `jti`, `sub`, `org`, `role`, `iat`, `exp`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionClaims {
-    /// The deployment that issued the token.
+    /// Instance that issued the token.
     pub instance: InstanceId,
-    /// The session.
+    /// ID of the session.
     pub session: SessionId,
-    /// The account.
+    /// ID of the account.
     pub account: AccountId,
-    /// The account's organization.
+    /// Organization of the account.
     pub organization: OrganizationId,
-    /// The role at login; the rows can only take it away.
+    /// Role at login. The token is refused if the account's role has changed.
     pub role: Role,
-    /// When it was issued, in whole seconds.
+    /// Time of issue, in whole seconds.
     pub issued_at: Timestamp,
-    /// The first moment at which it no longer works, in whole seconds.
+    /// Time from which it is expired, in whole seconds.
     pub expires_at: Timestamp,
 }
 
-/// An access token in its plain form, as handed to the account holder.
+/// An access token in plain text, as issued to its user.
 pub struct AccessToken(pub SecretString);
 
-/// The longest name of a client that a session keeps, in characters.
+/// Maximum length of a client's name in a session, in characters.
 pub const CLIENT_LENGTH: usize = 100;
 
 /// A new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSession {
-    /// Its id.
+    /// ID of the session.
     pub id: SessionId,
-    /// When it began.
+    /// Start time.
     pub created_at: Timestamp,
-    /// When it ends at the latest.
+    /// Expiry of the session.
     pub expires_at: Timestamp,
-    /// The network it was made from, as text for its owner.
+    /// Network of the login, as text for its user.
     pub network: String,
-    /// What the client that logged in said it is, as [`client_name`] keeps it.
+    /// Name of the client that logged in, in the form of [`client_name`].
     pub client: Option<String>,
 }
 
-/// A session as its owner sees it.
+/// A session as its user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSession {
-    /// The session as it was made.
+    /// The session as created.
     pub session: NewSession,
-    /// Its latest use, to the minute; at first its beginning.
+    /// Time of the last use, truncated to the minute. Initially the time of the login.
     pub last_used_at: Timestamp,
 }
 
-/// What a session keeps of the name that a client gives itself: its first [`CLIENT_LENGTH`] characters, without
-/// control characters. Nothing of an empty name.
+/// Returns the stored form of a client's name: its first [`CLIENT_LENGTH`] characters, without control characters.
+/// Returns `None` if it is empty.
 pub fn client_name(text: &str) -> Option<String> {
     let name: String = text.chars().filter(|character| !character.is_control()).take(CLIENT_LENGTH).collect();
     (!name.is_empty()).then_some(name)

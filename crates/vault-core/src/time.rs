@@ -1,64 +1,65 @@
-//! Points in time and lifetimes. The clock itself is the port [`Clock`](crate::port::Clock).
+//! Times and lifetimes. The clock is the port [`Clock`](crate::port::Clock).
 
 use crate::field::{FieldCode, FieldError};
 use std::ops::RangeInclusive;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The years that have a text, 1970 to 9999, as milliseconds.
+/// Times that have a textual form, from the year 1970 to 9999, in milliseconds.
 const WRITABLE: RangeInclusive<i64> = 0..=253_402_300_799_999;
 
-/// Milliseconds since 1970-01-01T00:00:00Z.
+/// A time in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The point `milliseconds` after the epoch.
+    /// Creates the time `milliseconds` after the epoch.
     pub const fn from_millis(milliseconds: i64) -> Self {
         Self(milliseconds)
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn as_millis(self) -> i64 {
         self.0
     }
 
-    /// Whole seconds since the epoch, rounded down.
+    /// Returns the whole seconds since the epoch, rounded down.
     pub const fn as_seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// This point in RFC 3339, UTC, rounded down to a second: `2026-11-20T12:00:00Z`. `None` before 1970 and after 9999.
+    /// Returns the time in RFC 3339, UTC, rounded down to a second: `2026-11-20T12:00:00Z`. Returns `None` before 1970
+    /// and after 9999.
     pub fn to_rfc3339(self) -> Option<String> {
         let writable = WRITABLE.contains(&self.0);
         let time = OffsetDateTime::from_unix_timestamp(self.as_seconds()).ok().filter(|_| writable)?;
         time.format(&Rfc3339).ok()
     }
 
-    /// The point that `text` names in RFC 3339, rounded down to a millisecond. `None` if it is not of that form, or is before
-    /// 1970 or after 9999.
+    /// Parses a time in RFC 3339, rounded down to a millisecond. Returns `None` if it is malformed, or before 1970 or
+    /// after 9999.
     pub fn from_rfc3339(text: &str) -> Option<Self> {
         let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
         let millis = time.unix_timestamp().checked_mul(1_000)?.checked_add(time.millisecond().into())?;
         WRITABLE.contains(&millis).then_some(Self(millis))
     }
 
-    /// This point rounded down to a whole second: what tokens and answers can carry.
+    /// Returns the time rounded down to a whole second, which is the precision of tokens and responses.
     pub const fn floor_to_second(self) -> Self {
         Self(self.as_seconds() * 1000)
     }
 
-    /// This moment's minute, without the seconds of it.
+    /// Returns the time truncated to the minute.
     pub const fn floor_to_minute(self) -> Self {
         Self(self.0.div_euclid(60_000) * 60_000)
     }
 
-    /// The point `seconds` later, saturating.
+    /// Returns the time `seconds` later, saturating.
     pub const fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1000)))
     }
 
-    /// Milliseconds from `earlier` to this point; negative if `earlier` is later.
+    /// Returns the milliseconds from `earlier` to this time. Negative if `earlier` is later.
     pub const fn millis_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -69,17 +70,17 @@ impl Timestamp {
 pub struct Ttl(u32);
 
 impl Ttl {
-    /// The shortest lifetime, in seconds.
+    /// Minimum lifetime, in seconds.
     pub const MIN: u32 = 60;
-    /// The longest lifetime any configuration allows, in seconds: one day.
+    /// Highest maximum lifetime of any configuration, in seconds: one day.
     pub const MAX: u32 = 86_400;
-    /// The default lifetime in seconds.
+    /// Default lifetime in seconds.
     pub const DEFAULT: u32 = 3_600;
 
-    /// The requested lifetime, or the default (at most `ceiling`).
+    /// Validates the requested lifetime, or returns the default (at most `ceiling`).
     ///
     /// # Errors
-    /// [`FieldCode::OutOfRange`] outside [`Ttl::MIN`] to `ceiling`: a lifetime is never silently changed.
+    /// [`FieldCode::OutOfRange`] outside [`Ttl::MIN`] to `ceiling`. A lifetime is never changed silently.
     pub fn parse(wished: Option<i64>, ceiling: u32) -> Result<Self, FieldError> {
         let ceiling = ceiling.clamp(Self::MIN, Self::MAX);
         let Some(wished) = wished else { return Ok(Self(Self::DEFAULT.min(ceiling))) };
@@ -93,7 +94,7 @@ impl Ttl {
         }
     }
 
-    /// The lifetime in seconds.
+    /// Returns the lifetime in seconds.
     pub const fn as_seconds(self) -> u32 {
         self.0
     }

@@ -1,5 +1,5 @@
-//! What marks spans that make up a trace.
+//! Target of the spans of a trace.
 
-/// The target of spans that traces consist of. Log lines show none of them. Their fields hold nothing secret, and nothing of a
-/// tenant but what log lines have.
+/// Target of spans that traces consist of. They do not appear in log lines. Their fields contain no secrets, and about
+/// tenants only what log lines contain.
 pub const TARGET: &str = "trace";

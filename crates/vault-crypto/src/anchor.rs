@@ -1,5 +1,5 @@
-//! The anchor: a small file outside the database that knows the newest checkpoint of the audit, so that a database that
-//! was set back to an earlier state is recognised.
+//! The anchor: a small file outside the database with the newest checkpoint of the audit log, with which a rollback of
+//! the database is detected.
 
 use crate::durable;
 use crate::instance_keys::InstanceKeyring;
@@ -14,35 +14,36 @@ use vault_core::digest::Digest;
 use vault_core::id::InstanceId;
 use vault_core::keyring::KeyringMark;
 
-/// The first bytes: what it is, and version 1.
+/// Magic bytes, and version 1.
 const HEAD: [u8; 5] = *b"OVAN\x01";
-/// Head, instance, restore epoch, number and hash of the checkpoint and of the keyring document, code.
+/// Length of magic bytes, instance, restore epoch, number and hash of the checkpoint and of the keyring document, and
+/// MAC.
 const LENGTH: usize = 5 + 16 + 8 + 8 + 32 + 8 + 32 + 32;
 
-/// What an anchor knows.
+/// Content of an anchor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
-    /// Raised by each restore.
+    /// Restore epoch, which each restore raises.
     pub epoch: u64,
-    /// The newest checkpoint.
+    /// Newest checkpoint.
     pub checkpoint: CheckpointMark,
-    /// The newest keyring document.
+    /// Newest keyring document.
     pub keyring: KeyringMark,
 }
 
-/// Reads and writes the anchors of one deployment.
+/// Reads and writes the anchors of one instance.
 #[derive(Clone)]
 pub struct Anchors {
     keys: Arc<InstanceKeyring>,
 }
 
-/// The anchor's file, and the key of its code.
+/// File of an anchor, with the key of its MAC.
 pub struct AnchorFile {
     path: PathBuf,
     anchors: Anchors,
 }
 
-/// Why an anchor is refused.
+/// Reason why an anchor is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("anchor {} {flaw}", .path.display())]
 pub struct AnchorError {
@@ -50,26 +51,26 @@ pub struct AnchorError {
     flaw: AnchorFlaw,
 }
 
-/// What is wrong with an anchor.
+/// Violation of an anchor.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnchorFlaw {
-    /// Not of this form, or of a version that this program does not know.
+    /// Not in this format, or of a version that this program does not support.
     #[error("is damaged or has an unknown version")]
     Malformed,
-    /// Of another deployment.
+    /// The anchor belongs to another instance.
     #[error("belongs to another vault (instance {0})")]
     OtherInstance(InstanceId),
-    /// Its code does not fit.
+    /// Its MAC does not verify.
     #[error("was changed: it does not fit its code")]
     Changed,
-    /// The operating system refused.
+    /// The operating system refused the operation.
     #[error("cannot be read or written: {0}")]
     Io(#[from] io::Error),
 }
 
 impl AnchorError {
-    /// What is wrong.
+    /// Returns the violation.
     pub const fn flaw(&self) -> &AnchorFlaw {
         &self.flaw
     }
@@ -80,45 +81,47 @@ impl Anchors {
         Self { keys }
     }
 
-    /// The keyring document that the database holds, as it was read last.
+    /// Returns the keyring document in the database, as last read.
     pub fn keyring(&self) -> KeyringMark {
         self.keys.document().mark()
     }
 
-    /// Whether the keyring document that was read last is the one of `known`, or a later one: else the database was set back.
+    /// Returns whether the keyring document that was last read is that of `known` or a successor. Otherwise the
+    /// database was rolled back.
     pub fn keyring_follows(&self, known: KeyringMark) -> bool {
         self.keys.document().is_at_or_after(known)
     }
 
-    /// The anchor in the file at `path`.
+    /// Returns the anchor in the file at `path`.
     pub fn at(&self, path: impl Into<PathBuf>) -> AnchorFile {
         AnchorFile { path: path.into(), anchors: self.clone() }
     }
 }
 
 impl AnchorFile {
-    /// Where the file lies.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The anchors of its deployment.
+    /// Returns the anchors of its instance.
     pub const fn anchors(&self) -> &Anchors {
         &self.anchors
     }
 
-    /// Reads it. `None`: there is none.
+    /// Reads the anchor. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// It is damaged, of another vault, or cannot be read.
+    /// The file is damaged, belongs to another vault, or cannot be read.
     pub fn load(&self) -> Result<Option<Anchor>, AnchorError> {
         self.read().map_err(|flaw| self.error(flaw))
     }
 
-    /// Writes it, over an older one. It is on disk when this returns. Several processes may do so at once.
+    /// Writes the anchor and replaces an older one. It is synced to the disk when this returns. Several processes may
+    /// write concurrently.
     ///
     /// # Errors
-    /// It cannot be written; then the older one stands.
+    /// The anchor cannot be written. The older one is kept.
     pub fn store(&self, anchor: Anchor) -> Result<(), AnchorError> {
         self.write(anchor).map_err(|error| self.error(error.into()))
     }
@@ -142,7 +145,7 @@ impl AnchorFile {
         if instance != self.anchors.keys.instance() {
             return Err(AnchorFlaw::OtherInstance(instance));
         }
-        // It names no key.
+        // The anchor does not name the key, so try all of them.
         let code = Digest::from_bytes(*code);
         let purposes = self.anchors.keys.purposes();
         if !purposes.audit.all().any(|term| Digest::from_bytes(term.key.anchor.code([body])) == code) {
@@ -169,8 +172,8 @@ impl AnchorFile {
             _ => Path::new("."),
         };
         let directory = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        // Replicas may share the directory, and would take each other's unfinished file. Held until it is closed; where a
-        // file system has no such locks, the code shows what went wrong.
+        // Replicas may share the directory, and would use each other's unfinished file. The lock is kept until the
+        // directory is closed. On file systems without such locks, the MAC reveals a conflict.
         let _ = flock(&directory, FlockOperation::LockExclusive);
         durable::replace(&self.path, &bytes)
     }

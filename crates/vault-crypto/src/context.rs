@@ -1,4 +1,4 @@
-//! What a blob is bound to, as the associated data of its cipher: it opens nowhere else.
+//! Associated data that binds a blob to its place in the database.
 
 use crate::blob::Format;
 use uuid::Uuid;
@@ -6,9 +6,9 @@ use vault_core::id::{AccountId, InstanceId, KeyId, OrganizationId, ReceiverId, S
 use vault_core::port::CredentialContext;
 use vault_core::sealed::InstanceKeyPurpose;
 
-/// The column, row and version a blob is stored in.
+/// Identifies the column, row and version that a blob is stored in.
 ///
-/// It names no key further up than the one that seals, so that wrapping a key again leaves the blobs below unchanged.
+/// The context names no key above the one that seals, so rewrapping a key leaves the blobs below it unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
     column: Column,
@@ -19,7 +19,7 @@ pub struct Context {
     wrapped: Option<KeyId>,
 }
 
-/// The row, by one id or two.
+/// Ids of the row: one or two.
 #[derive(Clone, Copy, Debug)]
 struct Object(Uuid, Option<Uuid>);
 
@@ -36,7 +36,7 @@ impl Object {
     }
 }
 
-/// Every column that holds a blob.
+/// All columns that hold a blob.
 #[derive(Clone, Copy, Debug)]
 enum Column {
     Data,
@@ -56,7 +56,7 @@ enum Column {
 }
 
 impl Column {
-    /// The kind of plaintext. Part of the stored formats: it never changes.
+    /// Returns the kind of plaintext. Part of the stored formats: it must never change.
     const fn kind(self) -> &'static str {
         match self {
             Self::Data => "data",
@@ -75,7 +75,7 @@ impl Column {
         }
     }
 
-    /// The column's name in associated data and errors. Part of the stored formats: it never changes.
+    /// Returns the column's name in associated data and errors. Part of the stored formats: it must never change.
     const fn name(self) -> &'static str {
         match self {
             Self::Data => "credential.data",
@@ -98,7 +98,7 @@ impl Column {
         }
     }
 
-    /// The table of the column, for errors; a file's name for the one blob outside the database.
+    /// Returns the column's table, for errors; a file name for the one blob outside the database.
     const fn table(self) -> &'static str {
         match self {
             Self::Data | Self::DataKey => "credential_secrets",
@@ -115,23 +115,23 @@ impl Column {
 }
 
 impl Context {
-    /// A credential's data, under its data key.
+    /// Returns the context of a credential's data, sealed by its data key.
     pub(crate) fn data(instance: InstanceId, context: CredentialContext) -> Self {
         Self::of_credential(Column::Data, instance, context)
     }
 
-    /// A credential's information, under the organization's information key.
+    /// Returns the context of a credential's information, sealed by the organization's information key.
     pub(crate) fn information(instance: InstanceId, context: CredentialContext) -> Self {
         Self::of_credential(Column::Information, instance, context)
     }
 
-    /// A credential's labels, description and declared expiries, under the organization's information key. The version is
-    /// the credential's revision.
+    /// Returns the context of a credential's labels, description and declared expiries, sealed by the organization's
+    /// information key. The version is the credential's revision.
     pub(crate) fn metadata(instance: InstanceId, context: CredentialContext) -> Self {
         Self::of_credential(Column::Metadata, instance, context)
     }
 
-    /// A credential's data key, under the organization's wrap key.
+    /// Returns the context of a credential's data key, wrapped by the organization's wrap key.
     pub(crate) fn data_key(instance: InstanceId, context: CredentialContext, key: KeyId) -> Self {
         Self { wrapped: Some(key), ..Self::of_credential(Column::DataKey, instance, context) }
     }
@@ -144,17 +144,17 @@ impl Context {
         }
     }
 
-    /// An organization key, under the instance key.
+    /// Returns the context of an organization key, wrapped by the instance key.
     pub(crate) fn organization_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
         Self { organization: Some(organization), ..Self::wrapped_key(Column::OrganizationKey, instance, key) }
     }
 
-    /// An organization's fingerprint key, under the instance key.
+    /// Returns the context of an organization's fingerprint key, wrapped by the instance key.
     pub(crate) fn fingerprint_key(instance: InstanceId, organization: OrganizationId, key: KeyId) -> Self {
         Self { organization: Some(organization), ..Self::wrapped_key(Column::FingerprintKey, instance, key) }
     }
 
-    /// An instance-wide key, under the instance key.
+    /// Returns the context of an instance-wide key, wrapped by the instance key.
     pub(crate) fn purpose_key(instance: InstanceId, purpose: InstanceKeyPurpose, key: KeyId) -> Self {
         Self::wrapped_key(Column::PurposeKey(purpose), instance, key)
     }
@@ -163,12 +163,13 @@ impl Context {
         Self { wrapped: Some(key), ..Self::of_instance(column, instance, *key.as_uuid()) }
     }
 
-    /// The instance key, under the root key.
+    /// Returns the context of the instance key, wrapped by the root key.
     pub(crate) fn instance_key(instance: InstanceId, key: KeyId) -> Self {
         Self { wrapped: Some(key), ..Self::of_instance(Column::InstanceKey, instance, *instance.as_uuid()) }
     }
 
-    /// The database key, under the root key. It is needed before the instance is known.
+    /// Returns the context of the database key, wrapped by the root key. It has no instance: the key is needed before
+    /// the instance is known.
     pub(crate) fn database_key(key: KeyId) -> Self {
         Self {
             column: Column::DatabaseKey,
@@ -180,28 +181,29 @@ impl Context {
         }
     }
 
-    /// The keyring document, under the instance key.
+    /// Returns the context of the keyring document, sealed by the instance key.
     pub(crate) fn keyring(instance: InstanceId) -> Self {
         Self::of_instance(Column::Keyring, instance, *instance.as_uuid())
     }
 
-    /// A password verifier, under the instance key.
+    /// Returns the context of a password hash, sealed by the instance key.
     pub(crate) fn password(instance: InstanceId, account: AccountId) -> Self {
         Self::of_instance(Column::Password, instance, *account.as_uuid())
     }
 
-    /// A passcode seed, under the instance key.
+    /// Returns the context of a TOTP secret, sealed by the instance key.
     pub(crate) fn seed(instance: InstanceId, account: AccountId, seed: SeedId) -> Self {
         let object = Object(*account.as_uuid(), Some(*seed.as_uuid()));
         Self { object, ..Self::of_instance(Column::Seed, instance, *account.as_uuid()) }
     }
 
-    /// The address of a receiver, under the receiver key.
+    /// Returns the context of a receiver's address, sealed by the receiver key.
     pub(crate) fn receiver_address(instance: InstanceId, receiver: ReceiverId) -> Self {
         Self::of_instance(Column::ReceiverAddress, instance, *receiver.as_uuid())
     }
 
-    /// A signing secret of a receiver, under the receiver key. The version is the secret's number.
+    /// Returns the context of a receiver's signing secret, sealed by the receiver key. The version is the secret's
+    /// number.
     pub(crate) fn receiver_secret(instance: InstanceId, receiver: ReceiverId, number: i64) -> Self {
         Self { version: number, ..Self::of_instance(Column::ReceiverSecret, instance, *receiver.as_uuid()) }
     }
@@ -217,27 +219,28 @@ impl Context {
         }
     }
 
-    /// The table, for errors.
+    /// Returns the table, for errors.
     pub fn table(&self) -> &'static str {
         self.column.table()
     }
 
-    /// The column, for errors.
+    /// Returns the column, for errors.
     pub fn column(&self) -> &'static str {
         self.column.name()
     }
 
-    /// The id of the row in [`Context::table`], for errors.
+    /// Returns the id of the row in [`Context::table`], for errors.
     pub fn object(&self) -> String {
         match (self.column, self.organization) {
-            // The blob is bound to the id of the key, but the key is a column of the organization's row.
+            // The context holds the id of the key, but the key is a column of the organization's row.
             (Column::FingerprintKey, Some(organization)) => organization.to_string(),
             _ => self.object.0.hyphenated().to_string(),
         }
     }
 
-    /// The associated data of a blob of `format` sealed by `key`: the number of parts, then each part with its
-    /// length before it. A part that does not apply is empty.
+    /// Returns the associated data of a blob of `format` sealed by `key`.
+    ///
+    /// The data is the number of parts, then each part preceded by its length. A part that does not apply is empty.
     pub fn to_associated_data(&self, format: Format, key: KeyId) -> Vec<u8> {
         let mut object = [0; 32];
         let parts: [&[u8]; 9] = [
@@ -253,7 +256,7 @@ impl Context {
         ];
         // A wrap has one part more than a seal.
         let parts = if self.wrapped.is_some() { &parts[..] } else { &parts[..8] };
-        // Larger than any associated data of ours, so that it is allocated once.
+        // Large enough for all associated data, so the buffer is allocated once.
         let mut data = Vec::with_capacity(192);
         data.push(parts.len() as u8);
         for part in parts {

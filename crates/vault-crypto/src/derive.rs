@@ -1,4 +1,5 @@
-//! One key per purpose from a random parent key: HKDF-SHA-256 (RFC 5869), no salt, one label per purpose.
+//! Derives one key per purpose from a random parent key: HKDF-SHA-256 (RFC 5869) without salt, with one label per
+//! purpose.
 
 use crate::aead::AeadKey;
 use crate::key::SymmetricKey;
@@ -8,10 +9,10 @@ use sha2::Sha256;
 use vault_core::digest::DigestPurpose;
 use vault_core::id::KeyId;
 
-/// The purpose of a derived key. The label is part of the stored formats: it never changes.
+/// Purpose of a derived key. The label is part of the stored formats: it must never change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Label {
-    /// From the root key: its id.
+    /// From the root key: the id of the root key.
     RootKeyId,
     /// From the root key: wraps the instance key and the database key.
     RootWrap,
@@ -19,19 +20,19 @@ pub(crate) enum Label {
     InstanceWrap,
     /// From the instance key: seals the keyring document.
     Keyring,
-    /// From the instance key: seals password verifiers.
+    /// From the instance key: seals password hashes.
     Password,
-    /// From the instance key: seals passcode seeds.
+    /// From the instance key: seals TOTP secrets.
     Seed,
     /// From the instance key or the look-up key: a keyed digest.
     Digest(DigestPurpose),
     /// From the look-up key: the parent of digests that are not prepared at start.
     OtherDigests,
-    /// From an audit key: codes over audit records.
+    /// From an audit key: MACs over audit records.
     AuditRecord,
-    /// From an audit key: codes over checkpoints of the audit.
+    /// From an audit key: MACs over audit checkpoints.
     AuditCheckpoint,
-    /// From an audit key: the code over the anchor.
+    /// From an audit key: the MAC over the anchor.
     Anchor,
     /// From a receiver key: seals addresses and signing secrets of receivers.
     Receiver,
@@ -46,7 +47,7 @@ pub(crate) enum Label {
 impl Label {
     const PREFIX: &[u8] = b"orgvault/1/";
 
-    /// The label's two parts. No two labels have the same concatenation.
+    /// Returns the two parts of the label. No two labels have the same concatenation.
     fn parts(self) -> [&'static str; 2] {
         match self {
             Self::RootKeyId => ["root key id", ""],
@@ -67,7 +68,7 @@ impl Label {
         }
     }
 
-    /// The key for this purpose: HKDF-Extract, then the one block of HKDF-Expand that 256 bits need.
+    /// Derives the key for this purpose: HKDF-Extract, then the single block of HKDF-Expand that 256 bits require.
     pub(crate) fn derive(self, parent: &SymmetricKey) -> SymmetricKey {
         let [first, second] = self.parts();
         // The input of the derivation.
@@ -77,12 +78,12 @@ impl Label {
         SymmetricKey::take(&mut expanded)
     }
 
-    /// The sealing key for this purpose; its blobs name the parent.
+    /// Derives the sealing key for this purpose; its blobs name the parent.
     pub(crate) fn sealing_key(self, parent: &SymmetricKey, id: KeyId) -> AeadKey {
         AeadKey::new(id, &self.derive(parent))
     }
 
-    /// The HMAC key for this purpose.
+    /// Derives the HMAC key for this purpose.
     pub(crate) fn mac_key(self, parent: &SymmetricKey) -> MacKey {
         MacKey::new(&self.derive(parent))
     }

@@ -1,4 +1,4 @@
-//! Keyed digests: HMAC-SHA-256, one key per purpose, each derived once.
+//! Keyed digests: HMAC-SHA-256 with one key per purpose, each derived once.
 
 use crate::derive::Label;
 use crate::instance_keys::InstanceKeyring;
@@ -13,14 +13,15 @@ use vault_core::port::{Clock, KeyedDigester, SealError};
 
 /// Computes keyed digests.
 ///
-/// Codes of rows that name their key, and of cursors, use keys derived from the instance key. All others use the look-up key, or the audit
-/// key for states that the audit records: such a digest does not name its key, so it may be under any that there is.
+/// MACs of cursors and of rows that name their key use keys derived from the instance key. All other digests use the
+/// look-up key, or the audit key for states that the audit records: such a digest does not name its key, so it may be
+/// under any existing key.
 pub struct HmacDigester {
     keys: Arc<InstanceKeyring>,
     clock: Arc<dyn Clock>,
 }
 
-/// What a look-up key is used for.
+/// Keys derived from a look-up key.
 pub(crate) struct LookUpKeys {
     address: MacKey,
     attempt_bucket: MacKey,
@@ -28,12 +29,12 @@ pub(crate) struct LookUpKeys {
     idempotent_body: MacKey,
     credential_state: MacKey,
     label: MacKey,
-    /// Parent of the keys of purposes that are rarely used.
+    /// Parent of the keys for rarely used purposes.
     other: SymmetricKey,
 }
 
 impl LookUpKeys {
-    /// Derives them.
+    /// Derives the keys.
     pub(crate) fn derive(look_up: &SymmetricKey) -> Self {
         let looked_up = |purpose| Label::Digest(purpose).mac_key(look_up);
         Self {
@@ -47,7 +48,7 @@ impl LookUpKeys {
         }
     }
 
-    /// A digest of what is looked up.
+    /// Returns the digest of a look-up value.
     fn digest(&self, purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
         let key = match purpose {
             DigestPurpose::Address => &self.address,
@@ -67,14 +68,14 @@ impl HmacDigester {
         Self { keys, clock }
     }
 
-    /// The digest under the key that makes new ones.
+    /// Returns the digest under the key that creates new ones.
     fn current<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> Digest {
-        // One key needs no clock.
+        // With a single key the clock is not needed.
         let term = if terms.is_one() { terms.active() } else { terms.settled_at(self.clock.now()) };
         digest(&term.key)
     }
 
-    /// The digests under each key: those that new rows are entered under, then the others.
+    /// Returns the digests under all keys: first those under which new rows are stored, then the others.
     fn every<K>(&self, terms: &Terms<K>, digest: impl Fn(&K) -> Digest) -> LookUpDigests {
         if terms.is_one() {
             return digest(&terms.active().key).into();
@@ -88,12 +89,12 @@ impl HmacDigester {
     }
 }
 
-/// The digest of a purpose that has no key.
+/// Returns the digest of a purpose that has no key.
 fn plain(purpose: DigestPurpose, parts: &[&[u8]]) -> Digest {
     Digest::from_bytes(mac::hash_of_parts(&[b"orgvault/1/digest", purpose.label().as_bytes()], parts))
 }
 
-/// A state that the audit records.
+/// Returns the digest of a state that the audit records.
 fn state(keys: &crate::audit::AuditKeys, parts: &[&[u8]]) -> Digest {
     Digest::from_bytes(keys.state.code_of_parts(parts))
 }

@@ -7,7 +7,7 @@ use vault_core::id::KeyId;
 use vault_core::port::{Entropy, NoEntropy};
 use zeroize::Zeroizing;
 
-/// The operating system's random number generator.
+/// Random number generator of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OsEntropy;
 
@@ -18,25 +18,27 @@ impl Entropy for OsEntropy {
     }
 }
 
-/// A new random key.
+/// Generates a random key.
 pub(crate) fn random_key(entropy: &dyn Entropy) -> Result<SymmetricKey, NoEntropy> {
     SymmetricKey::try_fill(|bytes| entropy.fill(bytes))
 }
 
-/// A new id of 122 random bits (UUID version 4, RFC 9562).
+/// Generates an id of 122 random bits (UUID version 4, RFC 9562).
 pub(crate) fn random_uuid(entropy: &dyn Entropy) -> Result<Uuid, NoEntropy> {
     let mut bytes = [0; 16];
     entropy.fill(&mut bytes)?;
     Ok(Builder::from_random_bytes(bytes).into_uuid())
 }
 
-/// A new random key id.
+/// Generates a random key id.
 pub(crate) fn random_key_id(entropy: &dyn Entropy) -> Result<KeyId, NoEntropy> {
     random_uuid(entropy).map(KeyId::from_uuid)
 }
 
-/// Randomness for one operation that needs it several times, drawn with one system call: a call takes as long as sealing.
-/// No byte is used twice; the rest is wiped.
+/// Randomness for one operation, read with one system call.
+///
+/// An operation may need randomness several times, and a call takes as long as sealing. No byte is used twice; the rest
+/// is wiped.
 pub(crate) struct Drawn<'a, const LENGTH: usize> {
     bytes: Zeroizing<[u8; LENGTH]>,
     given: AtomicUsize,
@@ -44,7 +46,7 @@ pub(crate) struct Drawn<'a, const LENGTH: usize> {
 }
 
 impl<'a, const LENGTH: usize> Drawn<'a, LENGTH> {
-    /// Draws `LENGTH` bytes.
+    /// Reads `LENGTH` bytes.
     pub(crate) fn from(source: &'a dyn Entropy) -> Result<Self, NoEntropy> {
         let mut bytes = Zeroizing::new([0; LENGTH]);
         source.fill(bytes.as_mut_slice())?;

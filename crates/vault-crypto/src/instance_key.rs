@@ -1,4 +1,4 @@
-//! The instance key's wrap, moved to another root key.
+//! Rewraps the instance key under another root key.
 
 use crate::context::Context;
 use crate::keyring::{Keyring, KeyringError};
@@ -8,19 +8,22 @@ use vault_core::port::Entropy;
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord};
 use vault_core::time::Timestamp;
 
-/// An instance key under another root key.
+/// Instance whose instance key was rewrapped under another root key.
 pub struct RewrappedInstance {
-    /// The deployment, with its instance key wrapped by that root key.
+    /// Instance record, with its instance key wrapped by the new root key.
     pub record: InstanceRecord,
-    /// When the instance key took the place of another one, if it did.
+    /// Time at which the instance key replaced an earlier one, if it did.
     pub replaced_at: Option<Timestamp>,
 }
 
-/// Wraps the instance key of `record` under `next` instead of `current`. The result has been opened with `next`, `keys`
-/// with it. Nothing below the instance key changes.
+/// Rewraps the instance key of `record` from `current` to `next`.
+///
+/// The result is verified before it is returned: it is opened with `next`, together with `keys`. Nothing below the
+/// instance key changes.
 ///
 /// # Errors
-/// `record` or `keys` do not open, or a root key cannot be used.
+/// - `record` or `keys` do not open.
+/// - A root key cannot be used.
 pub async fn rewrap_instance_key(
     record: &InstanceRecord,
     keys: &[InstanceKeyRecord],
@@ -62,7 +65,7 @@ mod tests {
         Keyring::open(&second, entropy(), &moved, &[], &made.keys).await.unwrap();
         let refused = Keyring::open(&first, entropy(), &moved, &[], &made.keys).await.unwrap_err();
         assert!(matches!(refused, KeyringError::WrongRoot { .. }));
-        // By id and by content: a row that only says another root key opens with neither.
+        // Checks the id and the content: a row that only names another root key opens with neither key.
         let renamed = InstanceRecord { root_key: first.id(), ..moved.clone() };
         assert!(rewrap_instance_key(&renamed, &made.keys, &first, &second, entropy()).await.is_err());
         let refused = rewrap_instance_key(&moved, &made.keys, &first, &second, entropy()).await;

@@ -1,5 +1,5 @@
-//! The keys of one deployment that lie above its organizations: instance keys, and those of each purpose below them. All
-//! adapters share them, and read them again when one was replaced.
+//! The keys of one instance above its organizations: instance keys, and those of each purpose below them. All adapters
+//! share them, and reload them after a rotation.
 
 use crate::aead::{AeadKey, SealingError};
 use crate::blob::{self, OpenError};
@@ -23,15 +23,15 @@ use vault_core::port::{Entropy, KeyRepository, SealError, StoreError};
 use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, KeyState, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
-/// Before the document, where it is hashed.
+/// Prefix of the document in its hash.
 const DOCUMENT_PREFIX: &[u8] = b"orgvault/1/keyring";
-/// How often keys are read before one that was destroyed is forgotten: what was read under it before is still opened. A
-/// server reads them once a second.
+/// Number of reads after which a destroyed key is dropped, so that values read before can still be decrypted. A server
+/// reads the keys once a second.
 const LINGERS: u32 = 60;
-/// The keys are read so seldom on the chance that one is new, in milliseconds.
+/// Minimum time between two reads that only check for new keys, in milliseconds.
 const REFRESH_MILLIS: u64 = 1_000;
 
-/// The keys derived from one instance key.
+/// Keys derived from one instance key.
 pub(crate) struct InstanceKeys {
     id: KeyId,
     /// Wraps the keys below it.
@@ -40,7 +40,7 @@ pub(crate) struct InstanceKeys {
     keyring: AeadKey,
     /// Seals password verifiers.
     pub(crate) password: AeadKey,
-    /// Seals passcode seeds.
+    /// Seals TOTP secrets.
     pub(crate) seed: AeadKey,
     account_grant: MacKey,
     invitation_grant: MacKey,
@@ -49,7 +49,7 @@ pub(crate) struct InstanceKeys {
 }
 
 impl InstanceKeys {
-    /// Derives them. Blobs and codes name `id`.
+    /// Derives the keys. Blobs and MACs contain `id`.
     pub(crate) fn derive(id: KeyId, key: &SymmetricKey) -> Self {
         let code = |purpose| Label::Digest(purpose).mac_key(key);
         Self {
@@ -65,15 +65,15 @@ impl InstanceKeys {
         }
     }
 
-    /// The instance key's id.
+    /// ID of the instance key.
     pub(crate) const fn id(&self) -> KeyId {
         self.id
     }
 
-    /// Makes a key of `instance` for a purpose, wrapped by this one.
+    /// Generates a key of `instance` for a purpose, wrapped by this one.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     pub(crate) fn new_purpose_key(
         &self,
         entropy: &dyn Entropy,
@@ -86,7 +86,7 @@ impl InstanceKeys {
         Ok(InstanceKeyRecord { id, purpose, wrapped, created_at: now })
     }
 
-    /// Seals a document that names the keys of `instance`.
+    /// Seals a document that lists the keys of `instance`.
     pub(crate) fn seal_document(
         &self,
         entropy: &dyn Entropy,
@@ -96,10 +96,10 @@ impl InstanceKeys {
         self.keyring.seal(entropy, &Context::keyring(instance), &document.to_bytes())
     }
 
-    /// Opens the document that names the keys of `instance`. It names this key as the active one.
+    /// Decrypts the document that lists the keys of `instance`. It must list this key as the active one.
     ///
     /// # Errors
-    /// It does not open, or names another key.
+    /// The document cannot be decrypted, or lists another key as active.
     pub(crate) fn open_document(&self, instance: InstanceId, sealed: &Blob) -> Result<Document, OpenError> {
         let bytes = self.keyring.open(&Context::keyring(instance), sealed)?;
         let content = KeyringDocument::from_bytes(&bytes).ok_or(OpenError::Malformed)?;
@@ -109,7 +109,7 @@ impl InstanceKeys {
         }
     }
 
-    /// The key of codes of this purpose; `None`: it does not follow from the instance key.
+    /// Returns the MAC key of this purpose, or `None` if it is not derived from the instance key.
     pub(crate) fn code(&self, purpose: DigestPurpose) -> Option<&MacKey> {
         match purpose {
             DigestPurpose::AccountGrant => Some(&self.account_grant),
@@ -121,7 +121,7 @@ impl InstanceKeys {
     }
 }
 
-/// A document that names a deployment's keys, and its hash.
+/// A keyring document with its hash.
 #[derive(Clone)]
 pub(crate) struct Document {
     pub(crate) content: KeyringDocument,
@@ -134,12 +134,12 @@ impl Document {
         Self { content, hash: Digest::from_bytes(hash.into()) }
     }
 
-    /// Its number and hash.
+    /// Returns its number and hash.
     pub(crate) const fn mark(&self) -> KeyringMark {
         KeyringMark { number: self.content.number(), hash: self.hash }
     }
 
-    /// Whether it is the one of `mark` or a later one.
+    /// Returns whether it is the document of `mark` or a successor.
     pub(crate) fn is_at_or_after(&self, mark: KeyringMark) -> bool {
         self.content.is_at_or_after(self.hash, mark)
     }
@@ -150,7 +150,7 @@ impl Document {
     }
 }
 
-/// The keyring document is one from before a document that was read already.
+/// The keyring document is older than one that was read before.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the keyring document {found} does not follow document {known}, which this process has read: the database was set back \
@@ -161,12 +161,12 @@ struct PutBack {
     known: i64,
 }
 
-/// The keys of one deployment, as they were read last.
+/// The keys of one instance, as last read.
 pub(crate) struct InstanceKeyring {
     instance: InstanceId,
     held: RwLock<Arc<Held>>,
     source: OnceLock<Source>,
-    /// When the keys were last read on the chance that one is new, in milliseconds.
+    /// Time of the last read that checked for new keys, in milliseconds.
     refreshed_at: AtomicI64,
 }
 
@@ -179,15 +179,15 @@ struct Held {
 
 struct Other {
     keys: Arc<InstanceKeys>,
-    /// Destroyed: so many more times it is kept.
+    /// Number of further reads after which this destroyed key is dropped.
     lingers: Option<u32>,
 }
 
-/// Where keys are read again.
+/// Ports from which keys are reloaded.
 struct Source {
     wrapper: Arc<dyn KeyWrapper>,
     repository: Arc<dyn KeyRepository>,
-    /// One reads at a time, and those who waited find what it has read.
+    /// Ensures that only one task reads at a time. Waiting tasks use its result.
     reading: Mutex<()>,
 }
 
@@ -202,13 +202,13 @@ impl Held {
 }
 
 impl InstanceKeyring {
-    /// The keys of a deployment that has this instance key alone.
+    /// Creates the keyring of an instance with only this instance key.
     pub(crate) fn of(instance: InstanceId, active: InstanceKeys, document: Document, purposes: PurposeKeys) -> Self {
         let held = Held { document, active: Arc::new(active), others: Vec::new(), purposes: Arc::new(purposes) };
         Self { instance, held: RwLock::new(Arc::new(held)), source: OnceLock::new(), refreshed_at: AtomicI64::new(0) }
     }
 
-    /// Opens the keys of a deployment. The active one proves itself.
+    /// Loads the keys of an instance. Its active key is verified by the keyring document.
     pub(crate) async fn open(
         wrapper: &dyn KeyWrapper,
         record: &InstanceRecord,
@@ -231,55 +231,55 @@ impl InstanceKeyring {
         })
     }
 
-    /// Has keys read again from `repository`, when one is not known. Only the first call counts.
+    /// Enables reloading of keys from `repository` when one is not loaded. Only the first call has an effect.
     pub(crate) fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
         let _ = self.source.set(Source { wrapper, repository, reading: Mutex::new(()) });
     }
 
-    /// The deployment.
+    /// Returns the ID of the instance.
     pub(crate) const fn instance(&self) -> InstanceId {
         self.instance
     }
 
     fn held(&self) -> Arc<Held> {
-        // What is held is exchanged as a whole, so a poisoned lock guards a whole one.
+        // The value is replaced as a whole, so a poisoned lock contains a consistent one.
         Arc::clone(&self.held.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The key that seals.
+    /// Returns the active key.
     pub(crate) fn active(&self) -> Arc<InstanceKeys> {
         Arc::clone(&self.held().active)
     }
 
-    /// The keys of each purpose.
+    /// Returns the keys of each purpose.
     pub(crate) fn purposes(&self) -> Arc<PurposeKeys> {
         Arc::clone(&self.held().purposes)
     }
 
-    /// The document that names the keys.
+    /// Returns the document that lists the keys.
     pub(crate) fn document(&self) -> Document {
         self.held().document.clone()
     }
 
-    /// The key with this id.
+    /// Returns the key with this ID.
     pub(crate) fn find(&self, id: KeyId) -> Option<Arc<InstanceKeys>> {
         self.held().find(id).cloned()
     }
 
-    /// The key that a blob names.
+    /// Returns the key in the header of a blob.
     ///
     /// # Errors
-    /// It names none, or none that is known.
+    /// The header has no key, or one that is not loaded.
     pub(crate) fn sealed(&self, context: &Context, blob: &Blob) -> Result<Arc<InstanceKeys>, SealError> {
         let id = blob::sealing_key(blob).ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
-        // Whoever read the blob has the keys known that there are.
+        // The caller that read the blob has loaded the existing keys.
         self.find(id).ok_or_else(|| does_not_open(context, OpenError::OtherKey))
     }
 
-    /// Wraps a new instance key under the root key, which must be `root_key`.
+    /// Wraps a new instance key with the root key, which must be `root_key`.
     ///
     /// # Errors
-    /// There is no root key to ask, or another one; it cannot be used.
+    /// No root key is available, it is a different one, or it cannot be used.
     pub(crate) async fn wrap_under_root(
         &self,
         context: &Context,
@@ -297,7 +297,7 @@ impl InstanceKeyring {
         })
     }
 
-    /// Reads the keys again if one of these is not known.
+    /// Reloads the keys if one of these is not loaded.
     pub(crate) async fn load_keys(&self, ids: &[KeyId]) -> Result<(), SealError> {
         let held = self.held();
         if ids.iter().all(|id| held.find(*id).is_some() || held.purposes.has(*id)) {
@@ -307,16 +307,16 @@ impl InstanceKeyring {
         }
     }
 
-    /// Reads the keys again, unless that was done within the last second.
+    /// Reloads the keys, unless that was done within the last second.
     pub(crate) async fn refresh(&self, now: Timestamp) -> Result<(), SealError> {
         let (now, last) = (now.as_millis(), self.refreshed_at.load(Ordering::Relaxed));
         let is_due = now.abs_diff(last) >= REFRESH_MILLIS;
-        // Of those who come at once, one reads.
+        // If several tasks call this concurrently, one reloads.
         let takes = || self.refreshed_at.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if is_due && takes() { self.reload_keys().await } else { Ok(()) }
     }
 
-    /// Reads the keys again. Those that are known are not unwrapped once more.
+    /// Reloads the keys. Keys that are already loaded are not unwrapped again.
     pub(crate) async fn reload_keys(&self) -> Result<(), SealError> {
         let Some(source) = self.source.get() else { return Ok(()) };
         let _reading = source.reading.lock().await;
@@ -371,7 +371,7 @@ impl InstanceKeyring {
     }
 }
 
-/// The keys of all purposes, opened by the instance keys that there are.
+/// Loads the keys of all purposes, unwrapped by the existing instance keys.
 fn purposes(
     instance: InstanceId,
     document: &Document,
@@ -384,7 +384,7 @@ fn purposes(
     PurposeKeys::open(&Sealed { instance, document: &document.content, rows, above }, known)
 }
 
-/// A root key that cannot be asked now can be asked later; and one that was replaced is another one's after a restart.
+/// Converts the error. A root key that is unavailable may become available, and a replaced root key requires a restart.
 fn not_renewed(error: KeyringError) -> SealError {
     match error {
         KeyringError::InstanceKey { cause: WrapError::Source(_), .. } | KeyringError::WrongRoot { .. } => {

@@ -1,4 +1,4 @@
-//! Making keys of the instance, and making again under the active ones what others have wrapped and sealed.
+//! Creates keys of the instance, and rewraps and reseals under the active keys what older keys protect.
 
 use crate::aead::AeadKey;
 use crate::blob::OpenError;
@@ -15,7 +15,7 @@ use vault_core::receiver::SealedTarget;
 use vault_core::sealed::{Blob, InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, SealedPassword, SealedSeed};
 use vault_core::time::Timestamp;
 
-/// Moves what lies under one key of the instance to the active one of its purpose. Opens no credential.
+/// Moves wrapped keys and sealed values to the active key of their purpose. It cannot open credentials.
 pub struct InstanceKeyRewrapper {
     keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
@@ -26,7 +26,7 @@ impl InstanceKeyRewrapper {
         Self { keys, entropy }
     }
 
-    /// The active key of `current`, and the document that it opens.
+    /// Returns the active key of `current` and the keyring document that it opens.
     fn document(&self, current: &InstanceRecord) -> Result<(Arc<InstanceKeys>, Document), SealError> {
         let active = self.keys.find(current.instance_key);
         let active = active.ok_or_else(|| fault("the active instance key is not known"))?;
@@ -62,7 +62,7 @@ impl InstanceKeyRewrapper {
         sealed: &Blob,
         of: impl Fn(&InstanceKeys) -> &AeadKey,
     ) -> Result<(), SealError> {
-        // Zeros stand for what an account does not have.
+        // A blob of zeros represents a value that the account does not have.
         if sealed.key().is_none() {
             return Ok(());
         }
@@ -83,9 +83,9 @@ impl InstanceKeyRewrapper {
         self.text_opens(&Context::seed(instance, account, seed.id), &seed.blob, |keys| &keys.seed)
     }
 
-    /// What is sealed of a receiver, under the active key of receivers.
+    /// Reseals a value of a receiver under the active receiver key.
     fn seal_target_again(&self, context: &Context, sealed: &Blob) -> Result<Blob, SealError> {
-        // E-mail has no secret, and a first one none before it.
+        // E-mail has no secret, and a first secret has no previous one.
         let Some(key) = sealed.key() else { return Ok(sealed.clone()) };
         let purposes = self.keys.purposes();
         let active = purposes.receiver.active();
@@ -97,14 +97,14 @@ impl InstanceKeyRewrapper {
         active.key.seal(&*self.entropy, context, &text).map_err(not_sealed)
     }
 
-    /// A text, sealed again by the key that `of` picks.
+    /// Reseals a text with the key that `of` selects.
     fn seal_again(
         &self,
         context: &Context,
         sealed: &Blob,
         of: impl Fn(&InstanceKeys) -> &AeadKey,
     ) -> Result<Blob, SealError> {
-        // Zeros stand for what an account does not have.
+        // A blob of zeros represents a value that the account does not have.
         if sealed.key().is_none() {
             return Ok(sealed.clone());
         }

@@ -1,7 +1,7 @@
-//! JSON Web Tokens of workloads: read, and verified by the keys of their issuers (RFC 7515, 7517, 7518, 8037, 8725).
+//! Parser and verifier of JSON Web Tokens of workloads (RFC 7515, 7517, 7518, 8037, 8725).
 //!
-//! What is permitted is a list: five algorithms of public keys, each with a key of its own kind. Nothing in a token says where
-//! keys are: `jku`, `jwk`, `x5u` and `x5c` are not looked at.
+//! Only listed algorithms are permitted: five public-key algorithms, each with its own kind of key. A token cannot
+//! specify the location of keys: `jku`, `jwk`, `x5u` and `x5c` are ignored.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,20 +15,20 @@ use serde_json::{Map, Value};
 use vault_core::json::{self, Limits};
 use vault_core::port::{KeyCount, KeyUse, SignatureFlaw, TokenVerifier, UnverifiedToken};
 
-/// The longest token, in bytes.
+/// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
-/// The largest key set, in bytes.
+/// Maximum size of a key set, in bytes.
 const MAX_KEY_SET: usize = 1024 * 1024;
-/// The most keys of a set.
+/// Maximum number of keys in a set.
 const MAX_KEYS: usize = 100;
-/// An RSA modulus of 2,048 bits, in bytes.
+/// Length of an RSA modulus of 2,048 bits, in bytes.
 const MIN_MODULUS: usize = 256;
 
-/// Verifies identity tokens.
+/// Verifier of identity tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct JwtVerifier;
 
-/// What a token may be signed with.
+/// Signature algorithm of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Algorithm {
     Rs256,
@@ -50,7 +50,7 @@ impl Algorithm {
         })
     }
 
-    /// Whether a key of this kind verifies it.
+    /// Returns whether a key of this kind can verify it.
     fn fits(self, kind: &KeyKind) -> bool {
         matches!(
             (self, kind),
@@ -72,12 +72,12 @@ enum KeyKind {
 
 struct PublicKey {
     id: Option<String>,
-    /// The one algorithm that it is for, if it says one.
+    /// The only algorithm for which it may be used, if specified.
     algorithm: Option<Algorithm>,
     kind: KeyKind,
 }
 
-/// A key as a set has it (RFC 7517). Members that are not looked at are left out.
+/// A key in a set (RFC 7517), without unused members.
 #[derive(Deserialize)]
 struct JsonWebKey {
     kty: String,
@@ -96,12 +96,12 @@ struct JsonWebKeySet {
     keys: Vec<Value>,
 }
 
-/// The parts of a token, decoded.
+/// The decoded parts of a token.
 struct Parts {
     header: Map<String, Value>,
     claims: Value,
     signature: Vec<u8>,
-    /// How many bytes of the text are signed.
+    /// Number of signed bytes of the text.
     signed: usize,
 }
 
@@ -117,9 +117,9 @@ impl Parts {
         Some(Self { header, claims, signature: decode(signature)?, signed: signed.len() })
     }
 
-    /// The algorithm, if nothing in the head asks for what is not understood.
+    /// Returns the algorithm, unless the header requires an unsupported feature.
     fn algorithm(&self) -> Option<Algorithm> {
-        // An extension that must be understood (RFC 7515, 4.1.11), an unencoded or a compressed payload.
+        // A critical extension (RFC 7515, 4.1.11), or an unencoded or compressed payload.
         if ["crit", "b64", "zip"].iter().any(|name| self.header.contains_key(*name)) {
             return None;
         }
@@ -131,7 +131,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(text).ok()
 }
 
-/// The JSON of a part. A member that appears twice makes it ambiguous (RFC 7515, 4; RFC 7519, 4), so it is rejected.
+/// Parses the JSON of a part. A repeated member makes it ambiguous (RFC 7515, 4; RFC 7519, 4), so it is rejected.
 fn json_part(text: &str) -> Option<Value> {
     let bytes = decode(text)?;
     let document = json::parse(&bytes, Limits::REQUEST).ok()?;
@@ -157,7 +157,7 @@ impl TokenVerifier for JwtVerifier {
     }
 
     fn verify(&self, token: &SecretString, keys: &str, key_use: KeyUse) -> Result<Value, SignatureFlaw> {
-        let text = token.expose_secret(); // its signature is checked
+        let text = token.expose_secret(); // to verify its signature
         let parts = Parts::read(text).ok_or(SignatureFlaw::Wrong)?;
         let algorithm = parts.algorithm().ok_or(SignatureFlaw::Wrong)?;
         let id = match parts.header.get("kid") {
@@ -196,7 +196,7 @@ impl TokenVerifier for JwtVerifier {
     }
 }
 
-/// The keys of a set; for each that cannot verify a token, the reason in fixed words.
+/// Returns the keys of a set and, for each that cannot verify a token, the reason in fixed words.
 fn key_set(text: &str, key_use: KeyUse) -> Option<Vec<Result<PublicKey, &'static str>>> {
     if text.len() > MAX_KEY_SET {
         return None;
@@ -226,7 +226,7 @@ fn key_set(text: &str, key_use: KeyUse) -> Option<Vec<Result<PublicKey, &'static
     Some(set.keys.into_iter().map(read).collect())
 }
 
-/// A key, if it is a public one for signatures of a kind that is permitted.
+/// Returns the key if it is a public one for signatures of a permitted kind.
 fn public_key(value: Value) -> Option<PublicKey> {
     let key: JsonWebKey = serde_json::from_value(value).ok()?;
     if key.key_ops.is_some_and(|operations| !operations.iter().any(|operation| operation == "verify")) {
@@ -251,13 +251,13 @@ fn public_key(value: Value) -> Option<PublicKey> {
     fits.then_some(PublicKey { id: key.kid, algorithm, kind })
 }
 
-/// A number without zeros before it.
+/// Removes leading zeros from a number.
 fn stripped(bytes: Vec<u8>) -> Vec<u8> {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.into_iter().skip(zeros).collect()
 }
 
-/// A point of a curve, uncompressed (SEC 1, 2.3.3).
+/// Returns an uncompressed point of a curve (SEC 1, 2.3.3).
 fn point(x: &[u8], y: &[u8], length: usize) -> Option<Vec<u8>> {
     (x.len() == length && y.len() == length).then(|| [&[4], x, y].concat())
 }
@@ -306,7 +306,7 @@ mod tests {
         let bundle = ["x509-svid", "jwt-svid", "sig", "later"].map(|usage| key(Some(usage)));
         let (usable, shown) = count(&bundle, KeyUse::JwtSvid);
         assert_eq!((usable, &*shown), (1, "4 keys: 1 usable, 1 sig, 1 with another use, 1 x509-svid"));
-        // A set that never names a use counts as a whole; one that does has no other keys for tokens.
+        // A set that never specifies a use counts as a whole. Otherwise, only matching keys verify tokens.
         assert_eq!(count(&[key(None), key(None)], KeyUse::JwtSvid).0, 2);
         assert_eq!(count(&[key(None), key(Some("x509-svid"))], KeyUse::JwtSvid).0, 0);
         let small = json!({"kty": "RSA", "use": "jwt-svid", "n": "AQAB", "e": "AQAB"});

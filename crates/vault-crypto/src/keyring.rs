@@ -1,4 +1,4 @@
-//! One deployment's keys, unwrapped: generated once, proven at every start, used through adapters.
+//! The unwrapped keys of one instance: generated once, verified at every start, and used through adapters.
 
 use crate::aead::SealingError;
 use crate::anchor::Anchors;
@@ -25,60 +25,60 @@ use vault_core::port::{Clock, Entropy, KeyRepository, NoEntropy, PasswordHasher,
 use vault_core::sealed::{InstanceKeyPurpose, InstanceKeyRecord, InstanceRecord, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
-/// The unwrapped keys of one deployment. Drop it once the adapters are taken from it; dropping wipes it.
+/// The unwrapped keys of one instance. Drop it after creating the adapters, which wipes it.
 pub struct Keyring {
     keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
 }
 
-/// A new deployment, for the store.
+/// A new instance, for the store.
 pub struct NewInstance {
-    /// The deployment and its wrapped instance key.
+    /// The instance with its wrapped instance key.
     pub instance: InstanceRecord,
-    /// Its instance-wide keys.
+    /// Instance-wide keys.
     pub keys: Vec<InstanceKeyRecord>,
-    /// The same keys, unwrapped. Its audit sealer seals the record of their creation.
+    /// The same keys, unwrapped. Its audit sealer seals the audit entry of their creation.
     pub keyring: Keyring,
 }
 
-/// A deployment's keys could not be generated or opened.
+/// Error of generating or loading an instance's keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyringError {
-    /// The keys are wrapped under another root key.
+    /// The keys are wrapped by another root key.
     #[error(
         "wrong root key: this vault needs root key {expected}, but was given root key {given}. Use root key {expected}"
     )]
     WrongRoot {
-        /// The root key that the keys name.
+        /// Root key in the record.
         expected: KeyId,
-        /// The root key given.
+        /// The given root key.
         given: KeyId,
     },
-    /// The instance key does not unwrap.
+    /// The instance key cannot be unwrapped.
     #[error("cannot decrypt instance key {key}: {cause}")]
     InstanceKey {
-        /// The instance key.
+        /// ID of the instance key.
         key: KeyId,
         /// Why.
         #[source]
         cause: WrapError,
     },
-    /// The instance key unwraps but does not open the keyring document.
+    /// The unwrapped instance key does not decrypt the keyring document.
     #[error("cannot decrypt the vault's keyring with instance key {key}: {cause}")]
     Document {
-        /// The instance key.
+        /// ID of the instance key.
         key: KeyId,
         /// Why.
         #[source]
         cause: OpenError,
     },
-    /// An instance-wide key does not unwrap.
+    /// An instance-wide key cannot be unwrapped.
     #[error("cannot decrypt {} key {key}: {cause}", .purpose.as_str())]
     PurposeKey {
-        /// What the key is for.
+        /// Purpose of the key.
         purpose: InstanceKeyPurpose,
-        /// The key.
+        /// ID of the key.
         key: KeyId,
         /// Why.
         #[source]
@@ -93,16 +93,16 @@ pub enum KeyringError {
     /// New keys could not be sealed.
     #[error(transparent)]
     Seal(#[from] SealingError),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] NoEntropy),
 }
 
 impl Keyring {
-    /// Generates the keys of a new deployment.
+    /// Generates the keys of a new instance.
     ///
     /// # Errors
-    /// The root key cannot wrap, or there is no entropy.
+    /// The root key cannot wrap, or the operating system returns no randomness.
     pub async fn create(
         wrapper: &dyn KeyWrapper,
         entropy: Arc<dyn Entropy>,
@@ -134,12 +134,12 @@ impl Keyring {
         Ok(NewInstance { instance: record, keys, keyring })
     }
 
-    /// Opens a deployment's keys. The root key is proven first: it unwraps the instance key, which opens the keyring document.
-    /// Rows of keys that the document does not name are left out.
-    /// Writes nothing and uses the root key once, and once for each of `retiring`.
+    /// Loads the keys of an instance. The root key is verified first: it unwraps the instance key, which decrypts the
+    /// keyring document. Rows of keys that the document does not list are ignored. Writes nothing, and uses the root
+    /// key once, and once for each of `retiring`.
     ///
     /// # Errors
-    /// Another root key, or a record that does not open. The error names ids only.
+    /// The root key is a different one, or a record cannot be decrypted. The error contains only IDs.
     pub async fn open(
         wrapper: &dyn KeyWrapper,
         entropy: Arc<dyn Entropy>,
@@ -151,59 +151,60 @@ impl Keyring {
         Ok(Self { keys: Arc::new(opened), entropy })
     }
 
-    /// The deployment.
+    /// Returns the ID of the instance.
     pub fn instance(&self) -> InstanceId {
         self.keys.instance()
     }
 
-    /// When the active instance key took the place of another one. `None`: it is the first.
+    /// Returns the time at which the active instance key replaced another one, or `None` if it is the first.
     pub fn instance_key_replaced_at(&self) -> Option<Timestamp> {
         let document = self.keys.document().content;
         document.active(TermPurpose::Instance).filter(|_| document.number() > 1).map(|term| term.since)
     }
 
-    /// Has its adapters read the instance keys again from `repository` when they meet one that they do not know, and unwrap
-    /// it with `wrapper`, which they keep. Without this, they know the keys that there were when this was opened.
+    /// Enables its adapters to reload the instance keys from `repository` when they encounter an unknown one, and to
+    /// unwrap them with `wrapper`. Otherwise, they have only the keys that existed when this was loaded.
     pub fn renewing(&self, wrapper: Arc<dyn KeyWrapper>, repository: Arc<dyn KeyRepository>) {
         self.keys.renewing(wrapper, repository);
     }
 
-    /// The adapter for keyed digests. `clock` says which keys are in use by now.
+    /// Returns the adapter for keyed digests. `clock` determines which keys are in use.
     pub fn digester(&self, clock: Arc<dyn Clock>) -> HmacDigester {
         HmacDigester::new(Arc::clone(&self.keys), clock)
     }
 
-    /// The adapter that gives audit records their codes.
+    /// Returns the adapter that computes MACs of audit entries.
     pub fn audit_sealer(&self) -> HmacAuditSealer {
         HmacAuditSealer::new(Arc::clone(&self.keys))
     }
 
-    /// The anchors of this deployment.
+    /// Returns the anchors of this instance.
     pub fn anchors(&self) -> Anchors {
         Anchors::new(Arc::clone(&self.keys))
     }
 
-    /// The adapter that issues and verifies access tokens. Tokens of another `epoch` are refused: a restore raises it, so
-    /// that earlier tokens stop working.
+    /// Returns the adapter that issues and verifies access tokens. Tokens of another `epoch` are refused. A restore
+    /// raises the epoch, so that earlier tokens are no longer accepted.
     pub fn token_issuer(&self, epoch: u64) -> PasetoIssuer {
         PasetoIssuer::new(Arc::clone(&self.keys), epoch)
     }
 
-    /// The adapter that makes instance keys, and moves to them what they wrap and seal. For operators only.
+    /// Returns the adapter that generates instance keys, and rewraps and reseals values with them. For operators only.
     pub fn instance_rewrapper(&self) -> InstanceKeyRewrapper {
         InstanceKeyRewrapper::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
-    /// The adapter for passcodes and recovery codes.
+    /// Returns the adapter for passcodes and recovery codes.
     pub fn passcodes(&self) -> TotpVerifier {
         TotpVerifier::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
-    /// The adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with theirs. `legacy` names
-    /// the other sets of parameters that stored hashes still have; each login hashes once with each of them too.
+    /// Returns the adapter that hashes and verifies passwords: new ones with `parameters`, stored ones with their own.
+    /// `legacy` contains the other parameters of stored hashes. Each login also hashes once with each of them, so that
+    /// its duration does not disclose which is stored.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     pub fn password_hasher(
         &self,
         pool: Arc<HashingPool>,
@@ -213,13 +214,14 @@ impl Keyring {
         Argon2Hasher::new(Arc::clone(&self.keys), pool, parameters, legacy, Arc::clone(&self.entropy))
     }
 
-    /// What is secret of receivers: one adapter seals it, another one opens it.
+    /// Returns two adapters for the addresses and secrets of receivers: one seals, the other one decrypts.
     pub fn receivers(&self) -> ReceiverCrypto {
         ReceiverCrypto::new(Arc::clone(&self.keys), Arc::clone(&self.entropy))
     }
 
-    /// Four adapters over one cache of the keys in `repository`: one seals credentials, one opens their information, one
-    /// moves them from one organization key to another, one opens their data. None gives access to another.
+    /// Returns four adapters with one cache of the keys in `repository`: one seals credentials, one decrypts their
+    /// information, one moves them between organization keys, and one decrypts their data. None gives access to
+    /// another.
     pub fn credentials(&self, repository: Arc<dyn KeyRepository>) -> CredentialCrypto {
         let keys = OrganizationKeyring::new(Arc::clone(&self.keys), repository, Arc::clone(&self.entropy));
         CredentialCrypto::new(keys)

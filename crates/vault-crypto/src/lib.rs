@@ -1,7 +1,8 @@
-//! The cryptography of OrgVault: sealing, the key hierarchy, passwords, passcodes and access tokens.
+//! Cryptography of OrgVault: encryption, the key hierarchy, passwords, passcodes and access tokens.
 //!
-//! Adapters of `vault-core`'s crypto ports. A program opens a [`RootKeyFile`] (or another [`KeyWrapper`]), with it the
-//! [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring, and drops it:
+//! The crate provides adapters for the crypto ports of `vault-core`. A program opens a [`RootKeyFile`] (or another
+//! [`KeyWrapper`]), uses it to open the [`DatabaseKeyFile`] and the [`Keyring`], takes the adapters from the keyring,
+//! and then drops the root key:
 //!
 //! | Port | Adapter |
 //! |---|---|
@@ -14,13 +15,13 @@
 //! | `PasswordHasher` | [`Keyring::password_hasher`] |
 //!
 //! Primitives are private: the public API only seals, opens, issues and verifies complete objects. Every stored format
-//! carries its version and the id of its key, is bound to its place, and is pinned by a test vector that every later
-//! version must open.
+//! carries its version and the id of its key and is bound to its place. A test vector pins each format, and every later
+//! version must open it.
 //!
-//! What is not promised: a key that a library moves may leave a copy on the stack, and argon2's working memory is
-//! overwritten by the next hash, not wiped after each.
+//! Two limits: a key that a library moves may leave a copy on the stack, and the working memory of argon2 is
+//! overwritten by the next hash, not wiped after each hash.
 //!
-//! Most programs have `vault-embed` do this in the right order. By hand:
+//! Most programs use `vault-embed`, which does these steps in the right order. Without it:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,7 +37,7 @@
 //! let (id, now) = (InstanceId::from_bytes([7; 16]), Timestamp::from_millis(1_893_456_000_000));
 //! let made = Keyring::create(&root, Arc::new(OsEntropy), id, now).await?;
 //!
-//! // What a database keeps opens under the same root key, at every later start.
+//! // The keys that the database stores open under the same root key at every later start.
 //! let root = RootKeyFile::load(&path, Arc::new(OsEntropy))?;
 //! let keyring = Keyring::open(&root, Arc::new(OsEntropy), &made.instance, &[], &made.keys).await?;
 //! let clock = Arc::new(now);
@@ -48,7 +49,7 @@
 //! # }
 //! ```
 //!
-//! `docs/CRYPTO.md` of the repository has the formats and the reasons.
+//! `docs/CRYPTO.md` in the repository describes the formats and the reasons for them.
 
 mod aead;
 mod anchor;
@@ -62,7 +63,7 @@ mod digest;
 mod durable;
 mod entropy;
 mod error;
-// The file is with the tests; the module is here because the properties use private modules.
+// The file is in the tests directory; the module is declared here because the properties use private modules.
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 #[path = "../tests/fuzzing/mod.rs"]

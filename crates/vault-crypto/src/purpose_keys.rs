@@ -1,4 +1,4 @@
-//! The keys below the instance key, one set of terms for each purpose.
+//! The keys below the instance key, one list for each purpose.
 
 use crate::aead::AeadKey;
 use crate::audit::AuditKeys;
@@ -20,18 +20,18 @@ use vault_core::time::Timestamp;
 
 /// A key of a purpose, ready for use.
 pub(crate) struct Term<K> {
-    /// What the document says of it.
+    /// Its entry in the keyring document.
     pub(crate) term: KeyTerm,
     pub(crate) key: Arc<K>,
 }
 
-/// The keys of one purpose: the active one, and those that still read, the latest first.
+/// The keys of one purpose: the active one, and those that only decrypt and verify, latest first.
 pub(crate) struct Terms<K> {
     active: Term<K>,
     retiring: Vec<Term<K>>,
 }
 
-/// The keys of all purposes, as one document names them.
+/// The keys of all purposes, as listed in one document.
 pub(crate) struct PurposeKeys {
     pub(crate) look_up: Terms<LookUpKeys>,
     pub(crate) audit: Terms<AuditKeys>,
@@ -40,19 +40,19 @@ pub(crate) struct PurposeKeys {
 }
 
 impl<K> Term<K> {
-    /// Its id.
+    /// Returns the ID of the key.
     pub(crate) const fn id(&self) -> KeyId {
         self.term.id
     }
 }
 
 impl<K> Terms<K> {
-    /// The key that seals.
+    /// Returns the active key.
     pub(crate) fn active(&self) -> &Term<K> {
         &self.active
     }
 
-    /// The key that signs what is made at `now`: the active one, once every server knows it.
+    /// Returns the key that signs at `now`: the active one, once every server has loaded it.
     pub(crate) fn settled_at(&self, now: Timestamp) -> &Term<K> {
         match self.retiring.first() {
             Some(before) if !self.active.term.is_settled(now) => before,
@@ -60,34 +60,34 @@ impl<K> Terms<K> {
         }
     }
 
-    /// Whether there is the active one alone.
+    /// Returns whether only the active key exists.
     pub(crate) const fn is_one(&self) -> bool {
         self.retiring.is_empty()
     }
 
-    /// All of them, the active one first.
+    /// Returns all keys, the active one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Term<K>> {
         std::iter::once(&self.active).chain(&self.retiring)
     }
 
-    /// The key with this id.
+    /// Returns the key with this ID.
     pub(crate) fn find(&self, id: KeyId) -> Option<&K> {
         self.all().find(|key| key.id() == id).map(|key| &*key.key)
     }
 }
 
-/// Where the keys of a deployment are opened from.
+/// Source from which the keys of an instance are loaded.
 pub(crate) struct Sealed<'a, Find> {
     pub(crate) instance: InstanceId,
     pub(crate) document: &'a KeyringDocument,
     pub(crate) rows: &'a [InstanceKeyRecord],
-    /// Finds the instance key that a row is wrapped by.
+    /// Finds the instance key that wraps a row.
     pub(crate) above: Find,
 }
 
 impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
-    /// The keys of a purpose that the document names. Rows that it does not name are left out. Those of `known` are not
-    /// opened once more.
+    /// Loads the keys of a purpose that the document lists. Other rows are ignored. Keys in `known` are not unwrapped
+    /// again.
     fn terms<K>(
         &self,
         purpose: InstanceKeyPurpose,
@@ -122,10 +122,10 @@ impl<'a, Find: Fn(KeyId) -> Option<&'a InstanceKeys>> Sealed<'a, Find> {
 }
 
 impl PurposeKeys {
-    /// Opens them. Those of `known` are not opened once more.
+    /// Loads the keys. Those in `known` are not unwrapped again.
     ///
     /// # Errors
-    /// A purpose has no active key, or a key does not unwrap.
+    /// A purpose has no active key, or a key cannot be unwrapped.
     pub(crate) fn open<'a, Find>(sealed: &Sealed<'a, Find>, known: Option<&Self>) -> Result<Self, KeyringError>
     where
         Find: Fn(KeyId) -> Option<&'a InstanceKeys>,
@@ -146,7 +146,7 @@ impl PurposeKeys {
         })
     }
 
-    /// Whether one of them has this id.
+    /// Returns whether one of them has this ID.
     pub(crate) fn has(&self, id: KeyId) -> bool {
         self.look_up.find(id).is_some()
             || self.audit.find(id).is_some()
@@ -155,7 +155,7 @@ impl PurposeKeys {
     }
 }
 
-/// Keys that are given, for tests: of each purpose the active one first.
+/// Given keys, for tests. The first key of each purpose is active.
 #[cfg(any(test, fuzzing))]
 pub(crate) struct Given<'a> {
     pub(crate) look_up: &'a [(KeyId, SymmetricKey)],

@@ -1,4 +1,4 @@
-//! What is secret of receivers, and the signatures of webhooks.
+//! Secrets of receivers and signatures of webhooks.
 
 use crate::blob::{self, OpenError};
 use crate::context::Context;
@@ -17,20 +17,20 @@ use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-/// The length of a signing secret, in bytes (Standard Webhooks 1.0: 24 to 64).
+/// Length of a signing secret in bytes (Standard Webhooks 1.0: 24 to 64).
 const SECRET: usize = 32;
 
-/// The keys of receivers.
+/// Receiver keys and entropy for both adapters.
 struct ReceiverKeys {
     keys: Arc<InstanceKeyring>,
     entropy: Arc<dyn Entropy>,
 }
 
-/// Two adapters over one set of keys. Neither gives access to the other.
+/// Two adapters that share one set of keys. Neither gives access to the other.
 pub struct ReceiverCrypto {
-    /// Seals.
+    /// Seals addresses and secrets.
     pub sealer: Arc<dyn ReceiverSealer>,
-    /// Opens, and signs.
+    /// Opens them and signs.
     pub opener: Arc<dyn ReceiverOpener>,
 }
 
@@ -58,7 +58,7 @@ impl ReceiverKeys {
     }
 }
 
-/// A signing secret in the form in which receivers are given it.
+/// Returns a signing secret in the text form that receivers get.
 fn spelt(secret: &[u8]) -> SecretString {
     let encoded = Zeroizing::new(STANDARD.encode(secret));
     SecretString::from(format!("{SECRET_PREFIX}{}", *encoded))
@@ -161,7 +161,7 @@ mod tests {
         assert!(refused(receiver, &SealedTarget { secret, previous_secret, ..target }));
     }
 
-    /// The example of the specification's libraries.
+    /// Example from the libraries of the specification.
     #[test]
     fn signatures_are_those_of_standard_webhooks() {
         let secret = SecretString::from("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");

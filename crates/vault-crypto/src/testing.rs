@@ -19,7 +19,7 @@ use vault_core::port::{
 use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, KeyState, OrganizationKeys, RetiringInstanceKey};
 use vault_core::time::Timestamp;
 
-/// The same bytes in every run, never the same twice within one.
+/// Deterministic entropy: the same bytes in every run, never repeated within a run.
 #[derive(Default)]
 pub(crate) struct SameEntropy(AtomicU64);
 
@@ -33,7 +33,7 @@ impl Entropy for SameEntropy {
     }
 }
 
-/// Has no entropy.
+/// Entropy source that always fails.
 pub(crate) struct NoEntropyLeft;
 
 impl Entropy for NoEntropyLeft {
@@ -60,17 +60,17 @@ pub(crate) fn key_id(number: u128) -> KeyId {
     KeyId::from_uuid(id(number))
 }
 
-/// The instance keys of deployment 1, which has this one alone.
+/// Returns the instance keys of instance 1, with this single instance key.
 pub(crate) fn instance_keys(number: u8) -> Arc<InstanceKeyring> {
     Arc::new(instance_keyring(InstanceId::from_uuid(id(1)), number))
 }
 
-/// The instance keys of `instance`, which has this one alone.
+/// Returns the instance keys of `instance`, with this single instance key.
 pub(crate) fn instance_keyring(instance: InstanceId, number: u8) -> InstanceKeyring {
     keyring_of(instance, number, &[number], &[number])
 }
 
-/// The keys of `instance`: this instance key alone, and those of the audit and of tokens, the active one first.
+/// Returns the keys of `instance`: this single instance key, and the audit and token keys with the active one first.
 pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: &[u8]) -> InstanceKeyring {
     let own = key_id(number.into());
     let document = KeyringDocument::first([own, key_id(1_001), key_id(1_002), key_id(1_003), key_id(1_004)], NOW);
@@ -85,7 +85,7 @@ pub(crate) fn keyring_of(instance: InstanceId, number: u8, audit: &[u8], token: 
 /// 2026-11-20T12:00:00Z
 pub(crate) const NOW: Timestamp = Timestamp::from_millis(1_795_176_000_000);
 
-/// Organization keys in memory.
+/// In-memory organization keys.
 #[derive(Default)]
 pub(crate) struct Keys {
     pub(crate) rows: Mutex<HashMap<OrganizationId, OrganizationKeys>>,
@@ -128,7 +128,7 @@ impl KeyRepository for Keys {
     }
 }
 
-/// A root key in a scratch directory.
+/// Creates a root key in a temporary directory.
 pub(crate) fn root() -> (tempfile::TempDir, RootKeyFile) {
     let directory = tempfile::tempdir().unwrap();
     let root = RootKeyFile::generate(&directory.path().join("root.key"), entropy()).unwrap();
@@ -139,7 +139,7 @@ pub(crate) async fn new_instance(root: &RootKeyFile) -> NewInstance {
     Keyring::create(root, entropy(), InstanceId::from_uuid(id(1)), NOW).await.unwrap()
 }
 
-/// A deployment's keyring and organizations' keys.
+/// Keyring of an instance, with organization keys.
 pub(crate) struct Bench {
     pub(crate) keys: Arc<Keys>,
     pub(crate) keyring: Keyring,
@@ -151,7 +151,7 @@ impl Bench {
         Self { keys: Arc::default(), keyring: new_instance(&root).await.keyring }
     }
 
-    /// The organization's active key.
+    /// Returns the organization's active key.
     pub(crate) fn active_key(&self, organization: OrganizationId) -> KeyId {
         let rows = self.keys.rows.lock().unwrap();
         rows[&organization].keys.iter().find(|row| row.state == KeyState::Active).unwrap().id

@@ -1,4 +1,4 @@
-//! The root key as an interface: it wraps and unwraps two keys at start.
+//! Port for the root key, which wraps and unwraps two keys at start.
 
 use crate::blob::OpenError;
 use crate::context::Context;
@@ -8,30 +8,33 @@ use std::error::Error as StdError;
 use vault_core::id::KeyId;
 use vault_core::sealed::Blob;
 
-/// A root key: a file, a token or a key service. It never leaves its source; it only wraps and unwraps.
+/// Root key in a file, a token or a key service. It never leaves its source; it only wraps and unwraps.
 ///
-/// A start calls [`KeyWrapper::unwrap`] at most twice, whatever the number of organizations: for the database
-/// key and for the instance key.
+/// A start calls [`KeyWrapper::unwrap`] at most twice, regardless of the number of organizations: for the database key
+/// and for the instance key.
 #[async_trait]
 pub trait KeyWrapper: Send + Sync {
-    /// The root key's id in its blobs.
+    /// Returns the root key's id in its blobs.
     fn id(&self) -> KeyId;
 
-    /// Wraps a key, bound to `context`. The blob begins with version, algorithm and root key id, as every blob does,
-    /// whatever the source.
+    /// Wraps a key, bound to `context`.
+    ///
+    /// The blob begins with version, algorithm and root key id, as every blob does, for every kind of source.
     ///
     /// # Errors
-    /// The source refuses or is unreachable, or there is no entropy.
+    /// - The source rejects the request or is unreachable.
+    /// - There is no entropy.
     async fn wrap(&self, context: &Context, key: &SymmetricKey) -> Result<Blob, WrapError>;
 
     /// Unwraps a key that was wrapped for the same `context`.
     ///
     /// # Errors
-    /// The blob does not open, or the source refuses or is unreachable.
+    /// - The blob does not open.
+    /// - The source rejects the request or is unreachable.
     async fn unwrap(&self, context: &Context, wrapped: &Blob) -> Result<SymmetricKey, WrapError>;
 }
 
-/// The root key could not wrap or unwrap.
+/// Error when the root key cannot wrap or unwrap.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WrapError {
@@ -41,7 +44,7 @@ pub enum WrapError {
     /// The source is unreachable; a retry may succeed.
     #[error("the root key is unavailable: {0}")]
     Unavailable(#[source] Box<dyn StdError + Send + Sync>),
-    /// The source refuses, or there is no entropy.
+    /// The source rejects the request, or there is no entropy.
     #[error("cannot use the root key: {0}")]
     Source(#[source] Box<dyn StdError + Send + Sync>),
 }

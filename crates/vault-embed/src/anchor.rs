@@ -1,4 +1,4 @@
-//! The anchor: what a server knows of its database from before, so that one that was set back is refused.
+//! The anchor, with which a server detects that its database was rolled back.
 
 use crate::error::OpeningError;
 use std::fs::DirBuilder;
@@ -12,11 +12,11 @@ use vault_core::keyring::KeyringMark;
 use vault_core::usecase::Operator;
 use vault_crypto::{Anchor, AnchorError, AnchorFile, AnchorFlaw};
 
-/// Where the anchor lies, and what to do without one.
+/// Path of the anchor, and behaviour without one.
 #[derive(Clone, Debug)]
 pub(crate) struct AnchorSetting {
     pub(crate) path: PathBuf,
-    /// Take the database as it is where there is no anchor of this vault.
+    /// Accept the database in its current state if this vault has no anchor.
     pub(crate) adopt: bool,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Anchored {
     set_back: watch::Sender<bool>,
 }
 
-/// Why the anchor did not follow the database.
+/// Reason why the anchor was not updated.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FollowError {
-    /// The database no longer holds the checkpoint that the anchor knows.
+    /// The database no longer contains the checkpoint in the anchor.
     #[error(
         "the database no longer holds checkpoint {0} of the audit: it was set back to an earlier state, or replaced"
     )]
     SetBack(i64),
-    /// The database could not be asked.
+    /// The database could not be read.
     #[error(transparent)]
     Store(#[from] Error),
     /// The file could not be written.
@@ -45,8 +45,8 @@ pub(crate) enum FollowError {
 }
 
 impl Anchored {
-    /// Makes sure that the database holds what the anchor knows, and makes an anchor for a database that has no
-    /// checkpoint yet, or that is adopted.
+    /// Verifies that the database contains the checkpoint in the anchor. Creates an anchor for a database without
+    /// checkpoints, or with `adopt`.
     ///
     /// # Errors
     /// The database is refused, or the anchor cannot be used.
@@ -63,7 +63,7 @@ impl Anchored {
             Err(error) if adopt && !matches!(error.flaw(), AnchorFlaw::Io(_)) => None,
             found => found?,
         };
-        // What an anchor knows from before entries were removed is there no more.
+        // The checkpoint of an anchor from before a deletion of entries no longer exists.
         let start = operator.audit_start().await.map_err(store_error)?.map_or(0, |start| start.number);
         let overtaken = found.as_ref().filter(|anchor| anchor.epoch == epoch && anchor.checkpoint.number < start);
         if let Some(anchor) = overtaken.filter(|_| !adopt) {
@@ -93,7 +93,7 @@ impl Anchored {
                 return Err(OpeningError::AnchorMissing { anchor: path, database, newest: newest.number });
             }
             None => {
-                // A server on PostgreSQL may have needed no directory before.
+                // A server on PostgreSQL may not have needed the directory before.
                 if let Some(directory) = path.parent() {
                     let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
                     made.map_err(|source| OpeningError::Unwritable { path: directory.to_owned(), source })?;
@@ -103,12 +103,12 @@ impl Anchored {
             }
         };
         let (set_back, _) = watch::channel(false);
-        // Written in the next turn if the anchor knew an earlier keyring document.
+        // Written in the next turn if the anchor contains an earlier keyring document.
         let known = found.map_or((known, keyring), |found| (known, found.keyring));
         Ok(Self { file: Arc::new(file), epoch, known: Mutex::new(known), set_back })
     }
 
-    /// Has the anchor know the newest checkpoint. What it knew must still be there.
+    /// Updates the anchor to the newest checkpoint. The database must still contain its previous checkpoint.
     pub(crate) async fn follow(&self, operator: &Operator) -> Result<(), FollowError> {
         let (known, known_keyring) = *self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (newest, keyring) = (operator.newest_checkpoint().await?, self.file.anchors().keyring());
@@ -122,16 +122,16 @@ impl Anchored {
         let (file, anchor) = (Arc::clone(&self.file), Anchor { epoch: self.epoch, checkpoint: newest, keyring });
         match tokio::task::spawn_blocking(move || file.store(anchor)).await {
             Ok(stored) => stored?,
-            Err(_) => return Ok(()), // the runtime ends
+            Err(_) => return Ok(()), // the runtime was shut down
         }
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = (newest, keyring);
         Ok(())
     }
 
-    /// Waits until the database no longer holds what the anchor knows.
+    /// Waits until the database no longer contains the checkpoint in the anchor.
     pub(crate) async fn set_back(&self) {
         let mut told = self.set_back.subscribe();
-        // The sender lives as long as this.
+        // The sender exists as long as `self`.
         let _ = told.wait_for(|set_back| *set_back).await;
     }
 }

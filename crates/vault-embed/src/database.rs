@@ -1,4 +1,4 @@
-//! The database of a vault, and what of it is found on disk before it is opened.
+//! Database of a vault, and its files on disk before it is opened.
 
 use crate::error::OpeningError;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -8,33 +8,35 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use vault_core::field::Invalid;
 
-/// The database of a vault. Its `Display` form never holds a user name, password or parameter.
+/// The database of a vault. Its `Display` form does not contain a user name, password or parameter.
 #[derive(Clone, Debug)]
 pub struct Database(pub(crate) Kind);
 
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
-    /// An absolute path, unless the working directory is unknown.
+    /// Absolute path, unless the working directory is unknown.
     Sqlite(PathBuf),
     Postgres(SecretString),
 }
 
 impl Database {
-    /// The embedded database file at `path`, encrypted whole. A relative path is relative to the working directory now.
+    /// Uses the embedded database file at `path`, which is encrypted completely. A relative path is relative to the
+    /// current working directory.
     pub fn sqlite(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         Self(Kind::Sqlite(std::path::absolute(path).unwrap_or_else(|_| path.to_owned())))
     }
 
-    /// A PostgreSQL server; `url` as [`PostgresSettings::url`](vault_diesel::PostgresSettings::url) says.
+    /// Uses a PostgreSQL server. For the format of `url`, see
+    /// [`PostgresSettings::url`](vault_diesel::PostgresSettings::url).
     pub fn postgres(url: impl Into<SecretString>) -> Self {
         Self(Kind::Postgres(url.into()))
     }
 
-    /// The URL of a PostgreSQL server, if there is no password in it.
+    /// Returns the URL of a PostgreSQL server, if it contains no password.
     pub fn url_without_password(&self) -> Option<&str> {
         let Kind::Postgres(url) = &self.0 else { return None };
-        let url = url.expose_secret(); // handed out only without a password
+        let url = url.expose_secret(); // returned only without a password
         let (_, rest) = url.split_once("://")?;
         let (authority, parameters) = rest.split_once('?').unwrap_or((rest, ""));
         let user =
@@ -44,7 +46,7 @@ impl Database {
         (!has_password).then_some(url)
     }
 
-    /// The absolute path of the embedded database file.
+    /// Returns the absolute path of the embedded database file.
     pub fn file(&self) -> Option<&Path> {
         match &self.0 {
             Kind::Sqlite(path) => Some(path),
@@ -79,11 +81,11 @@ impl fmt::Display for Database {
     }
 }
 
-/// What is found at the path of an embedded database.
+/// Files at the path of an embedded database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundFile {
     pub(crate) state: FileState,
-    /// Whether there is a database key file or a write-ahead log of the database.
+    /// Whether a database key file or a write-ahead log of the database exists.
     pub(crate) leftovers: bool,
 }
 
@@ -95,7 +97,7 @@ pub(crate) enum FileState {
 }
 
 impl FoundFile {
-    /// Looks without opening anything.
+    /// Inspects the files without opening them.
     pub(crate) fn at(database: &Path, key_file: &Path) -> Result<Self, OpeningError> {
         let state = match look(database)? {
             None => FileState::Missing,
@@ -107,7 +109,7 @@ impl FoundFile {
     }
 }
 
-/// The length of the file that `path` names, links followed; a link that leads nowhere counts as a file that is there.
+/// Returns the length of the file at `path`, following links. A dangling link counts as an existing file.
 fn look(path: &Path) -> Result<Option<u64>, OpeningError> {
     match path.metadata() {
         Ok(found) => Ok(Some(found.len())),
@@ -116,7 +118,7 @@ fn look(path: &Path) -> Result<Option<u64>, OpeningError> {
     }
 }
 
-/// Whether there is anything at `path`, be it a link that leads nowhere.
+/// Returns whether anything exists at `path`, including a dangling link.
 pub(crate) fn exists(path: &Path) -> Result<bool, OpeningError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -125,7 +127,7 @@ pub(crate) fn exists(path: &Path) -> Result<bool, OpeningError> {
     }
 }
 
-/// `path` with `suffix` at the end of its name.
+/// Returns `path` with `suffix` appended to its name.
 pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(suffix);

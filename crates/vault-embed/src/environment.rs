@@ -1,4 +1,4 @@
-//! The system's clock and ids, and events in the log.
+//! Clock and IDs of the system, and events in the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -6,7 +6,7 @@ use uuid::{ContextV7, Uuid};
 use vault_core::port::{Clock, Event, EventSink, IdGenerator};
 use vault_core::time::Timestamp;
 
-/// The system's clock.
+/// Clock of the system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
@@ -18,7 +18,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// UUIDs of the operating system's randomness. Ordered ids ascend within one value of this type.
+/// UUIDs from the operating system's randomness. Ordered IDs ascend within one value of this type.
 #[derive(Debug)]
 pub struct SystemIds {
     context: Mutex<ContextV7>,
@@ -45,7 +45,7 @@ impl IdGenerator for SystemIds {
     }
 }
 
-/// Logs the events that an operator must see and counts none: what a vault has unless [`Opening::events`] names another
+/// Logs the events that an operator must see, without counting. The default, unless [`Opening::events`] sets another
 /// sink.
 ///
 /// [`Opening::events`]: crate::Opening::events

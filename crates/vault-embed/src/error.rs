@@ -1,4 +1,4 @@
-//! Why a vault cannot be opened or made.
+//! Errors of opening and creating a vault.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,71 +6,71 @@ use vault_core::port::{SealError, StoreError};
 use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError, RootKeyError, WrapError};
 use vault_diesel::{ConnectError, LockError, MigrateError, OpenError};
 
-/// Why a vault cannot be opened or made. Nothing is changed then, except that an interrupted first run may have left files
-/// that the next one takes up.
+/// Error of opening or creating a vault. Nothing was changed, except that an interrupted first run may have left files
+/// with which the next run continues.
 ///
-/// Each message names the object, what was expected and found, and what to do; none names a secret, and none advises what
-/// could destroy a vault.
+/// Each message names the object, the expected and the actual state, and the next step. No message contains a secret,
+/// or recommends an action that could destroy a vault.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpeningError {
-    /// There is no vault.
+    /// No vault exists.
     #[error("no vault found at {database}. Check the path or URL of the database")]
     NotFound {
-        /// The database: an absolute path or a URL without user, password and parameters.
+        /// Database: an absolute path, or a URL without user, password and parameters.
         database: String,
     },
-    /// A first run that was to make the vault was interrupted.
+    /// A first run that creates the vault was interrupted.
     #[error(
         "the vault at {database} is unfinished: its first run was interrupted. Run the command that makes it again"
     )]
     Unfinished {
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
     },
-    /// A vault was to be made where one is.
+    /// A vault exists where one should be created.
     #[error("a vault already exists at {database}; nothing was changed")]
     Exists {
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
     },
-    /// There is a vault, but not its root key.
+    /// A vault exists, but not its root key.
     #[error(
         "root key {} not found, but {vault} holds a vault. Restore the key from your copy, or name its file. A new key \
          cannot open this vault", .root_key.display()
     )]
     RootKeyMissing {
-        /// The file that was to hold the root key.
+        /// Expected file of the root key.
         root_key: PathBuf,
-        /// The directory or URL of the vault.
+        /// Directory or URL of the vault.
         vault: String,
     },
-    /// There is a root key, but no vault, and no first run was interrupted.
+    /// A root key exists, but no vault and no mark of an interrupted first run.
     #[error(
         "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its database \
          or name the right one; a new vault needs a directory of its own", .root_key.display()
     )]
     KeyWithoutVault {
-        /// The file of the root key.
+        /// File of the root key.
         root_key: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
     },
-    /// There are remains of an embedded database, but the file itself is missing or empty.
+    /// Remains of an embedded database exist, but the file itself is missing or empty.
     #[error(
         "the database {} is {state}, but its key file or log exists, so it held a vault. Restore the database from a \
          backup; do not make a new vault here", .database.display()
     )]
     DatabaseLost {
-        /// The database file.
+        /// Database file.
         database: PathBuf,
         /// `missing` or `empty`.
         state: &'static str,
     },
-    /// The database file is empty and nothing belongs to it.
+    /// The database file is empty, and no other file belongs to it.
     #[error("the file {} is empty, so it is not a vault. Choose another path for the database", .0.display())]
     NotADatabase(PathBuf),
-    /// The directory of the embedded database is missing.
+    /// The directory of the embedded database does not exist.
     #[error("the directory {} for the database does not exist. Check the path, or create the directory", .0.display())]
     NoDirectory(PathBuf),
     /// The vault was moved to another database.
@@ -79,21 +79,21 @@ pub enum OpeningError {
          first remove {}", .database.display(), .mark.display()
     )]
     Moved {
-        /// The database file.
+        /// Database file.
         database: PathBuf,
-        /// The database that it was moved to.
+        /// Database to which it was moved.
         target: String,
-        /// The file that says so.
+        /// File that records the move.
         mark: PathBuf,
     },
     /// The schema is older than this build.
     #[error("the database {database} lacks {count} migrations. Back it up, then apply them")]
     MigrationsPending {
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// How many are missing.
+        /// Number of pending migrations.
         count: usize,
-        /// Whether servers of the build before may run while they are applied and afterwards.
+        /// Whether servers of the previous build may run during and after the migrations.
         rolling: bool,
     },
     /// The schema is newer than this build.
@@ -101,74 +101,74 @@ pub enum OpeningError {
         "the database {database} has schema version {version}, which this version of OrgVault does not know. Use the newer version"
     )]
     NewerSchema {
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// The unknown version.
+        /// Unsupported version.
         version: String,
     },
-    /// A build from before the first release made the schema.
+    /// A build from before the first release created the schema.
     #[error(
         "the database {database} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. \
          Create a new vault with another data directory or database"
     )]
     UnreleasedSchema {
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// Its version.
+        /// Version of the schema.
         version: String,
     },
-    /// The root key is refused.
+    /// The root key is invalid.
     #[error(transparent)]
     RootKey(#[from] RootKeyError),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
-    /// The vault's keys do not open under the root key.
+    /// The vault's keys cannot be unwrapped with the root key.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
     /// Another process serves the embedded database, or its lock file cannot be used.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The embedded database does not open.
+    /// The embedded database cannot be opened.
     #[error(transparent)]
     Sqlite(#[from] OpenError),
-    /// PostgreSQL is not reached.
+    /// PostgreSQL cannot be reached.
     #[error(transparent)]
     Postgres(#[from] ConnectError),
-    /// Migrations were not applied.
+    /// Migrations could not be applied.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is no anchor, but the database has checkpoints of the audit, so there was one somewhere.
+    /// The anchor is missing, although the database has audit checkpoints and therefore had an anchor.
     #[error(
         "the anchor {} does not exist, but the database {database} holds audit checkpoint {newest}, so it cannot be told \
          whether it was set back to an earlier state. Restore the anchor, or adopt the database as it is if this is a new \
          replica", .anchor.display()
     )]
     AnchorMissing {
-        /// The file that was to be the anchor.
+        /// Expected file of the anchor.
         anchor: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// Its newest checkpoint.
+        /// Number of its newest checkpoint.
         newest: i64,
     },
-    /// The anchor was away for so long that the entries it knows were removed, because their time was over.
+    /// The anchor was unused for so long that its entries were deleted at the end of their retention.
     #[error(
         "the anchor {} knows audit checkpoint {anchored}, but entries up to checkpoint {start} of {database} were removed \
          since, because they are too old. So OrgVault cannot check whether the database was set back. Adopt it as it is if \
          this replica was away for that long", .anchor.display()
     )]
     AnchorOvertaken {
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         anchored: i64,
-        /// The checkpoint at which the audit starts.
+        /// Checkpoint at which the audit log starts.
         start: i64,
     },
     /// The database is older than the anchor.
@@ -177,78 +177,78 @@ pub enum OpeningError {
          {} knows checkpoint {anchored}. Use the newest database", .anchor.display()
     )]
     OlderDatabase {
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         anchored: i64,
-        /// The newest checkpoint of the database; 0 if it has none.
+        /// Number of the newest checkpoint of the database, or 0 if it has none.
         newest: i64,
     },
-    /// The database went another way than the anchor knows.
+    /// The history of the database differs from that of the anchor.
     #[error(
         "the database {database} has another history than the anchor {} knows: its audit checkpoint {checkpoint} differs, \
          or it was restored. Use the database that this anchor was made with", .anchor.display()
     )]
     OtherHistory {
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// The checkpoint that the anchor knows.
+        /// Checkpoint that the anchor contains.
         checkpoint: i64,
     },
-    /// The database holds an earlier set of keys than the anchor knows.
+    /// The database contains an earlier keyring than the anchor.
     #[error(
         "the database {database} is older than the anchor {}: it holds keyring document {found}, which does not follow \
          document {anchored}", .anchor.display()
     )]
     OlderKeyring {
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The database.
+        /// Database, as in [`OpeningError::NotFound`].
         database: String,
-        /// The document that the anchor knows.
+        /// Number of the document in the anchor.
         anchored: i64,
-        /// The document of the database.
+        /// Number of the document in the database.
         found: i64,
     },
     /// The anchor is refused.
     #[error(transparent)]
     Anchor(#[from] AnchorError),
-    /// The audit could not be asked.
+    /// The audit log could not be read.
     #[error(transparent)]
     Audit(Box<vault_core::Error>),
     /// Keys could not be used.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The operating system refused to look at a file.
+    /// The operating system refused to read a file.
     #[error("cannot read {}", .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
     /// The operating system refused to create a file or thread.
     #[error("cannot create {}", .path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
     /// The threads that hash passwords could not be started.
     #[error("cannot start the password hashing threads")]
     Hashing(#[source] io::Error),
-    /// The runtime ended while the database was opened.
+    /// The runtime was shut down while the database was opened.
     #[error("the runtime ended while the database was opened")]
     Cancelled,
 }
 
 impl OpeningError {
-    /// Whether the place of the root key was unreachable; a retry may succeed.
+    /// Returns whether the location of the root key was unreachable, so that a retry may succeed.
     pub fn is_root_key_unavailable(&self) -> bool {
         match self {
             Self::DatabaseKey(error) => error.is_root_key_unavailable(),
@@ -259,7 +259,7 @@ impl OpeningError {
         }
     }
 
-    /// Whether the vault needs another root key than the one given.
+    /// Returns whether the vault requires another root key.
     pub fn is_wrong_root_key(&self) -> bool {
         match self {
             Self::DatabaseKey(error) => error.is_wrong_root_key(),

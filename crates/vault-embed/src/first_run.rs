@@ -1,4 +1,4 @@
-//! The mark of a first run that has not ended: only while it exists may keys without a database be used for a new vault.
+//! Mark of an unfinished first run: only while it exists may keys without a database be used for a new vault.
 
 use crate::database::{Database, exists, with_suffix};
 use crate::error::OpeningError;
@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The mark of a first run: an empty file, named like the embedded database, or like the root key that is made with a
-/// vault on PostgreSQL, with `.first-run` after it.
+/// Mark of a first run: an empty file with the name of the embedded database, or of the root key that is created with a
+/// vault on PostgreSQL, and the suffix `.first-run`.
 pub(crate) struct FirstRun {
     mark: Option<PathBuf>,
 }
@@ -19,17 +19,17 @@ impl FirstRun {
         Self { mark: database.file().or(root.own_file()).map(|path| with_suffix(path, ".first-run")) }
     }
 
-    /// Whether a first run was interrupted.
+    /// Returns whether a first run was interrupted.
     pub(crate) fn was_interrupted(&self) -> Result<bool, OpeningError> {
         self.mark.as_deref().map_or(Ok(false), exists)
     }
 
-    /// Leaves the mark, which is on disk when this returns.
+    /// Creates the mark, which is synced to the disk when this returns.
     pub(crate) fn begin(&self) -> Result<(), OpeningError> {
         self.mark.as_deref().map_or(Ok(()), |mark| leave(mark, ""))
     }
 
-    /// Removes the mark of a first run whose vault exists. One that cannot be removed does no harm.
+    /// Deletes the mark of a first run whose vault exists. A mark that cannot be deleted has no effect.
     pub(crate) fn end(&self) {
         if let Some(mark) = &self.mark {
             let _ = remove_file(mark);
@@ -37,7 +37,7 @@ impl FirstRun {
     }
 }
 
-/// Makes the file `mark`, unless there is one. It is on disk when this returns.
+/// Creates the file `mark`, unless it exists. It is synced to the disk when this returns.
 pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), OpeningError> {
     let made = match OpenOptions::new().write(true).create_new(true).mode(0o600).open(mark) {
         Ok(mut file) => {
@@ -51,7 +51,7 @@ pub(crate) fn leave(mark: &Path, content: &str) -> Result<(), OpeningError> {
 
 fn sync_directory(file: &Path) -> io::Result<()> {
     match File::open(file.parent().unwrap_or(Path::new("/")))?.sync_all() {
-        // Some file systems cannot sync a directory; they order changes by themselves.
+        // Some file systems cannot sync a directory, but order changes automatically.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }

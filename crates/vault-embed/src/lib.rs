@@ -1,5 +1,5 @@
 //! Opens a vault: root key, database key, schema, keyring and instance, in the only safe order, with the system's clock
-//! and ids. For the program `orgvault` and for services that embed the vault.
+//! and IDs. For the program `orgvault` and for services that embed the vault.
 //!
 //! ```no_run
 //! use vault_core::usecase::Vault;
@@ -15,11 +15,11 @@
 //!
 //! - The root key is verified before anything is written.
 //! - A root key is created only if no part of a vault is found: no database and no database key file.
-//! - A root key or database key file without its database is refused, unless an interrupted first run of this crate left
-//!   it. So a lost database is never taken for a new vault.
+//! - A root key or database key file without its database is refused, unless it was left by an interrupted first run of
+//!   this crate. A lost database is therefore never mistaken for a new vault.
 //!
-//! The module `wiring` makes the contexts. Only [`Opening::with_opener`] returns the opener, which decrypts the data of
-//! credentials, and returns it separately:
+//! The module `wiring` creates the contexts. Only [`Opening::with_opener`] returns the opener, which decrypts
+//! credential data, and returns it separately:
 //!
 //! ```no_run
 //! # use vault_embed::{OpenVault, Opening};
@@ -70,7 +70,7 @@
 //! # }
 //! ```
 
-/// The examples of the page are compiled.
+/// Compiles the examples of the page.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/EMBEDDING.md")]
 mod page {}

@@ -1,5 +1,5 @@
-//! What a vault needs done in the background: expired rows deleted, counted acts and uses of sessions recorded, audit
-//! entries sealed.
+//! Background maintenance of a vault: deletes expired rows, records counts and uses of sessions, and seals audit
+//! entries.
 
 use crate::anchor::{Anchored, FollowError};
 use crate::vault::OpenVault;
@@ -12,18 +12,18 @@ use tokio::time::MissedTickBehavior;
 use vault_core::port::KeyedDigester;
 use vault_core::usecase::{Accounts, Operator};
 
-/// How often expired rows are deleted.
+/// Interval of the deletion of expired rows.
 const EXPIRED_EVERY: Duration = Duration::from_secs(60);
-/// How long a round of deleting may take: a tenth of the time, in milliseconds.
+/// Maximum duration of one round of deletion, a tenth of the interval, in milliseconds.
 const EXPIRED_MILLIS: i64 = 6_000;
-/// How often counted acts are recorded.
+/// Interval at which counts are recorded.
 const TALLY_EVERY: Duration = Duration::from_secs(5);
-/// How often new audit entries are put into a checkpoint, and the anchor follows.
+/// Interval at which new audit entries are added to a checkpoint and the anchor is updated.
 const SEAL_EVERY: Duration = Duration::from_secs(1);
-/// How long entries are sealed at a time, in milliseconds.
+/// Maximum duration of one round of sealing, in milliseconds.
 const SEAL_MILLIS: i64 = 250;
 
-/// The background maintenance. It ends when this is dropped.
+/// The background maintenance, which stops when this is dropped.
 pub(crate) struct Maintenance(Mutex<Option<Running>>);
 
 struct Running {
@@ -32,13 +32,13 @@ struct Running {
 }
 
 impl Maintenance {
-    /// Starts the work on `vault`, whose anchor, if it has one, follows its audit.
+    /// Starts the maintenance of `vault`, and updates its anchor, if any.
     pub(crate) fn start(vault: &OpenVault) -> Self {
         let (end, ends) = oneshot::channel();
         let sealing = keep_sealed(vault.operator(), vault.anchored.clone(), vault.ports.digester.clone());
         let rest = work(vault.operator(), vault.accounts(), ends);
         let task = tokio::spawn(async {
-            // Beside each other: deleting expired rows may take seconds.
+            // Run them concurrently, because the deletion of expired rows may take seconds.
             tokio::select! {
                 () = rest => {}
                 () = sealing => {}
@@ -47,7 +47,7 @@ impl Maintenance {
         Self(Mutex::new(Some(Running { end, task })))
     }
 
-    /// Ends it, and waits until what it is recording is recorded.
+    /// Stops the maintenance, and waits until pending records are written.
     pub(crate) async fn end(&self) {
         let running = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Running { end, task }) = running {
@@ -57,7 +57,7 @@ impl Maintenance {
     }
 }
 
-/// Once a second, learns of another instance key, puts new audit entries into checkpoints and has the anchor follow.
+/// Once a second, reloads the instance keys, adds new audit entries to checkpoints and updates the anchor.
 async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>, keys: Arc<dyn KeyedDigester>) {
     let mut turn = tokio::time::interval(SEAL_EVERY);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -71,8 +71,8 @@ async fn keep_sealed(operator: Operator, anchored: Option<Arc<Anchored>>, keys: 
     }
 }
 
-/// Puts new audit entries into checkpoints for `millis` milliseconds, and has the anchor follow. What fails is tried
-/// again in the next turn.
+/// Adds new audit entries to checkpoints for `millis` milliseconds, and updates the anchor. Failures are retried in the
+/// next turn.
 pub(crate) async fn seal(operator: &Operator, anchored: Option<&Anchored>, millis: i64) {
     if let Err(error) = operator.seal_audit(millis).await {
         tracing::warn!(error = &error as &dyn Error, "audit entries were not sealed; the next attempt is in a second");

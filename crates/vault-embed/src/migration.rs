@@ -1,4 +1,4 @@
-//! Moving a vault from the embedded database to PostgreSQL.
+//! Moves a vault from the embedded database to PostgreSQL.
 
 use crate::database::{Database, Kind, exists, with_suffix};
 use crate::error::OpeningError;
@@ -12,10 +12,10 @@ use vault_core::audit::{Actor, AuditAction, Subject};
 use vault_core::port::StoreError;
 use vault_diesel::{CopiedTable, MigrateError, PostgresSettings, Progress, Store, Transfer, TransferError};
 
-/// The longest name of a database that is read from a mark, in bytes.
+/// Maximum length of a database name in a mark, in bytes.
 const LONGEST_NAME: u64 = 1_024;
 
-/// Why a vault was not moved. It is then still where it was, unless the error says otherwise.
+/// Reason why a vault was not moved. It is unchanged, unless the error states otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MoveError {
@@ -25,33 +25,34 @@ pub enum MoveError {
     /// The target is not PostgreSQL.
     #[error("the target must be a PostgreSQL database: postgres://…")]
     NotPostgres,
-    /// The vault was not opened as its one server, so another process may serve it meanwhile.
+    /// The vault was not opened with the server lock, so another process may serve it concurrently.
     #[error("the vault was not opened as its one server")]
     NotTheServer,
-    /// The rows were not moved.
+    /// The rows could not be moved.
     #[error(transparent)]
     Transfer(#[from] TransferError),
-    /// The act was not recorded, so it did not take place.
+    /// The action was not recorded in the audit log, so it was not carried out.
     #[error("the act was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
-    /// The rows were copied, but the vault does not open in the target, or the file does not say that it was moved. The
-    /// embedded database is unchanged and still the vault.
+    /// The rows were copied, but the vault cannot be opened in the target, or the file could not be marked as moved.
+    /// The embedded database is unchanged, and still the vault.
     #[error("the rows were copied, but the move is not complete")]
     Incomplete(#[source] OpeningError),
 }
 
-/// Moves the vault from its embedded database to the empty PostgreSQL database `target`, and returns what both hold.
+/// Moves the vault from its embedded database to the empty PostgreSQL database `target`, and returns the copied tables.
 ///
-/// Copies every row unchanged in one transaction, reads all of them back and compares, proves that `root_key` opens the
-/// vault there, and marks the embedded database as moved: it then opens no more. The file itself is not changed. Meanwhile
-/// nobody can write to it: the vault must have been opened by [`Opening::server`](crate::Opening::server). Interrupted at
-/// any time, it may be run again: a target that holds the same rows already is only compared.
+/// Copies all rows unchanged in one transaction, reads them back and compares them, verifies that `root_key` opens the
+/// vault in the target, and marks the embedded database as moved, so that it can no longer be opened. The file itself
+/// is not changed. No other process can write to it during the move, because the vault must be opened with
+/// [`Opening::server`](crate::Opening::server). After an interruption, it can be run again. If the target already
+/// contains the same rows, they are only compared.
 ///
-/// A `rehearsal` does the same up to the last step beside a running server, on the state that it finds, and leaves the
-/// target as it was.
+/// A `rehearsal` does the same except for the last step, while a server is running and based on its current state. It
+/// leaves the target unchanged.
 ///
 /// # Errors
-/// See [`MoveError`]; the target is then unchanged, except with [`MoveError::Incomplete`].
+/// See [`MoveError`]. The target is unchanged, except with [`MoveError::Incomplete`].
 pub async fn migrate_to(
     vault: &OpenVault,
     root_key: RootKey,
@@ -65,7 +66,7 @@ pub async fn migrate_to(
         return Err(MoveError::NotTheServer);
     }
     let transfer = Transfer::prepare(&PostgresSettings::new(url.clone()), &vault.instance.to_string()).await?;
-    // Before the rows are read, so that the entry is among them; a copy that is only compared has it.
+    // Append it before the rows are read, so that the entry is among them. An earlier complete copy already has it.
     if !transfer.is_complete() {
         let environment = &vault.ports.environment;
         let (actor, action) = (Actor::Operator, AuditAction::DatabaseCopied);
@@ -82,10 +83,10 @@ pub async fn migrate_to(
     completed.map(|()| tables).map_err(MoveError::Incomplete)
 }
 
-/// Proves that the vault opens in the target, and marks the file as moved.
+/// Verifies that the vault can be opened in the target, and marks the file as moved.
 async fn complete(vault: &OpenVault, file: &Path, root_key: RootKey, target: &Database) -> Result<(), OpeningError> {
     let moved = open(root_key, target.clone()).without_maintenance().await?;
-    // As those of a new vault are.
+    // Distribute the tables like those of a new vault.
     if moved.spreading().await.map_err(MigrateError::from)?.is_some_and(|found| found.is_absent()) {
         moved.spread().await.map_err(MigrateError::from)?;
     }

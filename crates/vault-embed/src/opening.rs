@@ -1,4 +1,4 @@
-//! Opening a vault, and making one, in the one safe order.
+//! Opens and creates vaults, in the only safe order.
 
 use crate::anchor::{AnchorSetting, Anchored};
 use crate::database::{Database, FileState, FoundFile, Kind, exists};
@@ -28,7 +28,7 @@ use vault_diesel::{
     are_rolling,
 };
 
-/// Called before each migration, with its number from 0 and the number of migrations.
+/// Callback before each migration, with its number from 0 and the number of migrations.
 type Progress = Box<dyn FnMut(&Migration, usize, usize) + Send>;
 
 /// Opens the vault at `database`, which must exist.
@@ -36,8 +36,8 @@ pub fn open(root_key: RootKey, database: Database) -> Opening {
     Opening::new(root_key, database, Mode::Open)
 }
 
-/// Makes a new vault at `database`: root key, schema and keys. An interrupted first run is taken up where it ended; where
-/// anything of another vault is found, nothing is changed.
+/// Creates a new vault at `database`: root key, schema and keys. An interrupted first run is continued. If anything of
+/// another vault is found, nothing is changed.
 pub fn create(root_key: RootKey, database: Database) -> Opening {
     Opening::new(root_key, database, Mode::Create)
 }
@@ -47,8 +47,8 @@ pub fn open_or_create(root_key: RootKey, database: Database) -> Opening {
     Opening::new(root_key, database, Mode::OpenOrCreate)
 }
 
-/// How to open a vault. Await it on a multi-threaded Tokio runtime to get an [`OpenVault`]. Do not drop it while a vault is
-/// being created; if that happens, the next run continues.
+/// Options for opening a vault. Await it on a multi-threaded Tokio runtime to get an [`OpenVault`]. Do not drop it
+/// while a vault is being created. If that happens, the next run continues.
 #[must_use = "nothing is opened until it is awaited"]
 pub struct Opening {
     root_key: RootKey,
@@ -63,7 +63,7 @@ pub struct Opening {
     page_cache: u32,
 }
 
-/// As [`Opening`]; returns the vault and, separately, the opener that decrypts the data of its credentials.
+/// Like [`Opening`], but also returns, separately, the opener that decrypts credential data.
 #[must_use = "nothing is opened until it is awaited"]
 pub struct OpeningWithOpener(Opening);
 
@@ -96,42 +96,44 @@ impl Opening {
         Self { events: Arc::new(sink), ..self }
     }
 
-    /// Has audit entries name the request that `request_context` knows; by default none.
+    /// Records the requests of `request_context` in audit entries. By default, entries contain no request.
     pub fn request_context(self, request_context: impl RequestContext + 'static) -> Self {
         Self { request_context: Arc::new(request_context), ..self }
     }
 
-    /// Takes the server lock of an embedded database until the vault is closed and dropped. Errors of other processes name
-    /// `command` as its holder. On PostgreSQL any number of servers may run.
+    /// Acquires the server lock of an embedded database until the vault is closed and dropped. Errors of other
+    /// processes name `command` as its holder. On PostgreSQL, any number of servers may run.
     pub fn server(self, command: &str) -> Self {
         Self { server: Some(command.to_owned()), ..self }
     }
 
-    /// Applies pending migrations of an existing vault, after its root key was verified; without this they are an error. `progress` is called before each, with its number from 0 and the number of migrations.
+    /// Applies pending migrations of an existing vault after its root key was verified. Without this, they are an
+    /// error. Calls `progress` before each, with its number from 0 and the number of migrations.
     pub fn migrate(self, progress: impl FnMut(&Migration, usize, usize) + Send + 'static) -> Self {
         Self { progress: Some(Box::new(progress)), ..self }
     }
 
-    /// Refuses a database that was set back to an earlier state: one that lacks the audit checkpoint which the anchor in
-    /// the file `path` knows. The file is made for a vault without checkpoints, and follows the database, at most every
-    /// second; its directory must exist. If the file is missing or of another vault, a database with checkpoints is
-    /// refused, unless it is to be adopted as it is.
+    /// Refuses a database that was rolled back: one without the audit checkpoint in the anchor in the file `path`. The
+    /// file is created for a vault without checkpoints, and updated at most every second. Its directory must exist. If
+    /// the file is missing or belongs to another vault, a database with checkpoints is refused, unless `adopt` is set.
     pub fn anchor(self, path: impl Into<PathBuf>, adopt: bool) -> Self {
         Self { anchor: Some(AnchorSetting { path: path.into(), adopt }), ..self }
     }
 
-    /// How many MiB of an embedded database's pages the writer keeps in memory, at least 1; by default 64. More makes deletions and
-    /// replacements in a large vault cheaper. The memory is taken as pages are read.
+    /// Sets the number of MiB of database pages that the writer of an embedded database caches, at least 1. Default:
+    /// 64. A larger cache makes deletions and replacements in a large vault cheaper. The memory is allocated as pages
+    /// are read.
     pub fn page_cache(self, mebibytes: u32) -> Self {
         Self { page_cache: mebibytes, ..self }
     }
 
-    /// Without the background maintenance, for short-lived processes.
+    /// Disables the background maintenance, for short-lived processes.
     pub fn without_maintenance(self) -> Self {
         Self { maintenance: false, ..self }
     }
 
-    /// With what opens the data of credentials, for the part of a program that serves activations and for no other.
+    /// Also returns the opener that decrypts credential data. Only the part of a program that serves activations should
+    /// get it.
     pub fn with_opener(self) -> OpeningWithOpener {
         OpeningWithOpener(self)
     }
@@ -155,13 +157,13 @@ impl IntoFuture for OpeningWithOpener {
     }
 }
 
-/// A store, and the key of the file that it is in.
+/// A store, with the key of its database file.
 struct OpenStore {
     store: Store,
     database_key: Option<Arc<DatabaseKey>>,
 }
 
-/// Clock, ids, events and randomness.
+/// Clock, IDs, events and randomness.
 struct Surroundings {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdGenerator>,
@@ -170,7 +172,7 @@ struct Surroundings {
     entropy: Arc<dyn Entropy>,
 }
 
-/// The root key: at hand, or to be loaded once it is known whether there is a vault.
+/// The root key: loaded, or to be loaded after it is determined whether a vault exists.
 enum Root {
     Loaded(Arc<dyn KeyWrapper>),
     Pending(RootKey),
@@ -208,7 +210,7 @@ impl Opening {
                     lock = Some(run.lock(path, command)?);
                 }
                 if exchange::is_pending(path)? {
-                    // Nobody else may put it in place at the same time.
+                    // Exclude other processes from putting it in place concurrently.
                     let _held = if lock.is_none() { Some(run.lock(path, "end of a restore")?) } else { None };
                     if exchange::is_pending(path)? {
                         exchange::finish(path, run.surroundings.clock.now())?;
@@ -225,7 +227,7 @@ impl Opening {
                 (OpenStore { store: Store::Postgres(store), database_key: None }, Root::Pending(root_key), None)
             }
         };
-        // Without a server the lock has done its work once the vault exists.
+        // Without a server, the lock is not needed after the vault exists.
         let keep_lock = server.is_some();
 
         let schema = opened.store.schema_state().await?;
@@ -303,7 +305,7 @@ fn accounts(instance: InstanceId, ports: &Ports, tally: &Arc<AuditTally>) -> Acc
     Accounts::new(instance, ports)
 }
 
-/// What every step of one opening knows.
+/// State shared by all steps of one opening.
 struct Run<'a> {
     surroundings: Surroundings,
     database: &'a Database,
@@ -315,7 +317,7 @@ struct Run<'a> {
 type Proven = (Arc<dyn KeyWrapper>, Keyring, Vec<Migration>);
 
 impl Run<'_> {
-    /// Takes the lock of an embedded database, whose directory must exist.
+    /// Acquires the lock of an embedded database, whose directory must exist.
     fn lock(&self, database: &Path, command: &str) -> Result<ServerLock, OpeningError> {
         let directory = database.parent().unwrap_or(Path::new("/"));
         match directory.metadata() {
@@ -328,7 +330,7 @@ impl Run<'_> {
         }
     }
 
-    /// Opens an embedded database, and makes it where nothing of a vault is found.
+    /// Opens an embedded database, or creates it if nothing of a vault is found.
     async fn open_file(
         &self,
         path: &Path,
@@ -365,7 +367,7 @@ impl Run<'_> {
         Ok((open_sqlite(path, key, (true, self.page_cache)).await?, Root::Loaded(root)))
     }
 
-    /// Proves the root key of a vault that exists, then applies migrations if asked to.
+    /// Verifies the root key of an existing vault, then applies migrations if requested.
     async fn open_existing(
         &self,
         opened: &OpenStore,
@@ -389,7 +391,7 @@ impl Run<'_> {
         }
         let store = opened.store.ports().keys;
         let keyring = loop {
-            // A schema to be migrated may lack their table; what they opened is then opened once it has it.
+            // A schema with pending migrations may lack the table. These keys are loaded after the migration.
             let retiring = if pending > 0 { Vec::new() } else { store.retiring_instance_keys().await? };
             let (keys, entropy) = (store.instance_keys().await?, Arc::clone(&self.surroundings.entropy));
             match Keyring::open(&*root, entropy, &record, &retiring, &keys).await {
@@ -412,7 +414,7 @@ impl Run<'_> {
         Ok((root, keyring, applied))
     }
 
-    /// Makes schema and keys in a store that has no instance.
+    /// Creates schema and keys in a store without an instance.
     async fn create(&self, opened: &OpenStore, root: Root, schema: &SchemaState) -> Result<Proven, OpeningError> {
         let (surroundings, empty) = (&self.surroundings, *schema == SchemaState::Empty);
         if !self.creates {
@@ -449,7 +451,7 @@ impl Run<'_> {
         }
     }
 
-    /// The root key of a vault that exists.
+    /// Returns the root key of an existing vault.
     fn load(&self, root_key: RootKey) -> Result<Arc<dyn KeyWrapper>, OpeningError> {
         match root_key.missing_file()? {
             Some(missing) => Err(OpeningError::RootKeyMissing {
@@ -463,7 +465,7 @@ impl Run<'_> {
         }
     }
 
-    /// Refuses a key whose vault is not here.
+    /// Refuses a key without its vault.
     fn refuse_lone_key(&self, root_key: &RootKey) -> Result<(), OpeningError> {
         match root_key.own_file() {
             Some(path) if exists(path)? => {
@@ -482,7 +484,7 @@ fn lost(database: &Path, state: &'static str) -> OpeningError {
     OpeningError::DatabaseLost { database: database.to_owned(), state }
 }
 
-/// Opens the file: whether to make it, and how many MiB of pages the writer keeps.
+/// Opens the file. The tuple contains whether to create it, and the number of MiB of pages that the writer caches.
 async fn open_sqlite(
     path: &Path,
     key: DatabaseKey,
@@ -507,7 +509,7 @@ impl Surroundings {
         }
     }
 
-    /// The ports of an opened vault, and apart from them what opens the data of its credentials.
+    /// Returns the ports of an opened vault and, separately, the opener that decrypts credential data.
     fn ports(
         &self,
         keyring: &Keyring,

@@ -1,8 +1,8 @@
-//! Replacing the root key of a vault that is in use.
+//! Replacement of the root key of a vault that is in use.
 //!
-//! An embedded database has two wraps under the root key: of the database key, in a file, and of the instance key, in a row.
-//! While the file is wrapped under both root keys, the row decides which one opens the vault. So it is one or the other at
-//! any time, whatever is interrupted.
+//! The root key wraps two keys of an embedded database: the database key in a file, and the instance key in a row.
+//! While both root keys wrap the key in the file, the row determines which one opens the vault. The vault can therefore
+//! be opened with exactly one of them at any time, even after an interruption.
 
 use crate::database::{Database, FileState, FoundFile, Kind};
 use crate::environment::SystemClock;
@@ -19,17 +19,19 @@ use vault_core::port::{Clock as _, Entropy, StoreError};
 use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, KeyringError, OsEntropy, rewrap_instance_key};
 use vault_diesel::{LockError, ServerLock};
 
-/// The name under which a rotation holds the lock of an embedded database.
+/// Name under which a rotation holds the lock of an embedded database.
 const COMMAND: &str = "key rotate --root";
 /// Holders of that lock that exchange or move the database.
 const EXCHANGES: [&str; 3] = ["restore", "end of a restore", "migrate"];
-/// How long after an instance key was replaced its root key may be, in milliseconds: servers read the instance keys once a
-/// second, and one that does not know the new key yet could not unwrap it under another root key. Clocks may differ by 2 s.
+/// Minimum time between the replacement of an instance key and that of its root key, in milliseconds. Servers read the
+/// instance keys once a second, and a server that has not loaded the new key could not unwrap it with another root key.
+/// Clocks may differ by 2 s.
 const LEARNT_AFTER: i64 = 5_000;
-/// How often the decision is tried again because the row was changed meanwhile.
+/// Maximum number of attempts if the row is changed concurrently.
 const ATTEMPTS: usize = 16;
 
-/// A root key that is being replaced. It may be dropped after any step, and begun again: all progress is in the vault.
+/// A root key replacement in progress. It can be dropped after any step and started again, because its progress is
+/// stored in the vault.
 #[must_use = "nothing is replaced before its steps are taken"]
 pub struct RootRotation {
     vault: OpenVault,
@@ -41,79 +43,79 @@ pub struct RootRotation {
     _locks: Option<Locks>,
 }
 
-/// A step of the replacement of a root key, each of which is done as a whole or not at all.
+/// A step of the replacement of a root key. Each is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootStep {
-    /// The database key is wrapped under the new root key too. The vault opens with the old root key.
+    /// Additionally wraps the database key with the new root key. The vault can be opened with the old root key.
     WrapDatabaseKey,
-    /// The instance key is wrapped under the new root key: from now on the vault opens with this one alone.
+    /// Wraps the instance key with the new root key. The vault can now be opened only with this one.
     MoveInstanceKey,
-    /// The database key is no longer wrapped under the old root key.
+    /// Removes the database key's wrap with the old root key.
     DropOldWrap,
 }
 
-/// What was found of a replacement when it began.
+/// State of a replacement when it was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootState {
-    /// Nothing of it.
+    /// Not started before.
     New,
     /// An earlier run was interrupted.
     Interrupted,
-    /// The vault opens with the new root key, and with no other.
+    /// Complete: the vault can be opened only with the new root key.
     Complete,
 }
 
-/// Why a root key was not replaced. The vault opens with the old root key or the new one, and the replacement can be begun
-/// again.
+/// Reason why a root key was not replaced. The vault can be opened with the old or the new root key, and the
+/// replacement can be started again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootRotationError {
-    /// The vault does not open, or a root key is refused.
+    /// The vault cannot be opened, or a root key is refused.
     #[error(transparent)]
     Opening(#[from] OpeningError),
-    /// Another process replaces the root key, or exchanges or moves the database.
+    /// Another process is replacing the root key, or exchanging or moving the database.
     #[error("the vault at {} is in use by {holder}. Wait until it has ended", .database.display())]
     Busy {
         /// The database file.
         database: PathBuf,
-        /// What uses it.
+        /// Process that uses it.
         holder: String,
     },
-    /// An instance key that was replaced is still wrapped under the root key.
+    /// A replaced instance key is still wrapped by the root key.
     #[error(
         "the instance key is being replaced, and the old one is not destroyed yet. Run `orgvault key rotate --instance` until \
          it has ended, then replace the root key"
     )]
     InstanceKeyRetires,
-    /// Another process has replaced the root key by another one.
+    /// Another process has replaced the root key with a different one.
     #[error(
         "another process has replaced the root key by root key {0}; nothing was changed. Use that one as the old root key"
     )]
     Superseded(KeyId),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
-    /// The instance key is not wrapped.
+    /// The instance key cannot be wrapped.
     #[error(transparent)]
     Keyring(#[from] KeyringError),
-    /// The decision was not made.
+    /// The transaction failed.
     #[error(transparent)]
     Store(#[from] vault_core::Error),
 }
 
-/// The new root key: at hand, or to be made once the old one has been proven.
+/// The new root key: loaded, or to be created after the old one has been verified.
 enum Next {
     Loaded(Arc<dyn KeyWrapper>),
     Missing(RootKey),
 }
 
 impl RootRotation {
-    /// Begins to replace the root key `current` of the vault at `database` by `next`, which is made if its file does not
-    /// exist, once `current` was proven. Servers may run meanwhile. After an interrupted run, `current` may be either of the
-    /// two.
+    /// Starts replacing the root key `current` of the vault at `database` with `next`, which is created after the
+    /// verification of `current` if its file does not exist. Servers may be running. After an interrupted run,
+    /// `current` may be either of the two.
     ///
     /// # Errors
-    /// The vault opens with neither, a root key is refused, or something else exchanges the database.
+    /// The vault can be opened with neither, a root key is refused, or another process is exchanging the database.
     pub async fn begin(current: RootKey, next: RootKey, database: Database) -> Result<Self, RootRotationError> {
         let entropy: Arc<dyn Entropy> = Arc::new(OsEntropy);
         let alone = database.file().map(Alone::take).transpose()?;
@@ -154,32 +156,33 @@ impl RootRotation {
         }
     }
 
-    /// The root key that opened the vault when this began.
+    /// Returns the root key that opened the vault at the start.
     pub fn current(&self) -> KeyId {
         self.current.id()
     }
 
-    /// The new root key.
+    /// Returns the new root key.
     pub fn next(&self) -> KeyId {
         self.next.id()
     }
 
-    /// What was found of this replacement when it began.
+    /// Returns the state of this replacement at the start.
     pub const fn state(&self) -> RootState {
         self.state
     }
 
-    /// Takes the next step, and tells which it was; none: the root key is replaced.
+    /// Executes the next step and returns it, or returns `None` if the root key is replaced.
     ///
     /// # Errors
-    /// See [`RootRotationError`]; the step may be tried again.
+    /// See [`RootRotationError`]. The step can be repeated.
     pub async fn step(&mut self) -> Result<Option<RootStep>, RootRotationError> {
         let Some(step) = self.stage else { return Ok(None) };
         let (current, next) = (&*self.current, &*self.next);
         self.stage = match (step, &self.key_file) {
             (RootStep::WrapDatabaseKey, Some(file)) => {
                 if file.root_keys()?.iter().any(|root| *root != current.id() && *root != next.id()) {
-                    // Of an interrupted rotation to a third root key. The instance key is still under `current`.
+                    // An interrupted rotation to a third root key left this wrap. The instance key is still wrapped by
+                    // `current`.
                     file.finish_root_rotation(current).await?;
                 }
                 file.begin_root_rotation(current, next).await?;
@@ -201,7 +204,7 @@ impl RootRotation {
     /// Closes the vault.
     ///
     /// # Errors
-    /// What was counted could not be recorded.
+    /// The counts could not be recorded.
     pub async fn close(self) -> Result<(), StoreError> {
         self.vault.close().await
     }
@@ -223,7 +226,7 @@ impl RootRotation {
             }
             let rewrapped = rewrap_instance_key(&record, &keys, &*self.current, &*self.next, Arc::new(OsEntropy)).await;
             let rewrapped = match rewrapped {
-                // The instance key was replaced between the two readings.
+                // The instance key was replaced between the two reads.
                 Err(_) if store.instance().await.map_err(vault_core::Error::from)?.as_ref() != Some(&record) => {
                     continue;
                 }
@@ -243,7 +246,7 @@ impl RootRotation {
     }
 }
 
-/// Opens the vault with the root key that it is under, and tells which one that is.
+/// Opens the vault with the root key that wraps it, and returns that key.
 async fn open_with_either(
     current: RootKey,
     next: &Next,
@@ -254,7 +257,7 @@ async fn open_with_either(
         Ok((vault, root))
     };
     match (current.missing_file()?.map(Path::to_owned), next) {
-        // It was put away after an earlier run.
+        // The old root key was removed after an earlier run.
         (Some(_), Next::Loaded(next)) => with(Arc::clone(next)).await,
         (Some(root_key), Next::Missing(_)) => {
             Err(OpeningError::RootKeyMissing { root_key, vault: database.to_string() })
@@ -271,22 +274,22 @@ async fn open_with_either(
     }
 }
 
-/// Keeps other rotations from the same embedded database: the lock of the database key's file, which nothing else takes.
+/// Excludes other rotations of the same embedded database: the lock of the database key file, which only rotations use.
 struct Alone {
     _lock: ServerLock,
 }
 
-/// Keeps other rotations, restores and moves from the same embedded database.
+/// Excludes other rotations, restores and moves of the same embedded database.
 struct Locks {
     _alone: Alone,
-    /// None beside a running server, which keeps them out itself.
+    /// `None` while a server is running, which excludes them itself.
     _exchanges: Option<ServerLock>,
 }
 
 impl Alone {
     fn take(database: &Path) -> Result<Self, RootRotationError> {
         let key_file = DatabaseKeyFile::beside(database);
-        // No lock file is left where there is no vault.
+        // Do not create a lock file where no vault exists.
         let found = FoundFile::at(database, key_file.path())?;
         if found.state == FileState::Missing && !found.leftovers && !is_pending(database)? {
             return Err(OpeningError::NotFound { database: Database::sqlite(database).to_string() }.into());

@@ -1,4 +1,4 @@
-//! A vault that is open.
+//! An open vault.
 
 use crate::anchor::Anchored;
 use crate::error::OpeningError;
@@ -18,12 +18,12 @@ use vault_diesel::{
     CopyError, Migration, ServerLock, SpreadError, Spreading, SqliteKey, Store, StoreLoad, StorePorts, check_pages,
 };
 
-/// How long entries are sealed when a vault is closed, in milliseconds.
+/// Maximum duration of sealing audit entries when a vault is closed, in milliseconds.
 const SEAL_LAST: i64 = 2_000;
 
-/// An open vault. A clone is the same vault. Nothing in it opens the data of credentials.
+/// An open vault. Clones share it. It contains nothing that decrypts credential data.
 ///
-/// [`OpenVault::close`] it before the process ends: a connection of the embedded database that is closed by the exit
+/// Call [`OpenVault::close`] before the process exits: a connection of the embedded database that is closed by the exit
 /// itself may crash.
 #[derive(Clone)]
 pub struct OpenVault {
@@ -39,38 +39,38 @@ pub struct OpenVault {
     pub(crate) anchors: Anchors,
     pub(crate) anchored: Option<Arc<Anchored>>,
     pub(crate) maintenance: Option<Arc<Maintenance>>,
-    /// The embedded database file.
+    /// Embedded database file.
     pub(crate) file: Option<Arc<Path>>,
-    // Given back with the last clone.
+    // Released with the last clone.
     pub(crate) lock: Option<Arc<ServerLock>>,
 }
 
-/// Why an open vault can no longer be used by this process.
+/// Reason why the process can no longer use an open vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VaultFailure {
-    /// The disk failed a write of the embedded database.
+    /// A write of the embedded database to the disk failed.
     Disk,
-    /// The database no longer holds the audit checkpoint that the anchor knows: it was set back or replaced.
+    /// The database no longer contains the audit checkpoint in the anchor: it was rolled back or replaced.
     SetBack,
 }
 
-/// How busy an open vault is at one moment.
+/// Load of an open vault at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// Its store.
+    /// Load of its store.
     pub store: StoreLoad,
-    /// Seats in the queue of the password hash that are taken.
+    /// Number of occupied slots in the queue of the password hash.
     pub seats_taken: usize,
-    /// How many of these seats there are.
+    /// Number of these slots.
     pub seats: usize,
 }
 
-/// The ports of an open vault. None of them opens the data of credentials.
+/// Ports of an open vault. None of them decrypts credential data.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Ports {
-    /// Clock, ids, events and the audit's codes.
+    /// Clock, IDs, events and MACs of audit entries.
     pub environment: Environment,
     /// Randomness.
     pub entropy: Arc<dyn Entropy>,
@@ -78,55 +78,55 @@ pub struct Ports {
     pub store: StorePorts,
     /// Seals credentials.
     pub sealer: Arc<dyn Sealer>,
-    /// Opens what a list shows.
+    /// Decrypts the information that lists show.
     pub information_opener: Arc<dyn InformationOpener>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Makes instance keys, and moves to them what they wrap and seal.
+    /// Creates instance keys, and rewraps and reseals rows with them.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
-    /// Seals what is secret of receivers.
+    /// Seals addresses and secrets of receivers.
     pub receiver_sealer: Arc<dyn ReceiverSealer>,
-    /// Opens what is secret of receivers, and signs with it.
+    /// Decrypts addresses and secrets of receivers, and signs with them.
     pub(crate) receiver_opener: Arc<dyn ReceiverOpener>,
-    /// Keyed digests.
+    /// Computes keyed digests.
     pub digester: Arc<dyn KeyedDigester>,
-    /// Passwords.
+    /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
-    /// Passcodes and recovery codes.
+    /// Generates and verifies passcodes and recovery codes.
     pub passcodes: Arc<dyn PasscodeVerifier>,
-    /// Access tokens.
+    /// Issues access tokens.
     pub tokens: Arc<dyn TokenIssuer>,
 }
 
 impl OpenVault {
-    /// The id of the deployment.
+    /// Returns the ID of the instance.
     pub fn instance(&self) -> InstanceId {
         self.instance
     }
 
-    /// How busy it is.
+    /// Returns its load.
     pub fn load(&self) -> Load {
         let (seats_taken, seats) = self.pool.seats();
         Load { store: self.adapter.load(), seats_taken, seats }
     }
 
-    /// The id of the root key, which follows from the key.
+    /// Returns the ID of the root key, which is derived from the key.
     pub fn root_key(&self) -> KeyId {
         self.root_key
     }
 
-    /// Its ports, for what this crate does not make of them.
+    /// Returns its ports, for operations that this crate does not provide.
     pub fn ports(&self) -> &Ports {
         &self.ports
     }
 
-    /// The key of the embedded database file; none on PostgreSQL.
+    /// Returns the key of the embedded database file, or `None` on PostgreSQL.
     pub fn database_key(&self) -> Option<&DatabaseKey> {
         self.database_key.as_deref()
     }
 
-    /// The root keys under which the key of the embedded database file is wrapped: two while the root key is replaced, none on
-    /// PostgreSQL.
+    /// Returns the root keys that wrap the key of the embedded database file: two while the root key is being replaced,
+    /// none on PostgreSQL.
     ///
     /// # Errors
     /// The database key file is missing or damaged.
@@ -137,28 +137,30 @@ impl OpenVault {
         }
     }
 
-    /// How the tables lie on a PostgreSQL that is spread over machines. `None`: it is not, and cannot be.
+    /// Returns the distribution of the tables on PostgreSQL with Citus, or `None` if the database does not support
+    /// distribution.
     ///
     /// # Errors
-    /// The database's extension cannot be used as it is, or the database cannot be read.
+    /// The database's extension cannot be used, or the database cannot be read.
     pub async fn spreading(&self) -> Result<Option<Spreading>, SpreadError> {
         self.adapter.spreading().await
     }
 
-    /// Spreads the tables over the nodes of the database, in one transaction. How many were moved.
+    /// Distributes the tables over the nodes of the database in one transaction, and returns the number of moved
+    /// tables.
     ///
     /// # Errors
-    /// The database cannot be spread, or fails.
+    /// The tables cannot be distributed, or the database fails.
     pub async fn spread(&self) -> Result<usize, SpreadError> {
         self.adapter.spread().await
     }
 
-    /// The migrations that were applied when it was opened.
+    /// Returns the migrations that were applied when it was opened.
     pub fn applied_migrations(&self) -> &[Migration] {
         &self.applied
     }
 
-    /// Completes when the database has become unusable for this process. The process should then exit with an error. May be
+    /// Waits until the database becomes unusable for this process, which should then exit with an error. May be
     /// cancelled.
     pub async fn failed(&self) -> VaultFailure {
         let set_back = async {
@@ -173,7 +175,7 @@ impl OpenVault {
         }
     }
 
-    /// Has the anchor in the file `path` know this database as it is now, whatever it knew: after a restore.
+    /// Overwrites the anchor in the file `path` with the current state of this database, after a restore.
     ///
     /// # Errors
     /// The store failed, or the file cannot be written.
@@ -188,7 +190,7 @@ impl OpenVault {
         Ok(self.anchors.at(path).store(Anchor { epoch, checkpoint, keyring: self.anchors.keyring() })?)
     }
 
-    /// How often the database was restored, as it says itself.
+    /// Returns the restore epoch of the database.
     ///
     /// # Errors
     /// The store failed.
@@ -196,11 +198,11 @@ impl OpenVault {
         self.ports.store.operator.restore_epoch().await
     }
 
-    /// What is wrong with pages of the embedded database file, in words, while it is used. `None`: PostgreSQL looks after its
-    /// own.
+    /// Checks the pages of the embedded database file while it is in use, and returns descriptions of damage. Returns
+    /// `None` on PostgreSQL, which checks its own.
     ///
     /// # Errors
-    /// The file does not open.
+    /// The file cannot be opened.
     pub async fn check_pages(&self) -> Result<Option<Vec<String>>, CopyError> {
         let (Some(file), Some(key)) = (self.file.clone(), &self.database_key) else { return Ok(None) };
         let key = SqliteKey::from_bytes(key.expose_bytes()); // handed to the database
@@ -208,19 +210,20 @@ impl OpenVault {
         checking.unwrap_or_else(|_| Ok(Vec::new())).map(Some) // the runtime ends
     }
 
-    /// What the anchor in the file `path` knows. `None`: there is no such file.
+    /// Returns the content of the anchor in the file `path`, or `None` if the file does not exist.
     ///
     /// # Errors
-    /// It is damaged, of another vault, or cannot be read.
+    /// The file is damaged, belongs to another vault, or cannot be read.
     pub fn read_anchor(&self, path: &Path) -> Result<Option<Anchor>, AnchorError> {
         self.anchors.at(path).load()
     }
 
-    /// Ends the maintenance, records what was counted, seals the audit if there was an maintenance, records when sessions were used, finishes what was begun and closes the database. Every clone is closed
-    /// with it; to close again does nothing. Should not be cancelled: what was counted may then be lost.
+    /// Stops the maintenance, records counts and uses of sessions, seals the audit log if there was a maintenance,
+    /// finishes pending work and closes the database. This also closes all clones, and closing again has no effect.
+    /// Should not be cancelled, because counts may be lost.
     ///
     /// # Errors
-    /// What was counted could not be recorded; the database is closed all the same.
+    /// The counts could not be recorded. The database is closed anyway.
     pub async fn close(&self) -> Result<(), StoreError> {
         if let Some(maintenance) = &self.maintenance {
             maintenance.end().await;

@@ -1,6 +1,7 @@
-//! Every operation, made of the ports of an open vault: the one place where they are put together.
+//! Creates the contexts of all operations from the ports of an open vault.
 //!
-//! What opens the data of credentials is an argument of those that need it: an [`OpenVault`] has none to give.
+//! The opener, which decrypts credential data, is an argument of the contexts that require it, because an [`OpenVault`]
+//! does not contain it.
 
 use crate::vault::OpenVault;
 use std::sync::Arc;
@@ -11,12 +12,12 @@ use vault_core::usecase::{
 };
 use vault_diesel::Store;
 
-/// How many rows of PostgreSQL one transaction of a rotation moves.
+/// Number of rows that one transaction of a rotation moves on PostgreSQL.
 const POSTGRES_BATCH: usize = 64;
 
 /// Credentials.
 impl OpenVault {
-    /// Saves, lists, shows and deletes credentials, with the default limit and without a probe.
+    /// Returns the context to save, list, show and delete credentials, with the default limit and without a probe.
     pub fn vault(&self) -> Vault {
         let ports = &self.ports;
         Vault::new(
@@ -32,16 +33,16 @@ impl OpenVault {
 
 /// Operators.
 impl OpenVault {
-    /// Creates and changes organizations, and keeps the store small.
+    /// Returns the context to create and change organizations, and to maintain the store.
     pub fn operator(&self) -> Operator {
         let ports = &self.ports;
         Operator::new(ports.environment.clone(), self.tally.clone(), ports.store.operator.clone(), ports.sealer.clone())
     }
 }
 
-/// The audit.
+/// Audit log.
 impl OpenVault {
-    /// Reads the audit, as admins and operators do.
+    /// Returns the context to read the audit log, for admins and operators.
     pub fn audit_reader(&self) -> AuditReader {
         let ports = &self.ports;
         let (store, digester) = (ports.store.trail.clone(), ports.digester.clone());
@@ -51,7 +52,7 @@ impl OpenVault {
 
 /// Keys.
 impl OpenVault {
-    /// Shows how the keys stand, and rotates the instance key and those of organizations.
+    /// Returns the context to show keys, and to rotate the instance key and those of organizations.
     pub fn keys(&self) -> Keys {
         let ports = &self.ports;
         let crypto = KeyCrypto {
@@ -64,16 +65,16 @@ impl OpenVault {
         let keys = Keys::new(ports.environment.clone(), ports.store.rotation.clone(), crypto);
         match self.adapter {
             Store::Sqlite(_) => keys,
-            // Each row is held until the transaction ends, and activations of it wait for that.
+            // Each row is locked until the transaction ends, and activations of it have to wait.
             Store::Postgres(_) => keys.batch(POSTGRES_BATCH),
         }
     }
 }
 
-/// Inspections. With the opener of [`Opening::with_opener`](crate::Opening::with_opener), the data of credentials is opened,
-/// too, and dropped.
+/// Integrity checks. With the opener of [`Opening::with_opener`](crate::Opening::with_opener), credential data is also
+/// decrypted, and dropped.
 impl OpenVault {
-    /// Finds stored rows that are damaged or were changed by others.
+    /// Returns the integrity check, which finds stored rows that are damaged or were changed outside the service.
     pub fn inspector(&self, opener: Option<Arc<dyn Opener>>) -> Inspector {
         let ports = &self.ports;
         let crypto = InspectionCrypto {
@@ -87,16 +88,16 @@ impl OpenVault {
     }
 }
 
-/// Receivers of events. What is secret of them is opened by [`OpenVault::notifier`] alone.
+/// Receivers of notifications. Only [`OpenVault::notifier`] decrypts their secrets.
 impl OpenVault {
-    /// Receivers, as admins and operators administer them.
+    /// Returns the context for the administration of receivers by admins and operators.
     pub fn receivers(&self) -> Receivers {
         let ports = &self.ports;
         let (store, sealer) = (ports.store.receivers.clone(), ports.receiver_sealer.clone());
         Receivers::new(ports.environment.clone(), store, sealer, ports.digester.clone())
     }
 
-    /// Reads what happened and has `carrier` carry it to receivers.
+    /// Returns the notifier, which reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let ports = &self.ports;
         let (store, opener) = (ports.store.receivers.clone(), ports.receiver_opener.clone());
@@ -106,23 +107,25 @@ impl OpenVault {
 
 /// Accounts.
 impl OpenVault {
-    /// Logs in and out, enrols, and shows and changes accounts, with the longest lifetime of sessions that there is.
+    /// Returns the context for logins, enrolments, and changes of accounts, with the highest maximum lifetime of
+    /// sessions.
     pub fn accounts(&self) -> Accounts {
         self.accounts.clone()
     }
 }
 
-/// Integrations and activations. Only [`OpenVault::activations`] opens credentials, with the opener that it is given.
+/// Integrations and activations. Only [`OpenVault::activations`] decrypts credentials, with the opener that is passed
+/// to it.
 impl OpenVault {
-    /// Integrations and namespaces, as admins and operators administer them.
+    /// Returns the context for the administration of integrations and namespaces by admins and operators.
     pub fn integrations(&self) -> Integrations {
         let ports = &self.ports;
         let (entropy, digester) = (ports.entropy.clone(), ports.digester.clone());
         Integrations::new(ports.environment.clone(), ports.store.integrations.clone(), entropy, digester)
     }
 
-    /// What integrations do. It issues nothing short-lived and checks nothing against storages, unless it is given what
-    /// does.
+    /// Returns the context for operations of integrations. It issues no short-lived credentials and runs no checks with
+    /// storages, unless the required ports are set.
     pub fn activations(&self, opener: Arc<dyn Opener>) -> Activations {
         let ports = &self.ports;
         let (store, digester) = (ports.store.activations.clone(), ports.digester.clone());

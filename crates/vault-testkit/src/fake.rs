@@ -127,7 +127,7 @@ impl FakeVault {
         Receivers::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), digester)
     }
 
-    /// Reads what happened and has `carrier` carry it to receivers.
+    /// Reads events and delivers them to receivers through `carrier`.
     pub fn notifier(&self, carrier: Arc<dyn EventCarrier>) -> Notifier {
         let digester = Arc::new(FakeDigester::default());
         Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)

@@ -1,4 +1,5 @@
-//! The forms that tools read: pure renderings of one credential. What a form cannot carry is refused, not mangled.
+//! Formats that tools read: pure renderings of one credential. A value that a format cannot express is refused, not
+//! altered.
 
 mod aws_credential_process;
 mod aws_ini;
@@ -30,14 +31,14 @@ use crate::time::Timestamp;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A form.
+/// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// The credential as the interface answers it.
+    /// The credential as the HTTP API returns it.
     Json,
-    /// Lines that a shell evaluates, with the variables that the store's tools read.
+    /// Lines that a shell evaluates, with the variables that the tools of the storage read.
     Env,
-    /// What a `credential_process` of the AWS tools prints.
+    /// Output of a `credential_process` of the AWS tools.
     AwsCredentialProcess,
     /// A section of the AWS tools' credentials file.
     AwsIni,
@@ -47,9 +48,9 @@ pub enum Form {
     ObjectStore,
     /// A service account's key file.
     GcpKeyFile,
-    /// Lines that a shell evaluates, with the variables of the Azure tools and nothing else.
+    /// Lines that a shell evaluates, with only the variables of the Azure tools.
     AzureEnv,
-    /// A statement that creates a secret of DuckDB.
+    /// A statement that creates a secret in DuckDB.
     Duckdb,
     /// Properties for Spark's Hadoop file systems.
     Hadoop,
@@ -59,23 +60,23 @@ pub enum Form {
     Iceberg,
 }
 
-/// A credential to be rendered.
+/// A credential to render.
 #[derive(Clone, Copy, Debug)]
 pub struct FormSubject<'a> {
-    /// The credential.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// Its version.
+    /// Version of the credential.
     pub version: i64,
     /// The issued credential.
     pub vended: &'a Vended,
-    /// When the activation expires.
+    /// Expiry of the activation.
     pub expires_at: Timestamp,
     /// Name of the section, or prefix of the variables, if there are several credentials.
     pub name: Option<&'a FormName>,
 }
 
 impl FormSubject<'_> {
-    /// When tools should request the credential again.
+    /// Returns the time at which tools should request the credential again.
     pub fn ends_at(&self) -> Timestamp {
         self.vended.expires_at().map_or(self.expires_at, |end| end.min(self.expires_at))
     }
@@ -85,10 +86,10 @@ impl FormSubject<'_> {
     }
 }
 
-/// Why a credential cannot be written in a format. Never contains a value.
+/// Reason why a credential cannot be written in a format. It never contains a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormError {
-    /// The form is for another type.
+    /// The format is for another type.
     #[error("format {form} is not available for credentials of type {kind}")]
     NotForType {
         /// The form.
@@ -96,7 +97,7 @@ pub enum FormError {
         /// The credential's type.
         kind: CredentialType,
     },
-    /// The form has no place for what is short-lived.
+    /// The format does not support short-lived credentials.
     #[error("format {form} cannot hold a short-lived credential of type {kind}: use another --format, or --vend raw")]
     NotForShort {
         /// The form.
@@ -104,12 +105,12 @@ pub enum FormError {
         /// The credential's type.
         kind: CredentialType,
     },
-    /// The form needs something that the credential does not say.
+    /// The format requires a field that the credential does not have.
     #[error("format {form} needs {field}, which the credential does not have")]
     Missing {
         /// The form.
         form: Form,
-        /// What is missing.
+        /// Name of the missing field.
         field: &'static str,
     },
     /// The form is for one bucket.
@@ -118,29 +119,29 @@ pub enum FormError {
         /// The form.
         form: Form,
     },
-    /// The form cannot express a value.
+    /// The format cannot express a value.
     #[error("format {form} cannot hold this {field}: {reason}; use another --format")]
     Unrepresentable {
         /// The form.
         form: Form,
-        /// The field that holds the value.
+        /// Name of the field.
         field: &'static str,
-        /// Why not.
+        /// Reason for the refusal.
         reason: &'static str,
     },
 }
 
 const INVALID: Invalid = Invalid("a name must start with a letter and have 1 to 64 letters A-Z a-z, digits, - and _");
 
-/// What a section is called: 1 to 64 of `A-Z a-z 0-9 - _`, the first a letter.
+/// Name of a section: 1 to 64 of `A-Z a-z 0-9 - _`, starting with a letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormName(String);
 
 impl FormName {
-    /// The name spelt `text`.
+    /// Parses a name.
     ///
     /// # Errors
-    /// The text breaks the rule above.
+    /// The text violates the rule above.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = (1..=64).contains(&text.len())
             && text.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -148,19 +149,19 @@ impl FormName {
         if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
     }
 
-    /// The name's text.
+    /// Returns the text of the name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What the names of variables begin with.
+    /// Returns the prefix of variable names.
     pub fn variable_prefix(&self) -> String {
         self.0.to_ascii_uppercase().replace('-', "_") + "_"
     }
 }
 
 impl Form {
-    /// Every form.
+    /// All formats.
     pub const ALL: [Self; 12] = [
         Self::Json,
         Self::Env,
@@ -176,7 +177,7 @@ impl Form {
         Self::Iceberg,
     ];
 
-    /// The form's name.
+    /// Returns the name of the format.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -194,15 +195,15 @@ impl Form {
         }
     }
 
-    /// The form of this exact name.
+    /// Returns the form with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.as_str() == text)
     }
 
-    /// The credential in this form, its last line ended.
+    /// Returns the credential in this format, with a final line break.
     ///
     /// # Errors
-    /// Why it has none.
+    /// The reason why the credential has no such form.
     pub fn render(self, subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
         match self {
             Self::Json => Ok(json::render(subject)),
@@ -249,7 +250,8 @@ impl fmt::Display for Form {
     }
 }
 
-/// What `write` gives its sink. Measured first: a buffer that grows would leave copies behind.
+/// Collects the output of `write`. Computes the length first: a buffer that grows would leave copies of secrets in
+/// memory.
 fn gather(write: impl Fn(&mut dyn FnMut(&str))) -> SecretText {
     let mut length = 0;
     write(&mut |piece| length += piece.len());
@@ -258,15 +260,15 @@ fn gather(write: impl Fn(&mut dyn FnMut(&str))) -> SecretText {
     SecretText::from(text)
 }
 
-/// A named value of a configuration, in the order in which tools document them.
+/// A named value of a configuration, in the order of the tool's documentation.
 type Setting = (&'static str, SecretText);
 
-/// The settings with a value.
+/// Returns the settings that have a value.
 fn settings(all: impl IntoIterator<Item = (&'static str, Option<SecretText>)>) -> Vec<Setting> {
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// How a tool spells one of two ways of addressing.
+/// Returns a tool's name for one of two addressing styles.
 fn spelt(addressing: Option<Addressing>, host: &str, path: &str) -> Option<SecretText> {
     copied(match addressing? {
         Addressing::Host => host,
@@ -278,8 +280,8 @@ fn copied(text: &str) -> Option<SecretText> {
     Some(SecretText::from(text))
 }
 
-/// What opens a storage account of Azure. The key or the signature comes first: it opens the account by itself, the application
-/// only with roles that are not known here.
+/// Secret that gives access to an Azure storage account. The key and the signature have priority, because the
+/// application requires roles that are not known here.
 enum AzureAccess<'a> {
     Key(&'a str),
     Signature(&'a str),
@@ -289,7 +291,7 @@ enum AzureAccess<'a> {
 impl<'a> AzureAccess<'a> {
     fn of(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
         let connection = &data.connection_string;
-        // Both go where the connection string goes.
+        // Both are written where the connection string is written.
         match (connection.account_key(), connection.shared_access_signature(), data.application()) {
             (Some(key), ..) => Ok(Self::Key(key)),
             (None, Some(signature), _) => Ok(Self::Signature(signature)),
@@ -300,7 +302,7 @@ impl<'a> AzureAccess<'a> {
         }
     }
 
-    /// The same for a format whose tools sign in at the public cloud's directory.
+    /// Returns the access for a format whose tools authenticate only at the public cloud's directory.
     fn of_public_cloud(form: Form, data: &'a AzureIdentity) -> Result<Self, FormError> {
         match Self::of(form, data)? {
             Self::Application(_, cloud) if cloud != AzureCloud::Public => {
@@ -312,23 +314,23 @@ impl<'a> AzureAccess<'a> {
     }
 }
 
-/// The address of an account's blobs, unless it is the one of an account of this name in Azure's public cloud.
+/// Returns the address of an account's blobs, unless it is the default in Azure's public cloud.
 fn unusual_blob_endpoint(account: &str, endpoint: String) -> Option<String> {
     let usual = format!("https://{account}.blob.{}", AzureCloud::Public.endpoint_suffix());
     (endpoint != usual).then_some(endpoint)
 }
 
-/// The address of the storage interface of Google's cloud with this domain, if it is another one than Google's own.
+/// Returns the storage address of the Google cloud with this domain, unless it is Google's own.
 fn unusual_google_endpoint(domain: Option<&str>) -> Option<String> {
     domain.map(|domain| format!("https://storage.{domain}"))
 }
 
-/// The domain of the cloud that issued the key, if it is another one than Google's own.
+/// Returns the domain of the cloud that issued the key, unless it is Google's own.
 fn unusual_universe(key: &KeyFile) -> Option<&str> {
     Some(key.universe_domain()).filter(|domain| *domain != KeyFile::GOOGLE)
 }
 
-/// Of a raw or a short-lived S3-style credential, what both have. Its holder is a form, which is where it goes.
+/// The common fields of a raw and a short-lived S3 credential. It is used only by formats, which contain the secrets.
 struct S3View<'a> {
     access_key_id: &'a str,
     secret_access_key: &'a str,
@@ -342,19 +344,19 @@ struct S3View<'a> {
 }
 
 impl<'a> S3View<'a> {
-    /// Where the bucket appears in a URL: as in the requests of a check.
+    /// Returns the position of the bucket in URLs, as in the requests of a check.
     fn addressing(&self) -> Addressing {
         Addressing::of(self.buckets, self.endpoint, self.path_style_access)
     }
 
-    /// The same, unless it is how tools address Amazon's stores by themselves.
+    /// Returns the same, unless it is the default of tools for Amazon's storage.
     fn stated_addressing(&self) -> Option<Addressing> {
         let addressing = self.addressing();
         let is_usual = self.endpoint.is_none() && self.path_style_access.is_none() && addressing == Addressing::Host;
         (!is_usual).then_some(addressing)
     }
 
-    /// The saved endpoint, or Amazon's in a region that a tool would look for under another domain.
+    /// Returns the saved endpoint, or that of Amazon in a region that tools would look up under another domain.
     fn endpoint_with_domain(&self) -> Option<Cow<'a, str>> {
         let amazon = || {
             let region = self.region.filter(|region| region.starts_with("cn-"))?;

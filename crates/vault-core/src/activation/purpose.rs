@@ -1,20 +1,20 @@
-//! What an integration says an activation is for.
+//! Purpose of an activation, as the integration states it.
 
 use crate::field::{FieldCode, FieldError};
 use crate::integration::is_printable;
 
-/// 1 to 200 printable characters. Stands in the audit, and nowhere else.
+/// Purpose: 1 to 200 printable characters. It appears only in the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Purpose(String);
 
 impl Purpose {
-    /// The longest purpose, in characters.
+    /// Maximum length of a purpose, in characters.
     pub const MAX_LENGTH: usize = 200;
 
-    /// Parses `text`; `pointer` is its place in the request, for the error.
+    /// Parses `text`. `pointer` is its position in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
@@ -29,7 +29,7 @@ impl Purpose {
         Ok(Self(text.to_owned()))
     }
 
-    /// The purpose's text.
+    /// Returns the text of the purpose.
     pub fn as_str(&self) -> &str {
         &self.0
     }

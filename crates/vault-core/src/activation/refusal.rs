@@ -1,4 +1,4 @@
-//! The order of the checks that refuse an activation, at its begin and before it issues credentials.
+//! Order of the checks that refuse an activation, at its start and before it issues credentials.
 
 use super::{VendRule, VendedForm};
 use crate::error::Refusal;
@@ -6,21 +6,21 @@ use crate::id::CredentialId;
 use crate::integration::IntegrationRefusal;
 use crate::time::Timestamp;
 
-/// What a store found of a namespace and an integration, for [`judge_taking`].
+/// State of a namespace and an integration, for [`judge_taking`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakingFacts {
     /// Whether the namespace is frozen.
     pub frozen: bool,
-    /// How many credentials it has; a store may stop counting at one more than the most.
+    /// Number of its credentials. A store may stop counting at one more than the maximum.
     pub credentials: usize,
-    /// How many live activations the integration has, and how many it may have; `None` for a check.
+    /// Number of active activations of the integration, and its limit. `None` for a check.
     pub live: Option<(i64, i64)>,
 }
 
-/// Decides whether a namespace's credentials, of which there may be `most`, are taken.
+/// Decides whether the credentials of a namespace, at most `most`, may be fetched.
 ///
 /// # Errors
-/// The first of these: [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`], [`Refusal::NamespaceTooLarge`],
+/// The first of [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`], [`Refusal::NamespaceTooLarge`] and
 /// [`Refusal::TooManyLive`].
 pub fn judge_taking(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
     let reasons = [
@@ -32,53 +32,54 @@ pub fn judge_taking(facts: TakingFacts, most: usize) -> Result<(), Refusal> {
     reasons.into_iter().find(|(holds, _)| *holds).map_or(Ok(()), |(_, reason)| Err(reason))
 }
 
-/// A credential that is to leave, and in which form.
+/// A credential to issue, with its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandedOut {
-    /// The credential.
+    /// ID of the credential.
     pub credential: CredentialId,
-    /// The version that it was made from.
+    /// Version from which it is issued.
     pub version: i64,
-    /// The form.
+    /// Issued form.
     pub form: VendedForm,
-    /// The first moment at which it no longer works, where it ends by itself.
+    /// Time from which it is expired, if it expires automatically.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Why nothing leaves, although an activation had begun.
+/// Reason why a started activation issues nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandOutRefusal {
-    /// The integration may not act, or its row has changed ([`IntegrationRefusal::Changed`]).
+    /// The integration is not authorized, or its row has changed ([`IntegrationRefusal::Changed`]).
     Denied(IntegrationRefusal),
     /// The namespace is frozen.
     Frozen,
-    /// The integration ended the activation meanwhile.
+    /// The integration ended the activation in the meantime.
     Ended,
-    /// A credential was deleted, has another version or may no longer be handed out in this form: begin again with what the namespace holds now.
+    /// A credential was deleted, has another version or may no longer be issued in this form. Restart with the current
+    /// credentials of the namespace.
     Changed,
-    /// The activation or something short-lived has expired meanwhile: begin again.
+    /// The activation or a short-lived credential has expired in the meantime. Restart.
     Expired,
 }
 
-/// What a store found at the end of an activation, for [`judge_hand_out`].
+/// State in the store at the end of an activation, for [`judge_hand_out`].
 #[derive(Clone, Debug)]
 pub struct HandOutFacts<'a> {
-    /// Whether the integration may act.
+    /// Authorization of the integration.
     pub integration: Result<(), IntegrationRefusal>,
     /// Whether the namespace is frozen.
     pub frozen: bool,
-    /// Whether the activation's row exists; of one that is renewed, whether it lives.
+    /// Whether the activation's row exists. For a renewal, whether the activation is active.
     pub begun: bool,
-    /// The first moment at which the activation is over.
+    /// Time at which the activation expires (exclusive end).
     pub expires_at: Timestamp,
-    /// The namespace's credentials among those that are to leave, with their current versions and rules.
+    /// Credentials of the namespace among those to issue, with their current versions and vend rules.
     pub current: &'a [(CredentialId, i64, VendRule)],
 }
 
-/// Decides, at `now`, whether `credentials` leave.
+/// Decides at `now` whether `credentials` are issued.
 ///
 /// # Errors
-/// The first of the reasons, in the order of [`HandOutRefusal`].
+/// The first reason, in the order of [`HandOutRefusal`].
 pub fn judge_hand_out(
     facts: &HandOutFacts<'_>,
     credentials: &[HandedOut],

@@ -15,59 +15,59 @@ pub enum ShortData {
     Gcs(GcsShort),
 }
 
-/// Keys of a role's session, for a bucket of an S3-style store.
+/// Keys of a role's session, for a bucket of S3-compatible storage.
 #[derive(Debug)]
 pub struct S3Short {
-    /// The session key's id.
+    /// ID of the session key.
     pub access_key_id: SecretText,
-    /// The session key's secret.
+    /// Secret of the session key.
     pub secret_access_key: SecretText,
-    /// The session's token.
+    /// Token of the session.
     pub session_token: SecretText,
     /// The bucket, or several.
     pub bucket: Buckets,
-    /// The store's region.
+    /// Region of the storage.
     pub region: Option<String>,
-    /// The store's address, where it is not Amazon's.
+    /// URL of the storage, if it is not Amazon's.
     pub endpoint: Option<String>,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
     /// Whether the bucket is part of the path instead of the host.
     pub path_style_access: Option<bool>,
-    /// The key of AWS KMS that new objects are encrypted under.
+    /// Key of AWS KMS that encrypts new objects.
     pub sse_kms_key_id: Option<String>,
 }
 
 /// A shared access signature for a container of Azure storage.
 #[derive(Debug)]
 pub struct AzureShort {
-    /// The address of the account's blobs.
+    /// URL of the account's blobs.
     pub endpoint: String,
-    /// The storage account's name.
+    /// Name of the storage account.
     pub account_name: String,
-    /// The container.
+    /// Name of the container.
     pub container: String,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
-    /// The signature: the query of an address, without a question mark.
+    /// The signature as the query of a URL, without a question mark.
     pub sas_token: SecretText,
 }
 
 /// An access token for a bucket of Google Cloud Storage.
 #[derive(Debug)]
 pub struct GcsShort {
-    /// The token.
+    /// The access token.
     pub access_token: SecretText,
     /// The bucket, or several.
     pub bucket: Buckets,
-    /// The beginning of the names of all objects concerned.
+    /// Prefix of the names of all affected objects.
     pub key_prefix: Option<String>,
-    /// The domain of the cloud that accepts the token, unless it is Google's own.
+    /// Domain of the cloud that accepts the token, unless it is Google's own.
     pub universe_domain: Option<String>,
 }
 
 impl ShortData {
-    /// The type of the saved credential.
+    /// Returns the type of the saved credential.
     pub const fn kind(&self) -> CredentialType {
         match self {
             Self::S3(_) => CredentialType::S3,
@@ -76,9 +76,9 @@ impl ShortData {
         }
     }
 
-    /// Writes it as JSON, its members sorted and absent ones left out.
+    /// Writes it as JSON, with sorted members and without absent ones.
     pub(super) fn write(&self, sink: &mut dyn FnMut(&str)) {
-        // The caller's sink decides where the secrets may go.
+        // The caller's sink determines the destination of the secrets.
         let flag = |flag: bool| if flag { "true" } else { "false" };
         let mut object = Members(ObjectWriter::new(sink));
         match self {
@@ -112,7 +112,7 @@ impl ShortData {
         object.0.end();
     }
 
-    /// What [`ShortData::write`] wrote for a credential of type `kind`; `None` where it is not that.
+    /// Parses the output of [`ShortData::write`] for a credential of type `kind`. Returns `None` if it is malformed.
     pub(super) fn read(kind: CredentialType, node: Node) -> Option<Self> {
         let mut source = ObjectReader::new(node, "").ok()?;
         let data = match kind {
@@ -169,7 +169,7 @@ fn read_gcs(source: &mut ObjectReader) -> Option<GcsShort> {
     })
 }
 
-/// A place is no secret.
+/// Returns the text of a location, which is not secret.
 fn place(text: Option<SecretText>) -> Option<String> {
     text.map(|text| text.expose().to_owned())
 }

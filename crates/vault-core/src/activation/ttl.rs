@@ -1,20 +1,20 @@
-//! How long an activation lasts.
+//! Lifetimes of activations.
 
 use crate::field::{FieldCode, FieldError};
 
-/// The lifetime of an activation in whole seconds, within the limits.
+/// Lifetime of an activation in whole seconds, within the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ActivationTtl(u32);
 
 impl ActivationTtl {
-    /// The shortest lifetime, in seconds.
+    /// Minimum lifetime, in seconds.
     pub const MIN: u32 = 60;
-    /// The longest lifetime, in seconds: 12 h.
+    /// Maximum lifetime, in seconds: 12 h.
     pub const MAX: u32 = 43_200;
-    /// The default lifetime in seconds.
+    /// Default lifetime in seconds.
     pub const DEFAULT: u32 = 3_600;
 
-    /// The requested lifetime, or the default.
+    /// Validates the requested lifetime, or returns the default.
     ///
     /// # Errors
     /// [`FieldCode::OutOfRange`] outside [`ActivationTtl::MIN`] to [`ActivationTtl::MAX`].
@@ -26,7 +26,7 @@ impl ActivationTtl {
         }
     }
 
-    /// The lifetime in seconds.
+    /// Returns the lifetime in seconds.
     pub const fn as_seconds(self) -> u32 {
         self.0
     }

@@ -1,25 +1,25 @@
-//! The form in which credentials are issued.
+//! Forms in which credentials are issued.
 
 use crate::check::CheckReason;
 use crate::credential::{CredentialData, Gcs};
 
-/// The form that an integration asks for.
+/// Form that an integration requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VendMode {
-    /// What was saved.
+    /// The saved credential.
     #[default]
     Raw,
     /// Something short-lived in its place, or nothing.
     Short,
-    /// A short-lived credential where possible, else the saved one.
+    /// A short-lived credential if possible, otherwise the saved one.
     PreferShort,
 }
 
 impl VendMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 3] = [Self::Raw, Self::Short, Self::PreferShort];
 
-    /// The mode's name.
+    /// Returns the name of the mode.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -28,23 +28,23 @@ impl VendMode {
         }
     }
 
-    /// The mode of this exact name.
+    /// Returns the mode with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == text)
     }
 }
 
-/// The form that a credential came in.
+/// Form in which a credential was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VendedForm {
-    /// What was saved.
+    /// The saved credential.
     Raw,
-    /// Something short-lived in its place.
+    /// A short-lived credential instead.
     Short,
 }
 
 impl VendedForm {
-    /// The form's name.
+    /// Returns the name of the form.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Raw => "raw",
@@ -52,24 +52,24 @@ impl VendedForm {
         }
     }
 
-    /// The form of this exact name.
+    /// Returns the form with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Raw, Self::Short].into_iter().find(|form| form.as_str() == text)
     }
 }
 
-/// In which forms a credential may be handed out, whatever an integration asks for.
+/// Forms in which a credential may be issued, regardless of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VendRule {
-    /// In every form.
+    /// All forms.
     #[default]
     Any,
-    /// Only as something short-lived made from it.
+    /// Only a short-lived form.
     Short,
 }
 
 impl VendRule {
-    /// The rule's name.
+    /// Returns the name of the rule.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Any => "any",
@@ -77,17 +77,17 @@ impl VendRule {
         }
     }
 
-    /// The rule of this exact name.
+    /// Returns the rule with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Any, Self::Short].into_iter().find(|rule| rule.as_str() == text)
     }
 
-    /// Whether a credential under this rule may be handed out in `form`.
+    /// Returns whether a credential with this rule may be issued in `form`.
     pub fn permits(self, form: VendedForm) -> bool {
         self == Self::Any || form == VendedForm::Short
     }
 
-    /// The mode that holds where `asked` is asked for.
+    /// Returns the effective mode if `asked` is requested.
     #[must_use]
     pub const fn limit(self, asked: VendMode) -> VendMode {
         match self {
@@ -97,7 +97,7 @@ impl VendRule {
     }
 }
 
-/// Whether type and data have a short-lived form at all; only then is a storage provider asked for one.
+/// Checks whether type and data have a short-lived form. A storage provider is called only if they do.
 ///
 /// # Errors
 /// [`CheckReason::TypeHasNone`], [`CheckReason::NoRole`], [`CheckReason::NoApplication`], [`CheckReason::NoContainer`],
@@ -107,7 +107,7 @@ pub fn allows_short(data: &CredentialData) -> Result<(), CheckReason> {
         CredentialData::DirectLink(_) => Err(CheckReason::TypeHasNone),
         CredentialData::S3(data) if !data.allows_session() => Err(CheckReason::NoRole),
         CredentialData::AzureIdentity(data) if data.application().is_none() => Err(CheckReason::NoApplication),
-        // Without a container, all there is to hand out is the application's own token.
+        // Without a container, only the application's own token could be issued.
         CredentialData::AzureIdentity(data) if data.container.is_none() => Err(CheckReason::NoContainer),
         CredentialData::AzureIdentity(data) if data.connection_string.account_name().is_none() => {
             Err(CheckReason::NoAccount)

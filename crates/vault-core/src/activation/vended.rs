@@ -1,4 +1,4 @@
-//! What an integration is handed.
+//! Issued credentials.
 
 use super::{ShortData, VendedForm};
 use crate::credential::{CredentialData, CredentialType, SecretBytes};
@@ -6,16 +6,16 @@ use crate::field::Invalid;
 use crate::json::{self, Limits};
 use crate::time::Timestamp;
 
-/// A credential in the form in which it is issued. `Debug` shows the form only.
+/// A credential in the form in which it is issued. `Debug` shows only the form.
 #[derive(Debug)]
 pub enum Vended {
-    /// What was saved.
+    /// The saved credential.
     Raw(CredentialData),
-    /// Something short-lived in its place.
+    /// A short-lived credential instead.
     Short {
         /// The data.
         data: ShortData,
-        /// The first moment at which it no longer works.
+        /// Time from which it is no longer valid.
         expires_at: Timestamp,
     },
 }
@@ -23,7 +23,7 @@ pub enum Vended {
 const INVALID: Invalid = Invalid("the answer's data is not of the shape of its type and form");
 
 impl Vended {
-    /// The type of the credential.
+    /// Returns the type of the credential.
     pub fn kind(&self) -> CredentialType {
         match self {
             Self::Raw(data) => data.kind(),
@@ -31,7 +31,7 @@ impl Vended {
         }
     }
 
-    /// Its form.
+    /// Returns its form.
     pub const fn form(&self) -> VendedForm {
         match self {
             Self::Raw(_) => VendedForm::Raw,
@@ -58,7 +58,7 @@ impl Vended {
         is_for_it
     }
 
-    /// When it ends by itself, where it does.
+    /// Returns the time at which it expires automatically, if it does.
     pub const fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::Raw(_) => None,
@@ -66,12 +66,12 @@ impl Vended {
         }
     }
 
-    /// The data as JSON: of a raw one as it was saved, in its canonical form.
+    /// Returns the data as JSON. The data of a saved credential is in canonical form.
     pub fn to_json(&self) -> SecretBytes {
         match self {
             Self::Raw(data) => data.to_canonical_json(),
             Self::Short { data, .. } => {
-                // Measured first: a buffer that grows would leave copies behind.
+                // Compute the length first: a buffer that grows would leave copies of secrets in memory.
                 let mut length = 0;
                 data.write(&mut |piece| length += piece.len());
                 let mut bytes = Vec::with_capacity(length);
@@ -81,7 +81,7 @@ impl Vended {
         }
     }
 
-    /// What [`Vended::to_json`] wrote, for the integration's side. `expires_at` is a separate member of the response.
+    /// Parses the output of [`Vended::to_json`], for clients. `expires_at` is a separate field of the response.
     ///
     /// # Errors
     /// The bytes are not data of this type and form.

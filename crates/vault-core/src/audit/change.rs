@@ -1,8 +1,8 @@
-//! What an act changed, from what to what.
+//! Changed values of an audited action, old and new.
 
 use serde::{Deserialize, Serialize};
 
-/// A member of what was acted on that an act may change.
+/// A field of an object that an action can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangedField {
@@ -10,34 +10,34 @@ pub enum ChangedField {
     Role,
     /// The state of an account or integration.
     State,
-    /// The namespaces that an integration may activate.
+    /// Namespaces that an integration may activate.
     Namespaces,
-    /// When something expires.
+    /// Expiry of an object.
     ExpiresAt,
-    /// In which forms a credential may be handed out.
+    /// Forms in which a credential may be issued.
     Vend,
-    /// The version of a credential that is handed out, or that is staged or destroyed.
+    /// Version of a credential that is issued, staged or destroyed.
     Version,
-    /// The workloads that may act for an integration.
+    /// Workloads that may use an integration.
     Trusts,
-    /// Who acted for an integration: issuer, subject and id of its identity token.
+    /// Workload that used an integration: issuer, subject and ID of its identity token.
     Workload,
-    /// The set of documents that describes an integration.
+    /// Document set that manages an integration.
     ManagedBy,
-    /// What a receiver is told.
+    /// Events of a receiver.
     Events,
-    /// The name of an issuer of identity tokens.
+    /// Name of an issuer of identity tokens.
     Issuer,
-    /// The labels of a credential. Their values are sealed, so an entry does not say them.
+    /// Labels of a credential. Their values are sealed, so entries do not contain them.
     Labels,
-    /// A key: its purpose and id.
+    /// A key with its purpose and ID.
     Key,
-    /// The description of a credential. It is sealed, so an entry does not say it.
+    /// Description of a credential. It is sealed, so entries do not contain it.
     Description,
 }
 
 impl ChangedField {
-    /// The field's name, as the HTTP interface has it.
+    /// Returns the name of the field, as in the HTTP API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -58,26 +58,26 @@ impl ChangedField {
     }
 }
 
-/// A change of one field. Without either value: what it was and is is not told.
+/// A change of one field. If both values are missing, the values are not disclosed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditChange {
-    /// The field's name.
+    /// Name of the field.
     pub field: String,
-    /// What it was, unless it was nothing.
+    /// Old value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What it is, unless it is nothing.
+    /// New value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
 
 impl AuditChange {
-    /// A change of `field`.
+    /// Creates a change of `field`.
     pub fn new(field: ChangedField, from: Option<String>, to: Option<String>) -> Self {
         Self { field: field.as_str().to_owned(), from, to }
     }
 
-    /// A change of `field` if the two differ.
+    /// Creates a change of `field` if the values differ.
     pub fn between<T: PartialEq>(
         field: ChangedField,
         from: &T,
@@ -87,18 +87,18 @@ impl AuditChange {
         (from != to).then(|| Self::new(field, text(from), text(to)))
     }
 
-    /// A change of `field` whose values are sealed.
+    /// Creates a change of `field` whose values are sealed.
     pub fn untold(field: ChangedField) -> Self {
         Self::new(field, None, None)
     }
 }
 
-/// The changes as an entry has them. `None` without any.
+/// Returns the changes as an entry contains them, or `None` if there are none.
 pub(super) fn text(changes: &[AuditChange]) -> Option<String> {
     if changes.is_empty() { None } else { serde_json::to_string(changes).ok() }
 }
 
-/// The changes that an entry's text says; none if it is no such text.
+/// Parses the changes in an entry's text. Returns none if it is malformed.
 pub(super) fn parse(text: &str) -> Vec<AuditChange> {
     serde_json::from_str(text).unwrap_or_default()
 }

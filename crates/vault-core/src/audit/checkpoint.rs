@@ -1,36 +1,36 @@
-//! Checkpoints: which entries there were, chained so that none can be removed, changed or moved unseen.
+//! Checkpoints: a chain of summaries of audit entries, which reveals removed, changed or moved entries.
 
 use crate::digest::Digest;
 use crate::id::{AuditId, KeyId};
 use crate::time::Timestamp;
 
-/// How many entries one checkpoint holds at most.
+/// Maximum number of entries in a checkpoint.
 pub const CHECKPOINT_ENTRIES: usize = 1_000;
 
-/// An entry that no checkpoint holds, as far as a checkpoint needs it.
+/// An entry that is not in a checkpoint, with the fields that a checkpoint requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnsealedEntry {
-    /// What its id column holds.
+    /// Value of its ID column.
     pub id: String,
-    /// What its code column holds.
+    /// Value of its MAC column.
     pub code: Vec<u8>,
 }
 
-/// What a checkpoint's hash covers.
+/// Content that a checkpoint's hash covers.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckpointContent<'a> {
-    /// The hash of the checkpoint before it; zeros for the first.
+    /// Hash of the previous checkpoint, or zeros for the first.
     pub previous: Digest,
-    /// Its number, from 1.
+    /// Number, starting at 1.
     pub number: i64,
-    /// When it was made.
+    /// Time of creation.
     pub at: Timestamp,
-    /// Its entries with their codes, in its order.
+    /// Entries with their MACs, in order.
     pub entries: &'a [(AuditId, &'a [u8])],
 }
 
 impl CheckpointContent<'_> {
-    /// The bytes to hash: numbers in 8 bytes, each code with its length before it.
+    /// Returns the encoding to hash: 8 bytes per number, and each MAC with a length prefix.
     pub fn to_bytes(&self) -> Vec<u8> {
         let length = |length: usize| u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes();
         let mut bytes = Vec::with_capacity(64 + self.entries.len() * 56);
@@ -50,30 +50,30 @@ impl CheckpointContent<'_> {
 /// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
-    /// Its number: one more than that of the one before, from 1.
+    /// Number, starting at 1 and incremented for each successor.
     pub number: i64,
-    /// When it was made.
+    /// Time of creation.
     pub at: Timestamp,
-    /// The ids of its entries, in its order.
+    /// IDs of its entries, in order.
     pub entries: Vec<AuditId>,
-    /// The hash over the hash of the one before it, and over its entries with their codes.
+    /// Hash over the hash of its predecessor and over its entries with their MACs.
     pub hash: Digest,
 }
 
 impl Checkpoint {
-    /// Its number and hash.
+    /// Returns its number and hash.
     pub const fn mark(&self) -> CheckpointMark {
         CheckpointMark { number: self.number, hash: self.hash }
     }
 
-    /// Whether the audit starts here: its entries, and all before them, were removed because their time was over. Sealing
-    /// makes no checkpoint without entries.
+    /// Returns whether the audit log starts here: the entries of this and all previous checkpoints were deleted after
+    /// their retention. The service does not create other checkpoints without entries.
     pub fn is_start(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The bytes that its code covers: number, time, hash and the ids of its entries. So the ids can be relied on even
-    /// where an entry is missing, without which the hash cannot be made again.
+    /// Returns the encoding that its MAC covers: number, time, hash and the IDs of its entries. The IDs are therefore
+    /// authentic even if an entry is missing, without which the hash cannot be recomputed.
     pub fn to_authenticated_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(48 + self.entries.len() * 16);
         bytes.extend_from_slice(&self.number.to_be_bytes());
@@ -86,36 +86,36 @@ impl Checkpoint {
     }
 }
 
-/// A checkpoint with its code: what the store keeps.
+/// A checkpoint with its MAC, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedCheckpoint {
     /// The checkpoint.
     pub checkpoint: Checkpoint,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: KeyId,
-    /// The code over it.
+    /// MAC of the row.
     pub code: Digest,
 }
 
 /// A stored checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCheckpoint {
-    /// What its number column holds.
+    /// Value of its number column.
     pub number: i64,
-    /// The rest. `None`: a column holds what no checkpoint has.
+    /// The other columns. `None` if one of them is invalid.
     pub sealed: Option<SealedCheckpoint>,
 }
 
-/// Which checkpoint, and with which content.
+/// Number and hash of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointMark {
-    /// Its number; 0 before the first.
+    /// Number, or 0 before the first checkpoint.
     pub number: i64,
-    /// Its hash; zeros before the first.
+    /// Hash, or zeros before the first checkpoint.
     pub hash: Digest,
 }
 
 impl CheckpointMark {
-    /// Before the first checkpoint.
+    /// Reference before the first checkpoint.
     pub const NONE: Self = Self { number: 0, hash: Digest::from_bytes([0; 32]) };
 }

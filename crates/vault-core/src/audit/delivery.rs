@@ -1,32 +1,34 @@
-//! How far the audit was delivered outside.
+//! Position up to which the audit log was delivered.
 
 use crate::digest::Digest;
 use crate::id::KeyId;
 use crate::port::AuditSealer;
 use crate::time::Timestamp;
 
-/// Before what the code of a position covers. An entry's bytes begin with the length of its id.
+/// Prefix of the bytes that the MAC of a position covers. It distinguishes them from an entry, whose encoding starts
+/// with the length of its ID.
 const PREFIX: &[u8] = b"audit delivery ";
 
-/// The last checkpoint that was delivered, as a store has it: it may have been changed outside the service. Its code tells.
+/// The last delivered checkpoint, as stored: it may have been changed outside the service. Its MAC shows whether it is
+/// genuine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryPosition {
-    /// The number of the checkpoint; 0 before the first.
+    /// Number of the checkpoint, or 0 before the first.
     pub checkpoint: i64,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: String,
-    /// The code over the number.
+    /// MAC of the number.
     pub code: Vec<u8>,
 }
 
 impl DeliveryPosition {
-    /// The position after the checkpoint of this number, as it is noted at `now`.
+    /// Creates the position after the checkpoint with this number, recorded at `now`.
     pub fn seal(checkpoint: i64, now: Timestamp, sealer: &dyn AuditSealer) -> Self {
         let (key, code) = sealer.code(&covered(checkpoint), now);
         Self { checkpoint, key: key.to_string(), code: code.as_bytes().to_vec() }
     }
 
-    /// Whether it fits its code.
+    /// Returns whether the MAC verifies.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
         let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
         sealer.is_code(key, &covered(self.checkpoint), Digest::from_bytes(code))
@@ -37,20 +39,20 @@ fn covered(checkpoint: i64) -> Vec<u8> {
     [PREFIX, &checkpoint.to_be_bytes()].concat()
 }
 
-/// How the delivery of the audit stands in a store.
+/// State of the delivery in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryState {
-    /// How far it was delivered.
+    /// Position up to which the log was delivered.
     pub position: DeliveryPosition,
-    /// Until when a process has the right to deliver.
+    /// End of the current lease, if any.
     pub until: Option<Timestamp>,
 }
 
-/// What was done to the delivery of the audit from outside the service. Entries may not have been delivered.
+/// Change of the delivery state from outside the service. Entries may not have been delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeliveryBreach {
-    /// The position does not fit its code.
+    /// The MAC of the position does not verify.
     #[error(
         "the position of the audit's delivery, checkpoint {0}, was changed outside the service: it does not fit its code"
     )]
@@ -58,12 +60,12 @@ pub enum DeliveryBreach {
     /// The position is after the newest checkpoint.
     #[error("the position of the audit's delivery is checkpoint {position}, but the newest checkpoint is {newest}")]
     Ahead {
-        /// The number in the position.
+        /// Number in the position.
         position: i64,
-        /// The number of the newest checkpoint.
+        /// Number of the newest checkpoint.
         newest: i64,
     },
-    /// A process has the right to deliver for longer than any process takes it.
+    /// The lease is longer than any process acquires it.
     #[error("the audit's delivery is reserved until {}, longer than any server reserves it", .0.to_rfc3339().unwrap_or_default())]
     Reserved(Timestamp),
 }

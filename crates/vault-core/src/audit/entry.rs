@@ -1,4 +1,4 @@
-//! Entries as they are stored, and the bytes that their codes cover.
+//! Stored audit entries, and the encoding that their MACs cover.
 
 use super::change::{self, AuditChange, ChangedField};
 use super::state::{self, RecordedRow, RowState};
@@ -10,67 +10,67 @@ use crate::time::Timestamp;
 use std::borrow::Cow;
 use uuid::Uuid;
 
-/// An entry as a store has it, with whatever its columns hold: it may have been written by a newer version, or changed
-/// outside the service. Its code tells.
+/// An entry as stored, with unvalidated columns: a newer version may have written it, or it may have been changed
+/// outside the service. Its MAC shows whether it is genuine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
-    /// Its id.
+    /// ID of the entry.
     pub id: String,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// In which organization, where in one.
+    /// Organization, if the entry belongs to one.
     pub organization: Option<String>,
-    /// The kind of who acted.
+    /// Kind of the actor.
     pub actor: String,
-    /// The account that acted.
+    /// Account that acted.
     pub account: Option<String>,
-    /// The session through which it acted.
+    /// Session that the account used.
     pub session: Option<String>,
-    /// The integration that acted.
+    /// Integration that acted.
     pub integration: Option<String>,
-    /// What was done.
+    /// Action.
     pub action: String,
-    /// To what.
+    /// Affected object.
     pub subject: String,
-    /// How often within a minute, before the entry was written; 1 for single acts.
+    /// Number of occurrences within a minute that the entry summarizes. 1 for single events.
     pub count: i64,
-    /// Which namespace it is about.
+    /// Namespace that the entry is about.
     pub namespace: Option<String>,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     pub purpose: Option<String>,
-    /// The network that the request came from.
+    /// Network from which the request came.
     pub network: Option<String>,
-    /// The credentials that were issued, a line for each.
+    /// Issued credentials, one per line.
     pub credentials: Option<String>,
-    /// The request that it was done by.
+    /// ID of the request.
     pub request: Option<String>,
-    /// The rows that it changed, a line for each.
+    /// Changed rows, one per line.
     pub rows: Option<String>,
-    /// What it changed, from what to what, as JSON.
+    /// Changed values, old and new, in JSON.
     pub changes: Option<String>,
-    /// The key of its code.
+    /// Key of the MAC.
     pub key: String,
-    /// The code over the entry.
+    /// MAC of the entry.
     pub code: Vec<u8>,
-    /// The checkpoint that it is said to be in.
+    /// Number of the checkpoint that contains it, as stored.
     pub checkpoint: Option<i64>,
 }
 
-/// A credential that an entry says was issued.
+/// A credential that an entry lists as issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditedCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: String,
-    /// Which version of it.
+    /// Issued version.
     pub version: i64,
-    /// In which form: `raw` or `short`.
+    /// Issued form: `raw` or `short`.
     pub form: String,
-    /// When the short-lived credential ends.
+    /// Expiry of the short-lived credential.
     pub expires_at: Option<Timestamp>,
 }
 
 impl AuditEntry {
-    /// The credentials that were issued. Lines that are none are left out.
+    /// Returns the issued credentials. Skips malformed lines.
     pub fn credentials(&self) -> Vec<AuditedCredential> {
         let read = |line: &str| {
             let mut parts = line.split(' ');
@@ -86,12 +86,12 @@ impl AuditEntry {
         self.credentials.as_deref().unwrap_or_default().lines().filter_map(read).collect()
     }
 
-    /// What it changed, from what to what.
+    /// Returns the changed values, old and new.
     pub fn changes(&self) -> Vec<AuditChange> {
         self.changes.as_deref().map(change::parse).unwrap_or_default()
     }
 
-    /// Its subject; of a namespace, with the name.
+    /// Returns the subject, for a namespace with its name.
     pub fn subject(&self) -> Cow<'_, str> {
         match (&*self.subject, &self.namespace) {
             ("namespace", Some(namespace)) => format!("namespace:{namespace}").into(),
@@ -99,8 +99,8 @@ impl AuditEntry {
         }
     }
 
-    /// Whether `action` is what was done. One request may do several things at once: its entry has the name of the gravest, and
-    /// says by its changes what else was done.
+    /// Returns whether the entry is about `action`. One request can do several things: its entry has the name of the
+    /// most severe action, and its changes show the others.
     pub fn is_action(&self, action: &str) -> bool {
         let beside = match self.subject.split_once(':') {
             Some(("credential", _)) => AuditAction::CredentialDescribed,
@@ -113,8 +113,8 @@ impl AuditEntry {
         self.action == action || (beside.as_str() == action && changed())
     }
 
-    /// Whether `wanted` had a part in it: its subject, as `credential:<id>` or by id alone; a credential that was issued; or
-    /// the integration that acted.
+    /// Returns whether `wanted` is involved, given as `credential:<id>` or by ID only: as the subject, as an issued
+    /// credential or as the integration that acted.
     pub fn concerns(&self, wanted: &str) -> bool {
         let subject = self.subject();
         let (kind, id) = wanted.split_once(':').map_or((None, wanted), |(kind, id)| (Some(kind), id));
@@ -125,23 +125,23 @@ impl AuditEntry {
             || (is("credential") && self.credentials().iter().any(|credential| credential.id == id))
     }
 
-    /// The state in which it says that `row` of its subject was left.
+    /// Returns the recorded state of the `row` of its subject.
     pub fn left(&self, row: RecordedRow) -> Option<RowState> {
         state::find(self.rows.as_deref()?, row)
     }
 
-    /// Whether it fits its code.
+    /// Returns whether its MAC verifies.
     pub fn is_genuine(&self, sealer: &dyn AuditSealer) -> bool {
         self.id.parse().is_ok_and(|id| self.would_be_genuine_as(id, sealer))
     }
 
-    /// Whether it would fit its code if its id were `id`.
+    /// Returns whether its MAC would verify with the ID `id`.
     pub fn would_be_genuine_as(&self, id: AuditId, sealer: &dyn AuditSealer) -> bool {
         let (Ok(key), Ok(code)) = (self.key.parse::<KeyId>(), self.code.as_slice().try_into()) else { return false };
         self.to_authenticated_bytes(id).is_some_and(|bytes| sealer.is_code(key, &bytes, Digest::from_bytes(code)))
     }
 
-    /// The bytes that its code covers if its id is `id`. `None` if a column holds what no entry has.
+    /// Returns the encoding that its MAC covers, with the ID `id`. Returns `None` if a column has an invalid value.
     fn to_authenticated_bytes(&self, id: AuditId) -> Option<Vec<u8>> {
         let covered = Covered {
             id: *id.as_bytes(),
@@ -166,7 +166,7 @@ impl AuditEntry {
     }
 }
 
-/// The id in a column, if there is one. `None`: it is not written as ids are.
+/// Parses an optional ID. Returns `None` if it is malformed.
 fn uuid(column: Option<&str>) -> Option<Option<[u8; 16]>> {
     match column {
         None => Some(None),
@@ -174,7 +174,7 @@ fn uuid(column: Option<&str>) -> Option<Option<[u8; 16]>> {
     }
 }
 
-/// The text in a column, if there is one. `None`: it is empty, which would have the same bytes as none.
+/// Returns the optional text. Returns `None` if it is empty, because that has the same encoding as an absent text.
 fn full(column: Option<&str>) -> Option<Option<&str>> {
     match column {
         Some("") => None,
@@ -182,7 +182,7 @@ fn full(column: Option<&str>) -> Option<Option<&str>> {
     }
 }
 
-/// The fields that a code covers.
+/// The fields that a MAC covers.
 struct Covered<'a> {
     id: [u8; 16],
     at: i64,
@@ -204,8 +204,8 @@ struct Covered<'a> {
 }
 
 impl Covered<'_> {
-    /// Every field, each with its length before it. An entry without any of the later ones is written without them; the number
-    /// of fields tells the forms apart.
+    /// Encodes every field with a length prefix. An entry without the newer fields is encoded without them: the number
+    /// of fields distinguishes the formats.
     fn to_bytes(&self) -> Vec<u8> {
         fn id(id: &Option<[u8; 16]>) -> &[u8] {
             id.as_ref().map_or(&[], |bytes| bytes.as_slice())
@@ -253,7 +253,7 @@ impl Covered<'_> {
 }
 
 impl SealedAuditRecord {
-    /// The entry as it is stored, in no checkpoint yet.
+    /// Returns the entry as it is stored, without a checkpoint.
     pub fn to_entry(&self) -> AuditEntry {
         let Self { record, key, code } = self;
         let note = record.note.as_ref();
@@ -283,7 +283,7 @@ impl SealedAuditRecord {
 }
 
 impl AuditRecord {
-    /// The bytes that the entry's code covers: every field, each with its length before it.
+    /// Returns the encoding that the entry's MAC covers: every field with a length prefix.
     pub fn to_authenticated_bytes(&self) -> Vec<u8> {
         let bytes = |id: &Uuid| *id.as_bytes();
         let note = self.note.as_ref();

@@ -1,19 +1,19 @@
-//! Where an act came from.
+//! Origin of an audited action.
 
 use crate::network::Network;
 use uuid::Uuid;
 
-/// The request that an act was done by. Acts of commands and of the service itself have none.
+/// The request of an action. Commands and the service itself have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The network that it came from, if it came over one.
+    /// Network of the request, if any.
     pub network: Option<Network>,
-    /// Its id, which its sender was told.
+    /// ID of the request, which the response contained.
     pub request: Option<Uuid>,
 }
 
 impl Origin {
-    /// [`Origin::request`] as it is stored.
+    /// Returns [`Origin::request`] as stored.
     pub fn request_text(&self) -> Option<String> {
         self.request.map(|id| id.hyphenated().to_string())
     }

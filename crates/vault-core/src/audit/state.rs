@@ -1,29 +1,29 @@
-//! What an act left of the rows that it changed, so that a row which is put back in an earlier state shows.
+//! States of rows after an audited action, which reveal that a row was rolled back to an earlier state.
 
 use super::{AuditChange, Subject};
 use crate::digest::{Digest, DigestPurpose, LookUpDigests};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
-/// Which row of a subject.
+/// Kind of row of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordedRow {
-    /// An account's.
+    /// Row of an account.
     Account,
-    /// An invitation's. Its subject is the account to be.
+    /// Row of an invitation. Its subject is the future account.
     Invitation,
-    /// An integration's.
+    /// Row of an integration.
     Integration,
-    /// A credential's.
+    /// Row of a credential.
     Credential,
-    /// An organization's.
+    /// Row of an organization.
     Organization,
-    /// A namespace's. Its entry names it.
+    /// Row of a namespace, whose name is in the entry.
     Namespace,
 }
 
 impl RecordedRow {
-    /// The row's name in entries.
+    /// Returns the name of the row in entries.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Account => "account",
@@ -35,7 +35,7 @@ impl RecordedRow {
         }
     }
 
-    /// The name of its table.
+    /// Returns the name of its table.
     pub const fn table(self) -> &'static str {
         match self {
             Self::Account => "accounts",
@@ -48,30 +48,31 @@ impl RecordedRow {
     }
 }
 
-/// The state of a row.
+/// State of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
-    /// A row that grants.
+    /// State of a privileged row.
     Grants {
-        /// Its version, which grows with every change; an invitation that takes the place of another begins anew.
+        /// Version, which each change increments. An invitation that replaces another one starts again.
         version: i64,
-        /// The digest of all that its code covers, made for this alone: the row accepts no such code, so a reader of the audit
-        /// learns none, and it stays when the key of codes is replaced.
+        /// Digest of all fields that its MAC covers, for the audit log only. The row does not accept this digest as its
+        /// MAC, so it is useless to a reader of the audit log, and it is unaffected when the MAC key is replaced.
         digest: Digest,
     },
-    /// A credential's row: its revision, which grows with every change of data, versions, labels, description and rule.
+    /// State of a credential's row: its revision, which each change of data, versions, labels, description and vend
+    /// rule increments.
     Revision(i64),
-    /// An organization that is in use, or a namespace that is not frozen.
+    /// An enabled organization, or a namespace that is not frozen.
     Open,
-    /// An organization that is disabled, or a frozen namespace.
+    /// A disabled organization, or a frozen namespace.
     Closed,
-    /// There is no row any more.
+    /// The row was deleted.
     Gone,
 }
 
 impl RowState {
-    /// The states of a row that grants what `parts` say, all that its code covers: under each key of the audit, the one that is recorded
-    /// from now on first.
+    /// Returns the states of a privileged row with the fields `parts`, one under each audit key. The first is recorded
+    /// in new entries.
     pub(crate) fn of_grant(
         row: RecordedRow,
         version: i64,
@@ -82,7 +83,7 @@ impl RowState {
         RecordedGrant { version, digests: digester.look_up(DigestPurpose::RecordedState, &named) }
     }
 
-    /// Which of two states of a row came later: the one with the higher number.
+    /// Returns a number that orders the states of a row: a later state has a higher number.
     pub const fn number(self) -> i64 {
         match self {
             Self::Grants { version: number, .. } | Self::Revision(number) => number,
@@ -91,7 +92,7 @@ impl RowState {
         }
     }
 
-    /// Its form in entries.
+    /// Returns its format in entries.
     fn text(self) -> String {
         match self {
             Self::Grants { version, digest } => {
@@ -105,7 +106,7 @@ impl RowState {
         }
     }
 
-    /// The state of this form.
+    /// Parses the format of entries.
     fn parse(text: &str) -> Option<Self> {
         match text {
             OPEN => return Some(Self::Open),
@@ -130,7 +131,7 @@ const OPEN: &str = "open";
 const CLOSED: &str = "closed";
 const GONE: &str = "gone";
 
-/// The state of a row that grants, under each key of the audit.
+/// State of a privileged row, under each audit key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedGrant {
     version: i64,
@@ -138,28 +139,28 @@ pub struct RecordedGrant {
 }
 
 impl RecordedGrant {
-    /// As entries record it from now on.
+    /// Returns the state as new entries record it.
     pub fn current(&self) -> RowState {
         RowState::Grants { version: self.version, digest: *self.digests.current() }
     }
 
-    /// As entries may have recorded it.
+    /// Returns all forms in which entries may have recorded the state.
     pub fn all(&self) -> impl Iterator<Item = RowState> {
         let version = self.version;
         self.digests.all().iter().map(move |digest| RowState::Grants { version, digest: *digest })
     }
 }
 
-/// A subject, and what an act did to it.
+/// The subject of an audited action, with the effects of the action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Affected {
-    /// The subject.
+    /// Subject of the action.
     pub subject: Subject,
-    /// The rows that the act changed, each once.
+    /// Changed rows, each at most once.
     pub rows: Vec<(RecordedRow, RowState)>,
-    /// The namespace that it is in.
+    /// Namespace of the subject.
     pub namespace: Option<Namespace>,
-    /// What the act changed, from what to what.
+    /// Changed values, old and new.
     pub changes: Vec<AuditChange>,
 }
 
@@ -170,27 +171,27 @@ impl From<Subject> for Affected {
 }
 
 impl Subject {
-    /// The subject, one of whose rows the act leaves in this state.
+    /// Returns the subject with the state of one of its rows after the action.
     pub fn left(self, row: RecordedRow, state: RowState) -> Affected {
         Affected::from(self).and(row, state)
     }
 }
 
 impl Affected {
-    /// Another row, too.
+    /// Adds the state of another row.
     #[must_use]
     pub fn and(mut self, row: RecordedRow, state: RowState) -> Self {
         self.rows.push((row, state));
         self
     }
 
-    /// In a namespace.
+    /// Sets the namespace.
     #[must_use]
     pub fn within(self, namespace: Namespace) -> Self {
         Self { namespace: Some(namespace), ..self }
     }
 
-    /// With these changes, too.
+    /// Adds changes.
     #[must_use]
     pub fn changing(mut self, changes: impl IntoIterator<Item = AuditChange>) -> Self {
         self.changes.extend(changes);
@@ -198,13 +199,13 @@ impl Affected {
     }
 }
 
-/// The rows as an entry has them: a line for each, with name and state. `None` without any.
+/// Returns the rows as an entry contains them: per line, name and state. Returns `None` if there are none.
 pub(super) fn text(rows: &[(RecordedRow, RowState)]) -> Option<String> {
     let lines: Vec<_> = rows.iter().map(|(row, state)| format!("{} {}", row.as_str(), state.text())).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The state in which an entry's text says that `row` was left.
+/// Returns the state of `row` in the text of an entry.
 pub(super) fn find(text: &str, row: RecordedRow) -> Option<RowState> {
     let said = text.lines().find_map(|line| line.strip_prefix(row.as_str())?.strip_prefix(' '))?;
     RowState::parse(said)

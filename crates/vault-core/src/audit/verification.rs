@@ -1,74 +1,74 @@
-//! What verifying the audit finds.
+//! Result of the verification of the audit log.
 
 use crate::id::AuditId;
 use std::fmt;
 
-/// Something that was done to the stored audit from outside the service.
+/// A change of the stored audit log outside the service.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AuditFinding {
-    /// A checkpoint holds an entry that is not stored.
+    /// A checkpoint contains an entry that is not stored.
     Missing {
-        /// The entry.
+        /// ID of the entry.
         entry: AuditId,
-        /// The checkpoint.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
-    /// An entry does not fit its code.
+    /// The MAC of an entry does not verify.
     Changed {
-        /// The entry.
+        /// ID of the entry.
         entry: String,
-        /// The checkpoint that holds it.
+        /// Number of the checkpoint that contains it.
         checkpoint: i64,
     },
-    /// An entry is stored under the id of another one, or in another checkpoint than the one that holds it.
+    /// An entry is stored under the ID of another one, or with another checkpoint than the one that contains it.
     Reordered {
-        /// The id or checkpoint under which it is stored: what the row says.
+        /// ID or checkpoint of the row.
         entry: String,
-        /// Where it belongs.
+        /// Correct ID or checkpoint.
         belongs: String,
     },
-    /// An entry that the service did not write, or not there: it does not fit its code, or its checkpoint does not hold
-    /// it.
+    /// The service did not write this entry, or not in this position: its MAC does not verify, or its checkpoint does
+    /// not contain it.
     Added {
-        /// The entry.
+        /// ID of the entry.
         entry: String,
-        /// The checkpoint that its row names.
+        /// Checkpoint in the row of the entry.
         checkpoint: Option<i64>,
     },
-    /// Checkpoints are not stored, although there are later ones, or entries that name them.
+    /// Checkpoints are missing, although later ones or entries that name them exist.
     CheckpointsMissing {
-        /// The number of the first of them.
+        /// Number of the first missing checkpoint.
         first: i64,
-        /// The number of the last of them.
+        /// Number of the last missing checkpoint.
         last: i64,
     },
-    /// A checkpoint does not fit its code.
+    /// The MAC of a checkpoint does not verify.
     CheckpointChanged {
-        /// Its number.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
-    /// A checkpoint does not follow from the one before it: that one was replaced.
+    /// A checkpoint does not follow from its predecessor, which was therefore replaced.
     CheckpointReplaced {
-        /// Its number.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
-    /// The anchor knows later checkpoints than the database has: the end was cut off.
+    /// The anchor contains a later checkpoint than the database: the log was truncated.
     CutOff {
-        /// The newest checkpoint of the database; 0 if it has none.
+        /// Number of the newest checkpoint of the database, or 0 if it has none.
         newest: i64,
-        /// The newest checkpoint that the anchor knows.
+        /// Number of the checkpoint in the anchor.
         anchored: i64,
     },
-    /// The database has another checkpoint of the number that the anchor knows.
+    /// The database has another checkpoint with the number in the anchor.
     AnchorDiffers {
-        /// The number.
+        /// Number of the checkpoint.
         checkpoint: i64,
     },
 }
 
 impl AuditFinding {
-    /// The kind's name.
+    /// Returns the name of the kind.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "missing",
@@ -83,7 +83,7 @@ impl AuditFinding {
         }
     }
 
-    /// The entry that it is about.
+    /// Returns the affected entry.
     pub fn entry(&self) -> Option<String> {
         match self {
             Self::Missing { entry, .. } => Some(entry.to_string()),
@@ -94,7 +94,7 @@ impl AuditFinding {
         }
     }
 
-    /// The checkpoint that it is about.
+    /// Returns the affected checkpoint.
     pub const fn checkpoint(&self) -> Option<i64> {
         match self {
             Self::Missing { checkpoint, .. }
@@ -143,19 +143,20 @@ impl fmt::Display for AuditFinding {
     }
 }
 
-/// What verifying the audit came to.
+/// Result of a verification of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditVerification {
-    /// The entries that stand as they were sealed.
+    /// Number of intact entries.
     pub entries: u64,
-    /// The checkpoints that were verified.
+    /// Number of verified checkpoints.
     pub checkpoints: u64,
-    /// Entries that fit their codes and that no checkpoint holds yet: removing one of them would leave no trace.
+    /// Number of entries with valid MACs that no checkpoint contains yet. The removal of one of them could not be
+    /// detected.
     pub unsealed: u64,
-    /// The newest checkpoint; 0 if there is none.
+    /// Number of the newest checkpoint, or 0 if there is none.
     pub newest: i64,
-    /// The checkpoint up to which entries were removed because their time was over; 0 if none were.
+    /// Checkpoint up to which entries were deleted after their retention, or 0 if none were.
     pub start: i64,
-    /// How many findings there are. The findings themselves were handed out as they were made.
+    /// Number of findings. The findings themselves are reported immediately.
     pub findings: u64,
 }

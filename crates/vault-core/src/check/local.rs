@@ -1,20 +1,20 @@
-//! What needs no network: what is missing, what has expired, what will not last.
+//! Checks that require no connection: missing settings and expiry.
 
 use super::{Check, CheckKind, CheckReason, CheckReport, CheckResult};
 use crate::activation::allows_short;
 use crate::credential::{CredentialData, S3};
 use crate::time::Timestamp;
 
-/// Whether it makes sense to ask the store.
+/// Whether a check should connect to the storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageReach {
-    /// Yes.
+    /// The storage should be contacted.
     Ask,
-    /// No: the credential is known to be dead.
+    /// The storage need not be contacted, because the credential has expired.
     Spare,
 }
 
-/// Checks of `data` at `now` that need no connection. `until` is when the job will be done.
+/// Runs the checks of `data` at `now` that require no connection. `until` is the planned end of the job.
 pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Timestamp) -> CheckReport {
     let settings = match data {
         CredentialData::S3(data) => Some(settings_of(data)),
@@ -24,7 +24,7 @@ pub fn judge_locally(data: &CredentialData, until: Option<Timestamp>, now: Times
     CheckReport { checks: settings.into_iter().chain(prefix).chain(lifetime(data, until, now)).collect() }
 }
 
-/// Whether the store should be asked, after what [`judge_locally`] found.
+/// Returns whether the storage should be contacted, after the result of [`judge_locally`].
 pub fn reach(local: &CheckReport) -> StorageReach {
     let dead = |check: &Check| {
         matches!(check.result, CheckResult::Failed(CheckReason::LinkExpired | CheckReason::SecretExpired))
@@ -32,7 +32,7 @@ pub fn reach(local: &CheckReport) -> StorageReach {
     if local.checks.iter().any(dead) { StorageReach::Spare } else { StorageReach::Ask }
 }
 
-/// Amazon's own store has one address per region, and tools have to guess it.
+/// Amazon's storage has one address per region, which tools guess if no region is saved.
 fn settings_of(data: &S3) -> Check {
     if data.endpoint_without_bucket().is_some() {
         return Check::failed(CheckKind::Settings, CheckReason::EndpointHasBucket);
@@ -43,8 +43,8 @@ fn settings_of(data: &S3) -> Check {
     Check::passed(CheckKind::Settings)
 }
 
-/// Whether a short-lived form would cover more than the folder that its prefix seems to name: providers compare the
-/// beginning of names, so that `in` covers `in2/a` too. Azure's form is for a container, whatever the prefix is.
+/// Returns whether a short-lived form would cover more than the folder that its prefix suggests: providers compare
+/// prefixes of names, so `in` also covers `in2/a`. Azure's form applies to a container, whatever the prefix is.
 fn is_prefix_open(data: &CredentialData) -> bool {
     let prefix = match data {
         CredentialData::S3(data) => &data.key_prefix,
@@ -55,13 +55,13 @@ fn is_prefix_open(data: &CredentialData) -> bool {
     is_open && allows_short(data).is_ok()
 }
 
-/// When a credential ends, as far as it says so itself.
+/// Expiry of a credential, according to its data.
 enum End {
-    /// Never by itself.
+    /// It does not expire.
     Never,
-    /// At this moment, for this reason.
+    /// It expires at this time, for this reason.
     At(Timestamp, CheckReason),
-    /// It ends, and does not say when.
+    /// It expires at an unknown time.
     Unknown,
 }
 
@@ -69,7 +69,8 @@ fn end_of(data: &CredentialData) -> End {
     match data {
         CredentialData::S3(data) if data.session_token.is_some() => End::Unknown,
         CredentialData::S3(_) | CredentialData::Gcs(_) => End::Never,
-        // The application's secret ends too, but only the directory knows when; it is found out by asking.
+        // The application's secret also expires, but only the directory knows the time. A check with the storage
+        // detects it.
         CredentialData::AzureIdentity(_) => {
             data.expires_at().map_or(End::Never, |end| End::At(end, CheckReason::SecretExpired))
         }

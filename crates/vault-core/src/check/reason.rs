@@ -1,11 +1,10 @@
-//! Why a check did not pass, or why there is no short-lived form: a closed set, each reason with one line that says
-//! what to do.
+//! Reasons why a check did not pass or no short-lived form is available: a closed set, each with a one-line remedy.
 
 use std::fmt;
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $remedy:literal;)*) => {
-        /// Why a check failed, warns or was skipped; why no short-lived credential was issued.
+        /// Reason why a check failed, warns or was skipped, or why no short-lived credential was issued.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum CheckReason {
@@ -13,15 +12,15 @@ macro_rules! reasons {
         }
 
         impl CheckReason {
-            /// Every reason.
+            /// All reasons.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
-            /// The reason's name.
+            /// Returns the name of the reason.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What to do about it, in one line.
+            /// Returns the remedy, in one line.
             pub const fn remedy(self) -> &'static str {
                 match self { $(Self::$name => $remedy,)* }
             }
@@ -30,11 +29,11 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// The provider does not know the key, the application or the account.
+    /// The provider does not recognize the key, the application or the account.
     UnknownKey = "unknown-key",
         "The storage provider does not know this key: check that it was not deleted or rotated there, and save the \
          current one.";
-    /// The provider knows the key, but the secret is not the right one.
+    /// The provider recognizes the key, but the secret is wrong.
     SignatureMismatch = "signature-mismatch",
         "The secret does not belong to this key: save both again, exactly as they were issued.";
     /// The clocks of vault and provider differ too much.
@@ -62,18 +61,18 @@ reasons! {
     /// The object behind the link does not exist.
     ObjectMissing = "object-missing",
         "The link leads to no object: ask its issuer for a new one.";
-    /// The provider knows the credential and does not allow this.
+    /// The provider recognizes the credential but denies this operation.
     Denied = "denied",
         "The storage provider denies this: grant the key's owner the right to do it on this bucket and prefix, and \
          to assume the role if one is saved.";
-    /// The directory does not know the tenant.
+    /// The directory does not have this tenant.
     TenantUnknown = "tenant-unknown",
         "The directory has no such tenant: check tenant_id.";
-    /// The directory of the storage account's cloud is not known.
+    /// The directory of the storage account's cloud is unknown.
     UnknownCloud = "unknown-cloud",
         "The storage account's cloud is not known, so the application's secret was not sent: save connection_string \
          with the EndpointSuffix of a known cloud, such as core.windows.net, or leave out the application.";
-    /// The token address of a key file belongs to another cloud than the key.
+    /// The token address of a key file does not belong to the cloud of the key.
     ForeignTokenUri = "foreign-token-uri",
         "token_uri in the key file does not belong to its universe_domain, so nothing was sent: save the key file \
          exactly as it was issued.";
@@ -86,65 +85,65 @@ reasons! {
     /// The link has expired.
     LinkExpired = "link-expired",
         "The link has expired: ask its issuer for a new one.";
-    /// It works now, and expires before the job is done.
+    /// The credential works now, but expires before the end of the job.
     EndsTooSoon = "ends-too-soon",
         "The credential expires before the time given as until: renew it, or run the job earlier.";
-    /// The credential does not say when it expires.
+    /// The credential does not contain its expiry.
     EndUnknown = "end-unknown",
         "The credential does not say when it expires: ask its issuer.";
-    /// The credential may do more than the job needs.
+    /// The credential has more rights than the job requires.
     ExcessRights = "excess-rights",
         "The credential may do more than was asked for: restrict its rights to this bucket, this prefix and these \
          operations.";
     /// The TLS connection failed.
     Tls = "tls",
         "The TLS connection failed: check the endpoint's certificate and host name.";
-    /// The host name does not resolve.
+    /// The host name cannot be resolved.
     Dns = "dns",
         "The host name cannot be resolved: check the endpoint, and this server's name servers.";
     /// Connections to this address are not allowed.
     BlockedEgress = "blocked-egress",
         "The address is not a public one: ask the operator to allow its network with --allow-egress.";
-    /// No connection, or no answer in time.
+    /// No connection, or no response in time.
     Unreachable = "unreachable",
         "No answer in time: check the endpoint, the firewall and this server's name servers.";
-    /// The answer is a redirect.
+    /// The response is a redirect.
     Redirected = "redirected",
         "The address redirects, and redirects are not followed: save the address that it leads to.";
-    /// The provider reports a failure of its own.
+    /// The provider reports an internal failure.
     StoreTrouble = "store-trouble",
         "The storage provider reports a failure of its own: retry later.";
-    /// The answer is none of those that such a provider gives.
+    /// The response is not one of a supported provider.
     Unexpected = "unexpected-answer",
         "The answer is not that of such a storage provider: check the endpoint.";
-    /// The credential has nothing that it could be tried on.
+    /// No object is available to test the credential with.
     NothingToTry = "nothing-to-try",
         "There is no object to try this on: put one under the prefix, and check again.";
-    /// The type does not have this operation.
+    /// The type does not support this operation.
     NotForType = "not-for-type",
         "Credentials of this type cannot do this: use another type.";
-    /// An earlier check failed, so that this one would say nothing.
+    /// An earlier check failed, so this one was skipped.
     EarlierFailed = "earlier-failed",
         "Not tried, because an earlier check failed: fix that one first.";
-    /// No adapter that connects to storage is set up.
+    /// No adapter for connections to storage is configured.
     NotConfigured = "not-configured",
         "This server is not set up to connect to storage: ask its operator.";
     /// The type has no short-lived form.
     TypeHasNone = "type-has-none",
         "Credentials of this type have no short-lived form: use vend raw or prefer-short.";
-    /// An S3-style credential of Amazon's store without a role to assume has no short-lived form.
+    /// An S3 credential of Amazon's storage without a role to assume has no short-lived form.
     NoRole = "no-role",
         "The credential has no role_arn, and AWS issues short-lived credentials for roles only: save it with role_arn \
          (or with the endpoint or sts_endpoint of another store), or use vend prefer-short.";
-    /// Azure storage without an application, which a signature is requested with.
+    /// An Azure credential without an application, which is required to request a signature.
     NoApplication = "no-application",
         "The credential has no application, so no short-lived credential can be issued: save it with tenant_id, \
          client_id and client_secret, or use vend prefer-short.";
-    /// An Azure identity without a container: the short-lived form would open the whole storage account.
+    /// An Azure credential without a container: the short-lived form would give access to the whole storage account.
     NoContainer = "no-container",
         "The credential has no container, so a short-lived credential would open all that the application may: save \
          it with container, or use vend prefer-short.";
-    /// An Azure identity whose connection string does not say the account's name, which a signature needs.
+    /// An Azure credential whose connection string does not contain the account name, which a signature requires.
     NoAccount = "no-account",
         "The connection string does not say the storage account's name, so no short-lived credential can be issued: \
          save it with AccountName, or use vend prefer-short.";
@@ -152,7 +151,7 @@ reasons! {
     TooManyBuckets = "too-many-buckets",
         "No short-lived credential can be limited to so many buckets: save fewer buckets in one credential, or use \
          vend prefer-short.";
-    /// The provider issues nothing short-lived for the lifetime asked for.
+    /// The provider issues no short-lived credentials for the requested lifetime.
     Lifetime = "lifetime",
         "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise \
          the role's maximum session duration.";

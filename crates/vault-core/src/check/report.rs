@@ -1,24 +1,24 @@
-//! What a dry run found.
+//! Results of a check.
 
 use super::{CheckReason, StorageOperation};
 
-/// What was tried.
+/// Kind of check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CheckKind {
-    /// Whether the credential is complete enough for the tools that will use it.
+    /// Whether the settings are complete for the tools that use the credential.
     Settings,
     /// Whether the storage provider can be reached and accepts the credential.
     Authenticate,
-    /// An operation.
+    /// Whether an operation is permitted.
     Operation(StorageOperation),
-    /// Whether it will work until the time asked for.
+    /// Whether it is valid until the requested time.
     Lifetime,
     /// Whether it has no more rights than requested.
     LeastPrivilege,
 }
 
 impl CheckKind {
-    /// The check's name.
+    /// Returns the name of the check.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -30,21 +30,21 @@ impl CheckKind {
     }
 }
 
-/// What a check came to.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CheckResult {
-    /// All is well.
+    /// The check passed.
     Passed,
-    /// It will not work.
+    /// The credential will not work.
     Failed(CheckReason),
-    /// It works, but somebody should know.
+    /// The credential works, with a warning.
     Warning(CheckReason),
-    /// Not tried.
+    /// The check was skipped.
     Skipped(CheckReason),
 }
 
 impl CheckResult {
-    /// The result's name.
+    /// Returns the name of the result.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -63,7 +63,7 @@ impl CheckResult {
         }
     }
 
-    /// Why it is not passed, where it is not.
+    /// Returns the reason, unless the check passed.
     pub const fn reason(self) -> Option<CheckReason> {
         match self {
             Self::Passed => None,
@@ -75,9 +75,9 @@ impl CheckResult {
 /// One check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Check {
-    /// What was tried.
+    /// Kind of check.
     pub kind: CheckKind,
-    /// What it came to.
+    /// Result.
     pub result: CheckResult,
     /// The bucket, if the credential has several and this one did not pass.
     pub bucket: Option<String>,
@@ -88,28 +88,28 @@ impl Check {
         Self { kind, result, bucket: None }
     }
 
-    /// A check that passed.
+    /// Creates a check that passed.
     pub const fn passed(kind: CheckKind) -> Self {
         Self::of(kind, CheckResult::Passed)
     }
 
-    /// A check that failed.
+    /// Creates a check that failed.
     pub const fn failed(kind: CheckKind, reason: CheckReason) -> Self {
         Self::of(kind, CheckResult::Failed(reason))
     }
 
-    /// A check that passed, with a warning.
+    /// Creates a check that passed with a warning.
     pub const fn warning(kind: CheckKind, reason: CheckReason) -> Self {
         Self::of(kind, CheckResult::Warning(reason))
     }
 
-    /// A check that was not tried.
+    /// Creates a check that was skipped.
     pub const fn skipped(kind: CheckKind, reason: CheckReason) -> Self {
         Self::of(kind, CheckResult::Skipped(reason))
     }
 }
 
-/// The checks of one credential, in the order in which they were tried.
+/// Checks of one credential, in the order of their execution.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// The checks.
@@ -136,12 +136,12 @@ impl CheckReport {
         Self { checks: worst }
     }
 
-    /// Whether the credential can be used: nothing failed.
+    /// Returns whether the credential can be used, because no check failed.
     pub fn is_usable(&self) -> bool {
         !self.checks.iter().any(|check| matches!(check.result, CheckResult::Failed(_)))
     }
 
-    /// The report with the checks of `other` behind its own.
+    /// Appends the checks of `other`.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.checks.extend(other.checks);

@@ -1,4 +1,4 @@
-//! The clouds of Azure: which endpoints belong to a cloud, and which directory issues its tokens.
+//! The clouds of Azure with their endpoints and directories.
 
 /// A cloud of Azure whose directory is known.
 ///
@@ -17,13 +17,13 @@ pub enum AzureCloud {
 }
 
 impl AzureCloud {
-    /// Every cloud.
+    /// All clouds.
     pub const ALL: [Self; 4] = [Self::Public, Self::China, Self::UsGovernment, Self::Germany];
 
-    /// The scope of a token for storage, in every cloud.
+    /// Scope of a token for storage, in every cloud.
     pub const STORAGE_SCOPE: &'static str = "https://storage.azure.com/.default";
 
-    /// The endpoint suffix of storage accounts.
+    /// Returns the endpoint suffix of storage accounts.
     pub const fn endpoint_suffix(self) -> &'static str {
         match self {
             Self::Public => "core.windows.net",
@@ -33,7 +33,7 @@ impl AzureCloud {
         }
     }
 
-    /// The URL of the directory, without a final slash.
+    /// Returns the URL of the directory, without a trailing slash.
     pub const fn authority_host(self) -> &'static str {
         match self {
             Self::Public => "https://login.microsoftonline.com",
@@ -43,7 +43,7 @@ impl AzureCloud {
         }
     }
 
-    /// The cloud with this endpoint suffix, in lower case. Returns `None` for other clouds, such as Azure Stack.
+    /// Returns the cloud with this endpoint suffix, in lower case, or `None` for other clouds, such as Azure Stack.
     pub fn of_suffix(suffix: &str) -> Option<Self> {
         // Accounts in DNS zones, and OneLake of Fabric.
         if matches!(suffix, "storage.azure.net" | "fabric.microsoft.com") {

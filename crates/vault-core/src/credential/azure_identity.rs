@@ -1,4 +1,4 @@
-//! Azure storage, by an application's identity or by the key or signature in a connection string.
+//! Credentials for Azure storage, by an application's identity or by the key or signature in a connection string.
 
 use super::information::{Fact, FactValue};
 use super::reader::FieldReader;
@@ -8,20 +8,20 @@ use crate::field::FieldCode;
 use crate::time::Timestamp;
 
 credential_table! {
-    /// Azure storage, opened by an application's identity or by the connection string itself.
+    /// Azure storage, accessed with an application's identity or with the connection string itself.
     AzureIdentity {
-        /// The application's directory: a GUID or a domain. Set together with `client_id` and `client_secret`, or
+        /// Directory of the application: a GUID or a domain. Set together with `client_id` and `client_secret`, or
         /// absent if the connection string contains an account key or a shared access signature.
         tenant_id: optional Location Tenant -> String,
-        /// The application.
+        /// ID of the application.
         client_id: optional Id ClientId -> SecretText,
-        /// The application's secret.
+        /// Secret of the application.
         client_secret: optional Secret Secret -> SecretText,
-        /// The storage account's connection string.
+        /// Connection string of the storage account.
         connection_string: required Secret ConnectionString -> ConnectionString,
-        /// The container.
+        /// Name of the container.
         container: optional Location Container -> String,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
     }
 }
@@ -29,16 +29,16 @@ credential_table! {
 /// The identity of an application in a directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Application<'a> {
-    /// The directory: a GUID or a domain.
+    /// Directory: a GUID or a domain.
     pub tenant_id: &'a str,
-    /// The application.
+    /// ID of the application.
     pub client_id: &'a SecretText,
-    /// The application's secret.
+    /// Secret of the application.
     pub client_secret: &'a SecretText,
 }
 
 impl AzureIdentity {
-    /// The application, if all of its fields are set.
+    /// Returns the application, if all of its fields are set.
     pub fn application(&self) -> Option<Application<'_>> {
         Some(Application {
             tenant_id: self.tenant_id.as_deref()?,
@@ -47,7 +47,8 @@ impl AzureIdentity {
         })
     }
 
-    /// Reports missing fields of the application, unless all are absent and the connection string opens the account.
+    /// Reports missing fields of the application, unless all are absent and the connection string gives access to the
+    /// account.
     pub(super) fn check_together(&self, source: &mut FieldReader) {
         let fields = [
             ("tenant_id", self.tenant_id.is_some()),
@@ -70,7 +71,7 @@ impl AzureIdentity {
         }
     }
 
-    /// `account_name` and `expires_at`, if the connection string contains them, and `has_account_key`.
+    /// Returns `account_name` and `expires_at`, if the connection string contains them, and `has_account_key`.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let expiry = self.connection_string.signature_expiry().and_then(Timestamp::to_rfc3339);
         let expiry = expiry.map(|expiry| Fact::text("expires_at", expiry));

@@ -19,13 +19,13 @@ const ACCOUNT_KEY: &str = "AccountKey";
 const ACCOUNT_NAME: &str = "AccountName";
 const ENDPOINT_SUFFIX: &str = "EndpointSuffix";
 const SIGNATURE: &str = "SharedAccessSignature";
-/// The services of an account, as they appear in the names of hosts.
+/// Services of an account, as they appear in host names.
 const SERVICES: [&str; 6] = ["blob", "dfs", "file", "queue", "table", "web"];
-/// What follows the account in the names of its other hosts: the second region, routing, address families.
+/// Suffixes of the account in its other host names: second region, routing and address families.
 const VARIANTS: [&str; 6] =
     ["-secondary-dualstack", "-secondary", "-microsoftrouting", "-internetrouting", "-ipv6", "-dualstack"];
 
-/// As forgiving as the programs that will read the key.
+/// As lenient as the programs that read the key.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()
@@ -33,20 +33,20 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A connection string, kept as it was given.
+/// A connection string, stored as entered.
 #[derive(Debug)]
 pub struct ConnectionString(SecretText);
 
 impl ConnectionString {
-    /// The whole string. Every call states in a comment why it needs it.
+    /// Returns the whole string. Every call states in a comment why it needs it.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
 
-    /// The storage account's name: 3 to 24 lower-case letters and digits, so nothing else can hide there. Read
-    /// from `AccountName`, else from the host of an endpoint.
+    /// Returns the storage account's name: 3 to 24 lower-case letters and digits, so that the value cannot contain a
+    /// secret. Read from `AccountName`, otherwise from the host of an endpoint.
     pub fn account_name(&self) -> Option<&str> {
-        // Its public part is all that leaves here.
+        // Only the public part is returned.
         let text = self.expose();
         part(text, ACCOUNT_NAME)
             .or_else(|| endpoints(text).find_map(|address| AccountHost::of(address).map(|host| host.account)))
@@ -55,10 +55,10 @@ impl ConnectionString {
             })
     }
 
-    /// The endpoint suffix of the account's cloud, in lower case, such as `core.windows.net`. Returns `None` if the
-    /// endpoints are custom domains and no `EndpointSuffix` is stated, or if they belong to different clouds.
+    /// Returns the endpoint suffix of the account's cloud, in lower case, such as `core.windows.net`. Returns `None` if
+    /// the endpoints are custom domains without an `EndpointSuffix`, or belong to different clouds.
     pub fn endpoint_suffix(&self) -> Option<String> {
-        let text = self.expose(); // A suffix is no secret.
+        let text = self.expose(); // A suffix is not secret.
         let suffixes = suffixes(text);
         let Some((first, rest)) = suffixes.split_first() else {
             let is_custom = endpoints(text).next().is_some();
@@ -67,31 +67,32 @@ impl ConnectionString {
         rest.iter().all(|other| same_cloud(first, other)).then(|| first.clone())
     }
 
-    /// The cloud that the account belongs to. Returns `None` if its directory is not known.
+    /// Returns the cloud of the account, or `None` if its directory is unknown.
     pub fn cloud(&self) -> Option<AzureCloud> {
         AzureCloud::of_suffix(&self.endpoint_suffix()?)
     }
 
-    /// The address of the account's blobs, if it is stated.
+    /// Returns the address of the account's blobs, if it is stated.
     pub fn stated_blob_endpoint(&self) -> Option<&str> {
-        // An address is no secret.
+        // An address is not secret.
         part(self.expose(), "BlobEndpoint").filter(|address| web_address(address).is_some())
     }
 
-    /// The account key, which opens the whole account. Every call states in a comment why it needs it.
+    /// Returns the account key, which gives access to the whole account. Every call states in a comment why it needs
+    /// it.
     pub fn account_key(&self) -> Option<&str> {
-        part(self.expose(), ACCOUNT_KEY) // As its caller says.
+        part(self.expose(), ACCOUNT_KEY) // The caller states the reason.
     }
 
-    /// The shared access signature, as the query of an address. Every call states in a comment why it needs it.
+    /// Returns the shared access signature as the query of an address. Every call states in a comment why it needs it.
     pub fn shared_access_signature(&self) -> Option<&str> {
         part(self.expose(), SIGNATURE).map(|signature| signature.trim_start_matches('?')) // As its caller says.
     }
 
-    /// The address of the account's blobs: the one stated, or the one that Azure gives an account of this name in the
-    /// cloud of its other endpoints.
+    /// Returns the address of the account's blobs: the stated one, or the default for this account name in the cloud of
+    /// its other endpoints.
     pub fn blob_endpoint(&self) -> Option<String> {
-        let text = self.expose(); // Only parts that are not secret leave here.
+        let text = self.expose(); // Only parts that are not secret are returned.
         if let Some(stated) = self.stated_blob_endpoint() {
             return Some(stated.trim_end_matches('/').to_owned());
         }
@@ -105,27 +106,27 @@ impl ConnectionString {
         web_address(&address).map(|_| address)
     }
 
-    /// When the shared access signature in it expires, if it has one that says so.
+    /// Returns the expiry of the shared access signature, if it contains one.
     pub fn signature_expiry(&self) -> Option<Timestamp> {
-        let signature = self.shared_access_signature()?; // A point in time is all that leaves here.
+        let signature = self.shared_access_signature()?; // Only a time is returned.
         let mut ends = signature.split('&').filter_map(|pair| pair.strip_prefix("se="));
         let end = ends.next().filter(|_| ends.next().is_none())?;
         let end = percent_decode_str(end).decode_utf8().ok()?;
         instant::parse(&end)
     }
 
-    /// Whether the string contains an account key, which opens the whole account.
+    /// Returns whether the string contains an account key, which gives access to the whole account.
     pub fn has_account_key(&self) -> bool {
-        part(self.expose(), ACCOUNT_KEY).is_some() // Only whether it is there.
+        part(self.expose(), ACCOUNT_KEY).is_some() // Only its presence is returned.
     }
 
-    /// Whether the string contains a shared access signature.
+    /// Returns whether the string contains a shared access signature.
     pub fn has_signature(&self) -> bool {
-        part(self.expose(), SIGNATURE).is_some() // Only whether it is there.
+        part(self.expose(), SIGNATURE).is_some() // Only its presence is returned.
     }
 }
 
-/// Each segment's key, if it has one, and value.
+/// Returns the key, if any, and the value of each segment.
 fn segments(text: &str) -> impl Iterator<Item = (Option<&str>, &str)> {
     text.strip_suffix(';').unwrap_or(text).split(';').map(|segment| match segment.split_once('=') {
         Some((key, value)) => (Some(key), value),
@@ -141,7 +142,7 @@ fn is_endpoint(key: &str) -> bool {
     key.to_ascii_lowercase().ends_with("endpoint")
 }
 
-/// The addresses of the account's services, those of blobs first.
+/// Returns the addresses of the account's services, those of blobs first.
 fn endpoints(text: &str) -> impl Iterator<Item = &str> {
     let first = ["BlobEndpoint", "DfsEndpoint"];
     let rest = segments(text).filter_map(move |(key, value)| {
@@ -151,21 +152,21 @@ fn endpoints(text: &str) -> impl Iterator<Item = &str> {
     first.into_iter().filter_map(move |name| part(text, name)).chain(rest)
 }
 
-/// The endpoint suffixes that the string states, in lower case.
+/// Returns the endpoint suffixes in the string, in lower case.
 fn suffixes(text: &str) -> Vec<String> {
     let of_endpoints = endpoints(text).filter_map(AccountHost::of).map(|host| host.suffix);
     part(text, ENDPOINT_SUFFIX).into_iter().chain(of_endpoints).map(str::to_ascii_lowercase).collect()
 }
 
-/// The parts of an address that Azure gives an account, such as `https://account.blob.core.windows.net`,
+/// Parts of an address that Azure assigns to an account, such as `https://account.blob.core.windows.net`,
 /// `https://account.z07.blob.storage.azure.net` or `https://account-secondary.privatelink.blob.core.windows.net`.
 struct AccountHost<'a> {
     account: &'a str,
-    /// What precedes the service, with the scheme.
+    /// Part before the service, with the scheme.
     before: &'a str,
-    /// What follows the service, with a port.
+    /// Part after the service, with a port.
     after: &'a str,
-    /// What follows the service, without a port.
+    /// Part after the service, without a port.
     suffix: &'a str,
 }
 
@@ -191,7 +192,8 @@ impl<'a> AccountHost<'a> {
     }
 }
 
-/// Whether Azure puts this label between an account and its service: a DNS zone, or the mark of a private endpoint.
+/// Returns whether Azure inserts this label between an account and its service: a DNS zone, or the label of a private
+/// endpoint.
 fn is_between(label: &str) -> bool {
     let zone = label.strip_prefix(['z', 'Z']);
     let is_zone =
@@ -199,12 +201,12 @@ fn is_between(label: &str) -> bool {
     is_zone || label.eq_ignore_ascii_case("privatelink")
 }
 
-/// Whether two endpoint suffixes belong to one cloud.
+/// Returns whether two endpoint suffixes belong to one cloud.
 fn same_cloud(one: &str, other: &str) -> bool {
     one == other || AzureCloud::of_suffix(one).is_some_and(|cloud| AzureCloud::of_suffix(other) == Some(cloud))
 }
 
-/// Whether a new connection string may be `text`, which has passed the checks common to all fields.
+/// Validates a new connection string, which has passed the checks for all fields.
 fn check(text: &str) -> Result<(), Flaw> {
     let malformed = |detail: &'static str| Err(Flaw::new(FieldCode::Malformed, detail));
     let mut seen = HashSet::new();
@@ -254,16 +256,16 @@ fn check(text: &str) -> Result<(), Flaw> {
 impl FieldValue for ConnectionString {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.judge(|_| check(text.expose()))?; // Answered with fixed text.
+        field.judge(|_| check(text.expose()))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {
-        write_text(self.expose(), sink); // The caller's sink decides where it may go.
+        write_text(self.expose(), sink); // The caller's sink determines the destination.
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        // For comparison with the fields that can be seen.
+        // For comparison with the fields that are not secret.
         let text = self.expose();
         each(text);
         [ACCOUNT_KEY, SIGNATURE].into_iter().filter_map(|name| part(text, name)).for_each(each);

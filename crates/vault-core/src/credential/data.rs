@@ -1,4 +1,4 @@
-//! The data of a credential, whatever its type.
+//! Data of a credential of any type.
 
 use super::information::{Fact, assemble};
 use super::reader::{Entry, FieldReader};
@@ -9,7 +9,7 @@ use crate::field::{FieldCode, FieldError};
 use crate::json::{self, Limits, Node, ObjectReader, ObjectWriter, SyntaxError};
 use crate::time::Timestamp;
 
-/// What a credential holds.
+/// The data of a credential.
 #[derive(Debug)]
 pub enum CredentialData {
     /// `s3`
@@ -22,21 +22,22 @@ pub enum CredentialData {
     DirectLink(DirectLink),
 }
 
-/// What was sealed is not data of the type that its row names. Says where, never what.
+/// The decrypted data does not have the format of the type that its row names. The error contains positions, never
+/// values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoredDataError {
-    /// Not JSON at all.
+    /// The data is not JSON.
     #[error("stored data {0}")]
     Syntax(SyntaxError),
-    /// Not of the type's shape.
+    /// The data does not have the format of its type.
     #[error("stored data is not of the shape of its type ({} flaws)", .0.len())]
     Shape(Vec<FieldError>),
 }
 
 impl CredentialData {
-    /// The data in the body of a request: one JSON text (RFC 8259) within [`Limits::REQUEST`], by every rule for new data.
-    /// The caller limits its length.
+    /// Parses the data in the body of a request: one JSON text (RFC 8259) within [`Limits::REQUEST`], validated with
+    /// all rules for new data. The caller must limit its length.
     ///
     /// ```
     /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
@@ -50,7 +51,7 @@ impl CredentialData {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] with all flaws at once: of the text, repeated members, and those of form and of value.
+    /// [`Error::Invalid`] with all violations: of syntax, repeated members, format and values.
     pub fn from_json(kind: CredentialType, bytes: &[u8], policy: DataPolicy) -> Result<Self, Error> {
         let malformed = |error: SyntaxError| FieldError::new("", FieldCode::Malformed, error.to_string());
         let json::Document { root, duplicates: mut flaws } = json::parse(bytes, Limits::REQUEST).map_err(malformed)?;
@@ -64,17 +65,17 @@ impl CredentialData {
         }
     }
 
-    /// The data in `node`, whose place in the request is `pointer`. What a document repeats is told by
-    /// [`Document::duplicates`](json::Document::duplicates) alone; [`CredentialData::from_json`] looks at both.
+    /// Parses the data in `node`, whose position in the request is `pointer`. Repeated members are reported only by
+    /// [`Document::duplicates`](json::Document::duplicates). [`CredentialData::from_json`] checks both.
     ///
     /// # Errors
-    /// All flaws at once, those of form and those of value.
+    /// All violations of format and values.
     pub fn parse(kind: CredentialType, node: Node, pointer: &str, policy: DataPolicy) -> Result<Self, Vec<FieldError>> {
         Self::read(kind, node, pointer, Checks::New(policy))
     }
 
-    /// The data that [`CredentialData::to_canonical_json`] wrote. Its shape is checked, but no rule about values:
-    /// what was accepted once opens for ever.
+    /// Parses data that [`CredentialData::to_canonical_json`] wrote. Checks the format but not the values, so that data
+    /// which was once accepted can always be decrypted.
     ///
     /// # Errors
     /// The bytes are not data of this type.
@@ -106,7 +107,7 @@ impl CredentialData {
         }
     }
 
-    /// The type of the credential.
+    /// Returns the type of the credential.
     pub fn kind(&self) -> CredentialType {
         match self {
             Self::S3(_) => CredentialType::S3,
@@ -116,9 +117,10 @@ impl CredentialData {
         }
     }
 
-    /// The one spelling that is sealed and fingerprinted: no white space, members sorted, absent ones left out.
+    /// Returns the canonical encoding that is sealed and fingerprinted: no white space, sorted members, absent ones
+    /// omitted.
     pub fn to_canonical_json(&self) -> SecretBytes {
-        // Measured first: a buffer that grows would leave copies behind.
+        // Compute the length first: a buffer that grows would leave copies of secrets in memory.
         let mut length = 0;
         self.write(&mut |piece| length += piece.len());
         let mut bytes = Vec::with_capacity(length);
@@ -126,7 +128,7 @@ impl CredentialData {
         SecretBytes::from(bytes)
     }
 
-    /// Which storage it is for, so that one storage is not asked too much at once.
+    /// Returns a name for its storage, which limits the number of concurrent requests to one storage.
     pub fn storage(&self) -> String {
         match self {
             Self::S3(data) => data.endpoint.clone().or_else(|| data.region.clone()).unwrap_or_default(),
@@ -136,7 +138,7 @@ impl CredentialData {
         }
     }
 
-    /// When the credential expires, as far as its data says: a signed link, a signature in a connection string.
+    /// Returns the expiry that the data contains, in a signed link or in the signature of a connection string.
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self {
             Self::AzureIdentity(data) => data.connection_string.signature_expiry(),
@@ -145,7 +147,7 @@ impl CredentialData {
         }
     }
 
-    /// What a list shows of the credential.
+    /// Returns the part of the data that lists show.
     pub fn information(&self, fingerprint: Fingerprint) -> Information {
         assemble(&self.entries(), &self.facts(), fingerprint)
     }

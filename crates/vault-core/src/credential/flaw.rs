@@ -1,9 +1,9 @@
-//! What is wrong with a value.
+//! Violation of a value.
 
 use crate::field::FieldCode;
 use std::borrow::Cow;
 
-/// An error of a value, without its place.
+/// A violation of a value, without its position.
 #[derive(Debug)]
 pub(super) struct Flaw {
     pub(super) code: FieldCode,
@@ -15,7 +15,7 @@ impl Flaw {
         Self { code, detail: detail.into() }
     }
 
-    /// The same flaw, of the part of the value that `part` names.
+    /// Returns the same violation, for the part of the value with the name `part`.
     pub(super) fn of(self, part: &str) -> Self {
         Self { code: self.code, detail: format!("{part} {}", self.detail).into() }
     }

@@ -1,17 +1,17 @@
-//! Buckets of Google Cloud Storage.
+//! Credentials for buckets of Google Cloud Storage.
 
 use super::information::{Fact, FactValue};
 use super::table::credential_table;
 use super::{Buckets, KeyFile};
 
 credential_table! {
-    /// Buckets of Google Cloud Storage, opened by a service account's key.
+    /// Buckets of Google Cloud Storage, accessed with a service account key.
     Gcs {
-        /// The service account's key file.
+        /// Key file of the service account.
         service_account_key: required Secret KeyFile -> KeyFile,
         /// The bucket, or a list of buckets.
         bucket: required Location Bucket -> Buckets,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
     }
 }
@@ -21,13 +21,14 @@ impl Gcs {
     /// (<https://cloud.google.com/iam/docs/downscoping-short-lived-credentials>).
     pub const MAX_NARROWED: usize = 10;
 
-    /// The domain of the cloud of the bucket, unless it is Google's own.
+    /// Returns the domain of the bucket's cloud, unless it is Google's own.
     pub fn universe_domain(&self) -> Option<String> {
         let universe = self.service_account_key.universe_domain();
         (universe != KeyFile::GOOGLE).then(|| universe.to_owned())
     }
 
-    /// `client_email`, `project_id` and a `universe_domain` other than Google's in full, `private_key_id` masked.
+    /// Returns `client_email`, `project_id` and a `universe_domain` other than Google's in full, and `private_key_id`
+    /// masked.
     pub(super) fn facts(&self) -> Vec<Fact> {
         let key = &self.service_account_key;
         let email = key.client_email().map(|email| Fact::text("client_email", email));

@@ -1,4 +1,4 @@
-//! Header fields that are sent along with a direct link.
+//! Header fields that are sent with requests for a direct link.
 
 use super::flaw::Flaw;
 use super::spec::FieldClass;
@@ -8,24 +8,24 @@ use crate::field::{FieldCode, FieldError};
 use crate::json::{Member, Node, ObjectWriter, pointer_to, write_text};
 use std::collections::HashSet;
 
-/// 1 to 32 header fields, in the order of their names.
+/// 1 to 32 header fields, ordered by name.
 #[derive(Debug)]
 pub struct Headers(Vec<Header>);
 
 /// A header field.
 #[derive(Debug)]
 pub struct Header {
-    /// The field's name, as it was given.
+    /// Name of the field, as entered.
     pub name: String,
-    /// The field's value.
+    /// Value of the field.
     pub value: SecretText,
 }
 
 impl Headers {
-    /// How many fields there may be.
+    /// Maximum number of fields.
     pub const MAX: usize = 32;
 
-    /// The fields, in the order of their names.
+    /// Iterates over the fields, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = &Header> {
         self.0.iter()
     }
@@ -51,7 +51,7 @@ impl FieldValue for Headers {
                 continue;
             };
             if is_new {
-                let flaw = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // Answered with fixed text.
+                let flaw = check_name(&name, &mut seen).and_then(|()| check_value(value.expose())); // Fixed text only.
                 errors.extend(flaw.err().map(|flaw| FieldError::new(pointer, flaw.code, flaw.detail)));
             }
             headers.push(Header { name, value });
@@ -63,18 +63,18 @@ impl FieldValue for Headers {
     fn write(&self, sink: &mut dyn FnMut(&str)) {
         let mut object = ObjectWriter::new(sink);
         for header in &self.0 {
-            write_text(header.value.expose(), object.member(&header.name)); // The caller's sink decides where it may go.
+            write_text(header.value.expose(), object.member(&header.name)); // The caller chooses the sink.
         }
         object.end();
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        self.0.iter().for_each(|header| each(header.value.expose())); // For comparison with the fields that can be seen.
+        self.0.iter().for_each(|header| each(header.value.expose())); // For comparison with visible fields.
     }
 }
 
 fn check_name(name: &str, seen: &mut HashSet<String>) -> Result<(), Flaw> {
-    /// Set by the HTTP client from URL and connection.
+    /// Header fields that the HTTP client sets based on URL and connection.
     const RESERVED: [&str; 8] =
         ["connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"];
     let is_token_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -105,7 +105,7 @@ fn check_value(value: &str) -> Result<(), Flaw> {
     if !value.is_ascii() {
         return Err(Flaw::new(FieldCode::Malformed, "must be ASCII"));
     }
-    // Also word by word, for `Bearer ***`. Shorter words are values of their own: `*`, `*/*`, `-`.
+    // Also check single words, to detect `Bearer ***`. Shorter words are valid values: `*`, `*/*`, `-`.
     let mut words = std::iter::once(value).chain(value.split_ascii_whitespace()).filter(|word| word.len() >= 3);
     words.try_for_each(|word| hygiene::unfilled(word, FieldClass::Secret))
 }

@@ -1,15 +1,15 @@
-//! Whether a credential works, as far as is known.
+//! Health of a credential, as far as it is known.
 
 use crate::check::CheckReason;
 use crate::time::Timestamp;
 
-/// How long before its expiry a credential is [`HealthState::Expiring`], unless configured otherwise, in seconds: 14 days.
+/// Default time before its expiry from which a credential is [`HealthState::Expiring`], in seconds: 14 days.
 pub const EXPIRING_SECONDS: i64 = 14 * 24 * 3_600;
 
-/// The state that a list shows.
+/// State of a credential in lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HealthState {
-    /// Nobody has checked it.
+    /// It was not checked yet.
     Unchecked,
     /// The last check succeeded.
     Healthy,
@@ -22,10 +22,10 @@ pub enum HealthState {
 }
 
 impl HealthState {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 5] = [Self::Unchecked, Self::Healthy, Self::Failing, Self::Expiring, Self::Expired];
 
-    /// The state's name.
+    /// Returns the name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unchecked => "unchecked",
@@ -36,46 +36,48 @@ impl HealthState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// What the last check of the current version found.
+/// Result of the last check of the current version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastCheck {
-    /// When.
+    /// Time of the check.
     pub at: Timestamp,
-    /// Since when every check has found the same.
+    /// Time since which all checks have had the same result.
     pub since: Timestamp,
-    /// Why it failed; `None`: it succeeded.
+    /// Reason of the failure. `None` if the check succeeded.
     pub failed: Option<CheckReason>,
 }
 
 impl LastCheck {
-    /// The record of a check at `at` that follows `before`. Checks that fail for another reason are the same state.
+    /// Returns the result of a check at `at` that follows `before`. Failures for different reasons count as the same
+    /// result.
     pub fn after(before: Option<Self>, at: Timestamp, failed: Option<CheckReason>) -> Self {
         let same = before.filter(|before| before.failed.is_some() == failed.is_some());
         Self { at, since: same.map_or(at, |before| before.since.min(at)), failed }
     }
 }
 
-/// A credential's health at one moment.
+/// Health of a credential at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
-    /// The first that holds of expired, failing, expiring, healthy, unchecked.
+    /// State: the first that applies of expired, failing, expiring, healthy and unchecked.
     pub state: HealthState,
-    /// Why it fails.
+    /// Reason of the failure.
     pub reason: Option<CheckReason>,
-    /// When it was last checked.
+    /// Time of the last check.
     pub checked_at: Option<Timestamp>,
-    /// Since when it has had the state, where that is known.
+    /// Time since which it has this state, if known.
     pub since: Option<Timestamp>,
 }
 
 impl Health {
-    /// The health at `now` of a credential that expires at `expires_at`, `expiring_seconds` being how early that is told.
+    /// Returns the health at `now` of a credential that expires at `expires_at`. `expiring_seconds` is the time before
+    /// that from which it is expiring.
     pub fn at(now: Timestamp, expires_at: Option<Timestamp>, expiring_seconds: i64, check: Option<LastCheck>) -> Self {
         let warns_at = expires_at.map(|at| at.plus_seconds(expiring_seconds.saturating_neg()));
         let (state, since) = match (expires_at, warns_at, check) {
@@ -90,7 +92,7 @@ impl Health {
     }
 }
 
-/// The earlier of two expiries: what its owner declared and what the data itself says.
+/// Returns the earlier of two expiries: the declared one and the one in the data.
 pub fn effective_expiry(declared: Option<Timestamp>, seen: Option<Timestamp>) -> Option<Timestamp> {
     [declared, seen].into_iter().flatten().min()
 }

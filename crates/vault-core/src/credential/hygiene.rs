@@ -1,14 +1,14 @@
-//! What no value may be, whatever its field: blank, cut out with its quotes, masked, or never filled in.
+//! Checks of values in all fields: they must not be blank, quoted, masked or placeholders.
 
 use super::flaw::Flaw;
 use super::spec::FieldClass;
 use super::{mask, placeholder};
 use crate::field::FieldCode;
 
-/// The longest text, in bytes.
+/// Maximum length of a text, in bytes.
 pub(super) const MAX_LENGTH: usize = 16 * 1024;
 
-/// Every check.
+/// Applies all checks.
 pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Flaw> {
     length(text)?;
     blank(text)?;
@@ -20,7 +20,7 @@ pub(super) fn check(text: &str, class: FieldClass) -> Result<(), Flaw> {
     unfilled(text, class)
 }
 
-/// The checks that also hold for texts with a form of their own, such as the parts of a key file.
+/// Applies the checks that are also valid for texts with their own format, such as the parts of a key file.
 pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
     length(text)?;
     blank(text)?;
@@ -28,7 +28,7 @@ pub(super) fn check_content(text: &str, class: FieldClass) -> Result<(), Flaw> {
     unfilled(text, class)
 }
 
-/// Neither a mask nor a placeholder.
+/// Checks that a text is neither a mask nor a placeholder.
 pub(super) fn unfilled(text: &str, class: FieldClass) -> Result<(), Flaw> {
     if mask::is_mask(text, class) {
         return Err(Flaw::new(FieldCode::Masked, "is a mask such as ****: enter the value itself"));
@@ -61,7 +61,7 @@ pub(super) fn surrounding_space(text: &str) -> Result<(), Flaw> {
 }
 
 pub(super) fn quotes(text: &str) -> Result<(), Flaw> {
-    // Both ends: a secret that somebody chose may well end with a quotation mark.
+    // Require both ends, because a secret chosen by a user may well end with a quotation mark.
     const PAIRS: [(&str, &str); 8] = [
         ("\"", "\""),
         ("'", "'"),
@@ -82,7 +82,7 @@ fn is_space(c: char) -> bool {
     c.is_whitespace() || is_invisible(c)
 }
 
-/// Characters that take no room or turn the direction of the text around them.
+/// Returns whether a character has zero width or changes the direction of text.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

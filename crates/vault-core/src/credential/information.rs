@@ -1,4 +1,4 @@
-//! What a list shows of a credential.
+//! Information of a credential, which lists show.
 
 use super::reader::Entry;
 use super::spec::FieldClass;
@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Tells equal data from other data inside one organization: 12 lower-case hexadecimal digits.
+/// Distinguishes equal data from other data within one organization: 12 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 6]);
 
 impl Fingerprint {
-    /// The fingerprint of data with this keyed digest.
+    /// Returns the fingerprint of data with this keyed digest.
     pub const fn from_digest(digest: &[u8; 32]) -> Self {
         let [a, b, c, d, e, f, ..] = *digest;
         Self([a, b, c, d, e, f])
@@ -31,11 +31,11 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The `information` object of a list, as ready JSON text. Holds nothing secret.
+/// The `information` object of a list as JSON text, without secrets.
 #[derive(Clone, Debug)]
 pub struct Information(Box<RawValue>);
 
-/// What is read back of it.
+/// Fields that are read back from it.
 #[derive(Default, Deserialize)]
 struct Facts<'a> {
     #[serde(borrow)]
@@ -71,32 +71,32 @@ impl BucketFact {
 }
 
 impl Information {
-    /// The information that was written as `text` before.
+    /// Creates the information from text that was written before.
     ///
     /// # Errors
-    /// The text is not a JSON object, so it must not be spliced into an answer.
+    /// The text is not a JSON object, so it must not be inserted into a response.
     pub fn from_json(text: String) -> Result<Self, Invalid> {
-        // Past this byte, valid JSON can only be an object.
+        // After this byte, valid JSON can only be an object.
         if !text.starts_with('{') {
             return Err(INVALID);
         }
         RawValue::from_string(text).map(Self).map_err(|_| INVALID)
     }
 
-    /// When the version expires, as far as its data says.
+    /// Returns the expiry in the version's data.
     pub fn expires_at(&self) -> Option<Timestamp> {
         Timestamp::from_rfc3339(&self.facts().expires_at?)
     }
 
-    /// Tells equal data from other data inside the organization.
+    /// Returns the fingerprint, which distinguishes equal data within the organization.
     pub fn fingerprint(&self) -> Option<String> {
         self.facts().fingerprint.map(Cow::into_owned)
     }
 
-    /// Whether data of type `kind` with this information has a short-lived form.
+    /// Checks whether data of type `kind` with this information has a short-lived form.
     ///
     /// # Errors
-    /// As [`allows_short`](crate::activation::allows_short), which judges the data itself.
+    /// Those of [`allows_short`](crate::activation::allows_short), which checks the data itself.
     pub fn allows_short(&self, kind: CredentialType) -> Result<(), CheckReason> {
         let facts = self.facts();
         match kind {
@@ -120,12 +120,12 @@ impl Information {
         serde_json::from_str(self.as_json()).unwrap_or_default()
     }
 
-    /// The JSON text.
+    /// Returns the JSON text.
     pub fn as_json(&self) -> &str {
         self.0.get()
     }
 
-    /// The JSON text, to be made part of another without being parsed.
+    /// Returns the JSON text for insertion into another document without parsing.
     pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
@@ -139,7 +139,7 @@ impl PartialEq for Information {
 
 impl Eq for Information {}
 
-/// A non-secret fact derived from secret fields, shown in lists.
+/// A fact derived from secret fields that is not secret, shown in lists.
 pub(super) struct Fact {
     pub(super) name: &'static str,
     pub(super) value: FactValue,
@@ -159,8 +159,8 @@ impl Fact {
     }
 }
 
-/// The information on a credential: places, ids masked, facts, names of secrets, fingerprint. The only place
-/// that decides by class what may be seen.
+/// Returns the information of a credential: locations, masked IDs, facts, names of secrets and fingerprint. This is the
+/// only function that decides by class which values are visible.
 pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Fingerprint) -> Information {
     let mut text = String::new();
     let of = |class| entries.iter().filter(move |entry| entry.spec.class == class);
@@ -178,7 +178,7 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
         let sink = object.member(fact.name);
         match &fact.value {
             FactValue::Text(text) => write_text(text, sink),
-            FactValue::Masked(id) => write_text(&mask(id.expose()), sink), // Shown masked, as an id is.
+            FactValue::Masked(id) => write_text(&mask(id.expose()), sink), // Shown masked, like an ID.
             FactValue::Flag(flag) => sink(if *flag { "true" } else { "false" }),
         }
     }
@@ -193,11 +193,11 @@ pub(super) fn assemble(entries: &[Entry<'_>], facts: &[Fact], fingerprint: Finge
     sink("]");
     write_text(&fingerprint.to_string(), object.member("fingerprint"));
     object.end();
-    // What was just written is JSON.
+    // The text was just written as JSON.
     Information(RawValue::from_string(text).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
-/// An ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
+/// Returns an ellipsis and the last characters of `id`: at most four, and at most a quarter of them.
 fn mask(id: &str) -> String {
     let length = id.chars().count();
     let shown = (length / 4).min(4);

@@ -1,11 +1,11 @@
-//! The spellings of points in time that signed links use.
+//! Formats of times in signed links.
 
 use crate::time::Timestamp;
 use time::format_description::well_known::Iso8601;
 use time::{Date, OffsetDateTime};
 
-/// `20261120T120000Z`, `2026-11-20T12:00Z`, `2026-11-20T12:00:00.5Z`, also with another offset; a day alone begins at
-/// midnight. Fractions are dropped.
+/// Parses `20261120T120000Z`, `2026-11-20T12:00Z` or `2026-11-20T12:00:00.5Z`, also with another offset. A date without
+/// a time is midnight. Fractions of seconds are dropped.
 pub(super) fn parse(text: &str) -> Option<Timestamp> {
     let time = if text.contains('T') {
         OffsetDateTime::parse(text, &Iso8601::PARSING)

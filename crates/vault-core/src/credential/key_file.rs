@@ -11,47 +11,47 @@ use std::borrow::Cow;
 
 const UNIVERSE_DOMAIN: &str = "universe_domain";
 
-/// A key file, kept as the object that it is, with members that Google may yet add. Given as an object or as
-/// its text, it comes out the same.
+/// A key file as a JSON object, including members that Google may add later. An object and its text result in the same
+/// value.
 #[derive(Debug)]
 pub struct KeyFile(Vec<Member>);
 
 impl KeyFile {
-    /// The service account's address, if it has the shape of one.
+    /// Returns the address of the service account, if it is well-formed.
     pub fn client_email(&self) -> Option<&str> {
         self.plain("client_email", is_email)
     }
 
-    /// The project's id, if it has the shape of one.
+    /// Returns the project ID, if it is well-formed.
     pub fn project_id(&self) -> Option<&str> {
         self.plain("project_id", is_project)
     }
 
-    /// The key's id, if it has the shape of one. To be shown masked only.
+    /// Returns the key ID, if it is well-formed. Show it only masked.
     pub fn private_key_id(&self) -> Option<&str> {
         self.plain("private_key_id", is_key_id)
     }
 
-    /// The domain of Google's own cloud.
+    /// Domain of Google's own cloud.
     pub const GOOGLE: &'static str = "googleapis.com";
 
-    /// The domain of the cloud that issued the key: [`KeyFile::GOOGLE`], unless the file names another.
+    /// Returns the domain of the cloud that issued the key: [`KeyFile::GOOGLE`], unless the file names another.
     ///
     /// <https://google.aip.dev/auth/4100>
     pub fn universe_domain(&self) -> &str {
         match self.value(UNIVERSE_DOMAIN) {
             None => Self::GOOGLE,
-            // Saved before this field was validated: a name that never resolves (RFC 2606).
+            // Saved before this field was validated. Use a name that never resolves (RFC 2606).
             Some(_) => self.plain(UNIVERSE_DOMAIN, is_domain).unwrap_or("invalid"),
         }
     }
 
-    /// The URL that issues tokens for the key: the file's own, or the one of its universe. Returns `None` if the
-    /// file names another universe and a URL outside of it.
+    /// Returns the URL that issues tokens for the key: the one in the file, or the default of its universe. Returns
+    /// `None` if the file names another universe and a URL outside of it.
     pub fn token_uri(&self) -> Option<Cow<'_, str>> {
         let universe = self.universe_domain();
         let Some(stated) = self.member("token_uri").map(SecretText::expose) else {
-            return Some(format!("https://oauth2.{universe}/token").into()); // A URL is no secret.
+            return Some(format!("https://oauth2.{universe}/token").into()); // A URL is not secret.
         };
         if universe == Self::GOOGLE {
             return Some(stated.into());
@@ -62,7 +62,7 @@ impl KeyFile {
         (scheme == "https" && is_inside).then_some(stated.into())
     }
 
-    /// The string member `name`. Every call that exposes it states in a comment why it needs it.
+    /// Returns the string member `name`. Every call that exposes it states in a comment why it needs it.
     pub fn member(&self, name: &str) -> Option<&SecretText> {
         match self.value(name)? {
             Node::String(text) => Some(text),
@@ -74,7 +74,7 @@ impl KeyFile {
         self.0.iter().find(|member| member.name == name).map(|member| &member.value)
     }
 
-    /// The file's text: its object in canonical JSON.
+    /// Returns the text of the file: its object in canonical JSON.
     pub fn to_json(&self) -> SecretBytes {
         let mut length = 0;
         self.write(&mut |piece| length += piece.len());
@@ -84,11 +84,11 @@ impl KeyFile {
     }
 
     fn plain(&self, name: &str, shape: fn(&str) -> bool) -> Option<&str> {
-        // A member that is not secret, once its shape rules out that a secret stands there.
+        // A member that is not secret. Its format ensures that it does not contain a secret by mistake.
         self.member(name).map(SecretText::expose).filter(|text| shape(text))
     }
 
-    /// The flaws of a new key file.
+    /// Returns the violations of a new key file.
     fn flaws(&self) -> Vec<Flaw> {
         let malformed = |detail: &'static str| Flaw::new(FieldCode::Malformed, detail);
         let mut flaws = Vec::new();
@@ -98,11 +98,11 @@ impl KeyFile {
             flaws.push(Flaw::new(FieldCode::TooLong, "must be at most 16,384 bytes"));
         }
         if self.0.iter().any(|member| has_fraction(&member.value)) {
-            // Such a number has no one spelling, so equal key files could have two fingerprints.
+            // Such a number has no unique encoding, so equal key files could have different fingerprints.
             flaws.push(malformed("must not contain numbers other than 64-bit integers"));
         }
         let mut check = |name: &'static str, class: FieldClass, shape: fn(&str) -> bool, detail: &'static str| {
-            // Looked at by the rule, which answers with fixed text only.
+            // Read only by the rule, whose messages contain only fixed text.
             let flaw = match self.member(name).map(SecretText::expose) {
                 None => Some(malformed("must be present and a string")),
                 Some(text) => {
@@ -144,7 +144,7 @@ fn is_key_id(text: &str) -> bool {
     is_token(text, 128, b"_-")
 }
 
-/// A private key between its BEGIN and END lines. Only the provider can tell whether it is valid.
+/// Returns whether the text is a private key between its BEGIN and END lines. Only the provider can verify the key.
 fn is_pem(text: &str) -> bool {
     let body = ["PRIVATE KEY", "RSA PRIVATE KEY"].iter().find_map(|label| {
         let rest = text.trim().strip_prefix(&*format!("-----BEGIN {label}-----"))?;
@@ -163,9 +163,9 @@ fn has_fraction(node: &Node) -> bool {
     }
 }
 
-/// The object that `text` spells.
+/// Parses the object in `text`.
 fn unpack(text: &SecretText, checks: Checks) -> Result<Vec<Member>, Flaw> {
-    // The file's own white space is no flaw of the value.
+    // White space around the file's content is permitted.
     let text = text.expose().trim_matches([' ', '\t', '\r', '\n']);
     let limits = match checks {
         Checks::Stored => Limits::STORED,
@@ -204,7 +204,7 @@ impl FieldValue for KeyFile {
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        // For comparison with the fields that can be seen.
+        // For comparison with the fields that are not secret.
         if let Some(key) = self.member("private_key") {
             each(key.expose());
         }

@@ -3,29 +3,29 @@
 use super::{AzureIdentity, DirectLink, FieldSpec, Gcs, S3};
 use std::fmt;
 
-/// What kind of store a credential opens, and so the shape of its data.
+/// Kind of storage to which a credential gives access, which determines the format of its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CredentialType {
-    /// A bucket of an S3-style store.
+    /// A bucket of S3-compatible storage.
     S3,
-    /// Azure storage by an application's identity.
+    /// Azure storage, accessed with an application's identity or a connection string.
     AzureIdentity,
     /// A bucket of Google Cloud Storage.
     Gcs,
-    /// A link that carries its own permission.
+    /// A link that contains its own authorization.
     DirectLink,
 }
 
 impl CredentialType {
-    /// Every type, in the order of the documentation.
+    /// All types, in the order of the documentation.
     pub const ALL: [Self; 4] = [Self::S3, Self::AzureIdentity, Self::Gcs, Self::DirectLink];
 
-    /// The type whose name on the wire is `text`, compared exactly.
+    /// Returns the type with the name `text` on the wire, compared exactly.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// The type's name on the wire.
+    /// Returns the name of the type on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::S3 => "s3",
@@ -35,7 +35,7 @@ impl CredentialType {
         }
     }
 
-    /// The fields of the type's data.
+    /// Returns the fields of the type's data.
     pub const fn fields(self) -> &'static [FieldSpec] {
         match self {
             Self::S3 => S3::FIELDS,

@@ -1,4 +1,4 @@
-//! The address behind a direct link.
+//! URL of a direct link.
 
 use super::flaw::Flaw;
 use super::shape::web_address;
@@ -11,27 +11,27 @@ use crate::time::Timestamp;
 use url::Url;
 use zeroize::Zeroizing;
 
-/// A link, kept exactly as given, because a signature covers its spelling. It may contain a user and password: the whole
-/// URL is secret.
+/// A link, stored exactly as entered, because a signature covers its spelling. It may contain a user and password, so
+/// the whole URL is secret.
 #[derive(Debug)]
 pub struct Link(SecretText);
 
-/// What of a link may be seen.
+/// The visible part of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) scheme: &'static str,
-    /// In lower case and A-labels, with the port where that is not the scheme's own.
+    /// Host in lower case and A-labels, with the port unless it is the scheme's default.
     pub(super) host: String,
 }
 
 impl Link {
-    /// The whole address. Every call states in a comment why it needs it.
+    /// Returns the whole URL. Every call states in a comment why it needs it.
     pub fn expose(&self) -> &str {
         self.0.expose()
     }
 
     pub(super) fn origin(&self) -> Option<Origin> {
-        // Scheme and host are all that leaves here.
+        // Only scheme and host are returned.
         with_address(self.expose(), |scheme, url| {
             let host = url.host_str()?;
             let host = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
@@ -39,21 +39,21 @@ impl Link {
         })?
     }
 
-    /// When the link's signature expires, as RFC 3339 text; `None` where it does not say.
+    /// Returns the expiry of the link's signature as RFC 3339 text, or `None` if the link does not contain it.
     pub fn expires_at(&self) -> Option<String> {
         self.expiry()?.to_rfc3339()
     }
 
-    /// When the link's signature expires. Returns `None` if the link does not state it.
+    /// Returns the expiry of the link's signature, or `None` if the link does not contain it.
     pub fn expiry(&self) -> Option<Timestamp> {
-        // A point in time is all that leaves here.
+        // Only a time is returned.
         let end = with_address(self.expose(), |_, url| signature::expiry(url))??;
         // A time that cannot be written as a date is not a real expiry.
         end.to_rfc3339().map(|_| end)
     }
 }
 
-/// What `read` makes of the address in `text`; the parser's copy of it is wiped.
+/// Calls `read` with the URL in `text`, and wipes the parser's copy of it.
 fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Option<T> {
     let (scheme, url) = web_address(text)?;
     let result = read(scheme, &url);
@@ -61,7 +61,7 @@ fn with_address<T>(text: &str, read: impl FnOnce(&'static str, &Url) -> T) -> Op
     Some(result)
 }
 
-/// Whether a new link may be `text`, which has passed the checks common to all fields.
+/// Validates a new link, which has passed the checks for all fields.
 fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
     let checked = with_address(text, |scheme, url| {
         if scheme == "http" && !policy.allow_http_links {
@@ -71,7 +71,7 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
             ));
         }
         if url.fragment().is_some() {
-            // It is never sent, so a link that needs one is read by a browser and is not direct.
+            // A fragment is never sent, so a link that requires one is for browsers and is not direct.
             return Err(Flaw::new(FieldCode::Malformed, "must not contain a fragment (#)"));
         }
         for (name, value) in url.query_pairs().filter(|(_, value)| value.len() >= 3) {
@@ -88,16 +88,16 @@ fn check(text: &str, policy: DataPolicy) -> Result<(), Flaw> {
 impl FieldValue for Link {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
         let text = field.text(node)?;
-        field.judge(|policy| check(text.expose(), policy))?; // Answered with fixed text.
+        field.judge(|policy| check(text.expose(), policy))?; // The result contains only fixed text.
         Ok(Self(text))
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {
-        write_text(self.expose(), sink); // The caller's sink decides where it may go.
+        write_text(self.expose(), sink); // The caller's sink determines the destination.
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        each(self.expose()); // For comparison with the fields that can be seen.
+        each(self.expose()); // For comparison with the fields that are not secret.
     }
 }
 

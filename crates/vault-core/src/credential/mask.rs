@@ -1,13 +1,13 @@
-//! Recognises masks that were copied from a screen or a log in place of the value.
+//! Detection of masks that were copied from a screen or a log instead of the value.
 
 use super::spec::FieldClass;
 
-/// Whether `text` is a mask instead of a value.
+/// Returns whether `text` is a mask instead of a value.
 pub(super) fn is_mask(text: &str, class: FieldClass) -> bool {
     is_drawn(text) || is_worded(text, class)
 }
 
-/// Characters that masks are drawn with and that values hold in runs only by a strange choice.
+/// Returns whether a character is used in masks, and unlikely to be repeated in values.
 fn is_solid(c: char) -> bool {
     matches!(
         c,
@@ -25,7 +25,7 @@ fn is_solid(c: char) -> bool {
 }
 
 fn is_drawn(text: &str) -> bool {
-    /// How many characters a tool leaves readable outside the mask: `AKIA`, asterisks and the last few.
+    /// Number of characters that tools show outside the mask: `AKIA`, asterisks and the last few.
     const READABLE: usize = 12;
     let length = text.chars().count();
     let beside = |drawn: fn(char) -> bool| length - text.chars().filter(|c| drawn(*c)).count();
@@ -37,7 +37,7 @@ fn is_drawn(text: &str) -> bool {
     text.chars().all(is_solid)
         || (length >= 3 && text.chars().all(is_line))
         || (length >= 4 && text.chars().all(is_cross))
-        // Our own mask, and the same as others spell it.
+        // The mask of OrgVault, and other spellings of it.
         || text.starts_with('\u{2026}')
         || (text.starts_with("...") && length <= 3 + 8)
         || (text.contains('\u{2026}') && beside(is_solid) <= READABLE)
@@ -58,7 +58,7 @@ fn longest_run(text: &str, wanted: fn(char) -> bool) -> usize {
 }
 
 fn is_worded(text: &str, class: FieldClass) -> bool {
-    /// Alone they can be the name of a place, but hardly a secret.
+    /// As the whole text, these can be the name of a location, but are unlikely to be a secret.
     const ALONE: [&str; 5] = ["redacted", "masked", "hidden", "censored", "unchanged"];
     const WRAPPED: [&str; 9] = [
         "removed",

@@ -1,5 +1,5 @@
-//! What people say about a credential: labels, a description, when its versions expire. Sealed like information, because
-//! names of systems and customers are worth something to a thief.
+//! Metadata of a credential that users set: labels, a description and the expiries of versions. It is sealed like
+//! information, because names of systems and customers are valuable to an attacker.
 
 use crate::digest::{Digest, DigestPurpose, LookUpDigests};
 use crate::field::{FieldCode, FieldError, Invalid, child};
@@ -19,15 +19,15 @@ use std::collections::BTreeMap;
 pub struct Labels(BTreeMap<String, String>);
 
 impl Labels {
-    /// The most labels of one credential.
+    /// Maximum number of labels of a credential.
     pub const MAX: usize = 16;
-    /// The longest name and the longest value, in characters.
+    /// Maximum length of names and values, in characters.
     pub const MAX_LENGTH: usize = 63;
 
-    /// The labels in the object `node` at `pointer`.
+    /// Parses the labels in the object `node` at `pointer`.
     ///
     /// # Errors
-    /// All flaws. A pointer names a member only where its name is a valid one.
+    /// All violations. A pointer contains a label's name only if it is valid.
     pub fn parse(node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
         let patch = LabelPatch::parse(node, pointer)?;
         if patch.0.as_ref().is_none_or(|changes| changes.values().any(Option::is_none)) {
@@ -36,10 +36,10 @@ impl Labels {
         Self::default().patched(&patch, pointer).map_err(|flaw| vec![flaw])
     }
 
-    /// These labels after `patch`, which was at `pointer`.
+    /// Returns these labels after `patch`, which was at `pointer`.
     ///
     /// # Errors
-    /// There would be too many.
+    /// The result has too many labels.
     pub fn patched(&self, patch: &LabelPatch, pointer: &str) -> Result<Self, FieldError> {
         let Some(changes) = &patch.0 else { return Ok(Self::default()) };
         let mut labels = self.0.clone();
@@ -55,24 +55,25 @@ impl Labels {
         Ok(Self(labels))
     }
 
-    /// Names and values, by name.
+    /// Iterates over names and values, ordered by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a store finds the labels by, within one organization. It learns which labels are equal, and nothing else.
+    /// Returns the digests by which a store finds the labels, within one organization. They disclose only which labels
+    /// are equal.
     pub(crate) fn digests(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> Vec<Digest> {
         let parts =
             |(name, value)| with_parts(organization, name, value, |parts| digester.digest(DigestPurpose::Label, parts));
         self.iter().map(parts).collect()
     }
 
-    /// Whether these are the digests of the labels, in any order.
+    /// Returns whether these are the digests of the labels, in any order.
     pub(crate) fn have(&self, digester: &dyn KeyedDigester, organization: OrganizationId, digests: &[Digest]) -> bool {
         let is_among = |(name, value)| {
             let fits =
@@ -87,16 +88,16 @@ fn with_parts<T>(organization: OrganizationId, name: &str, value: &str, digest: 
     digest(&[organization.as_bytes(), name.as_bytes(), value.as_bytes()])
 }
 
-/// A merge patch of labels (RFC 7396): a string sets a label, `null` removes it, and the others stay. `null` in place of
-/// the object removes all.
+/// A merge patch of labels (RFC 7396): a string sets a label, `null` removes it, and other labels are unchanged. `null`
+/// instead of the object removes all labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelPatch(Option<BTreeMap<String, Option<String>>>);
 
 impl LabelPatch {
-    /// The patch `node` at `pointer`.
+    /// Parses the patch `node` at `pointer`.
     ///
     /// # Errors
-    /// All flaws. A pointer names a member only where its name is a valid one.
+    /// All violations. A pointer contains a label's name only if it is valid.
     pub fn parse(node: Node, pointer: &str) -> Result<Self, Vec<FieldError>> {
         let members = match node {
             Node::Object(members) => members,
@@ -111,7 +112,7 @@ impl LabelPatch {
             }
             match member.value {
                 Node::Null => _ = changes.insert(member.name, None),
-                // Labels are shown in full.
+                // Labels are not secret, so they may be copied.
                 Node::String(value) if is_label_value(value.expose()) => {
                     changes.insert(member.name, Some(value.expose().to_owned()));
                 }
@@ -142,20 +143,20 @@ pub(crate) fn is_label_value(text: &str) -> bool {
     text.len() <= Labels::MAX_LENGTH && text.bytes().all(fits)
 }
 
-/// A label that a list asks for.
+/// A label by which a list is filtered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LabelFilter {
-    /// The label's name.
+    /// Name of the label.
     pub name: String,
-    /// Its value.
+    /// Value of the label.
     pub value: String,
 }
 
 impl LabelFilter {
-    /// The filter spelt `name:value`. Neither can hold a colon.
+    /// Parses a filter in the format `name:value`. Neither can contain a colon.
     ///
     /// # Errors
-    /// The text is not of that form.
+    /// The text does not have this format.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let (name, value) = text.split_once(':').unwrap_or((text, ":"));
         if is_name(name) && is_label_value(value) {
@@ -170,19 +171,19 @@ impl LabelFilter {
     }
 }
 
-/// What a credential is for, in words: 1 to 500 printable characters.
+/// Description of a credential's use: 1 to 500 printable characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Description(String);
 
 impl Description {
-    /// The longest description, in characters.
+    /// Maximum length of a description, in characters.
     pub const MAX_LENGTH: usize = 500;
 
-    /// The description `text` of the member at `pointer`.
+    /// Parses the description `text` of the field at `pointer`.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
@@ -197,22 +198,22 @@ impl Description {
         Ok(Self(text.to_owned()))
     }
 
-    /// The description's text.
+    /// Returns the text of the description.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What people say about a credential.
+/// Metadata of a credential that users set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Its labels.
+    /// Labels.
     #[serde(default, skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
-    /// What it is for.
+    /// Description of its use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<Description>,
-    /// When its issuer ends it, in milliseconds since 1970, by the number of the version.
+    /// Declared expiries in milliseconds since 1970, by version number.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     expires: BTreeMap<i64, i64>,
 }
@@ -220,12 +221,12 @@ pub struct Metadata {
 const NOT_METADATA: Invalid = Invalid("not the metadata of a credential");
 
 impl Metadata {
-    /// When the version `number` expires, as its owner says.
+    /// Returns the declared expiry of the version `number`.
     pub fn expires_at(&self, number: i64) -> Option<Timestamp> {
         self.expires.get(&number).map(|millis| Timestamp::from_millis(*millis))
     }
 
-    /// Says when the version `number` expires; `None`: its owner does not say.
+    /// Sets the declared expiry of the version `number`, or removes it with `None`.
     pub fn set_expires_at(&mut self, number: i64, expires_at: Option<Timestamp>) {
         match expires_at {
             Some(at) => _ = self.expires.insert(number, at.as_millis()),
@@ -233,21 +234,21 @@ impl Metadata {
         }
     }
 
-    /// Forgets versions that are destroyed.
+    /// Removes the expiries of destroyed versions.
     pub fn forget(&mut self, destroyed: &[i64]) {
         self.expires.retain(|number, _| !destroyed.contains(number));
     }
 
-    /// What is sealed: JSON. Part of the stored formats.
+    /// Returns the JSON text that is sealed. It is part of the stored formats.
     pub fn to_json(&self) -> String {
-        // Texts and integers alone: writing them cannot fail.
+        // It contains only texts and integers, so serialization cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What [`Metadata::to_json`] wrote.
+    /// Parses the text of [`Metadata::to_json`].
     ///
     /// # Errors
-    /// The text is something else.
+    /// The text has another format.
     pub fn from_json(text: &str) -> Result<Self, Invalid> {
         serde_json::from_str(text).map_err(|_| NOT_METADATA)
     }

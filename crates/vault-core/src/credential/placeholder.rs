@@ -1,22 +1,22 @@
-//! Recognises placeholders that a template or a shell should have replaced.
+//! Detection of placeholders that a template or a shell should have replaced.
 
 use super::spec::FieldClass;
 
-/// Whether `text` is or holds a placeholder.
+/// Returns whether `text` is or contains a placeholder.
 pub(super) fn is_placeholder(text: &str, class: FieldClass) -> bool {
-    /// Forms that count wherever they stand.
+    /// Formats that are detected in any position.
     const INSIDE: [(&str, &str); 5] = [("${", "}"), ("{{", "}}"), ("$(", ")"), ("#{", "}"), ("<%", "%>")];
     let inside = |(open, close): &(&str, &str)| match text.split_once(open) {
         Some((_, rest)) => rest.contains(close),
         None => false,
     };
-    // Most texts hold none of the signs that the forms begin with.
+    // Most texts do not contain the first characters of these formats.
     let suspect = text.bytes().any(|byte| matches!(byte, b'$' | b'{' | b'#' | b'<'));
     let unfilled = (suspect && INSIDE.iter().any(inside)) || is_whole(text);
     unfilled || (class != FieldClass::Location && (is_worded(text) || is_documented(text)))
 }
 
-/// The keys that the documentation of AWS gives as examples, which nobody holds.
+/// Returns whether the text is one of the example keys in the AWS documentation, which are not valid.
 fn is_documented(text: &str) -> bool {
     const KEYS: [&str; 6] = [
         "AKIAIOSFODNN7EXAMPLE",
@@ -29,7 +29,7 @@ fn is_documented(text: &str) -> bool {
     KEYS.contains(&text)
 }
 
-/// Forms that count only as the whole text: inside, `%2F` and `$x` are parts of real values.
+/// Detects formats that are placeholders only as the whole text: within it, `%2F` and `$x` are parts of real values.
 fn is_whole(text: &str) -> bool {
     let between = |open, close| text.strip_prefix(open).and_then(|rest: &str| rest.strip_suffix(close));
     between("<", ">").is_some()

@@ -1,4 +1,4 @@
-//! Reads the fields of a type's table from one object.
+//! Parser for the fields of a credential type.
 
 use super::spec::{FieldClass, FieldSpec};
 use super::value::{Checks, FieldAt, FieldValue};
@@ -12,7 +12,7 @@ pub(super) struct Entry<'a> {
     pub(super) value: &'a dyn FieldValue,
 }
 
-/// Reads the fields of one table from one object.
+/// Reads the fields of one type from one object.
 pub(super) struct FieldReader {
     object: ObjectReader,
     checks: Checks,
@@ -34,8 +34,8 @@ impl FieldReader {
         }
     }
 
-    /// Refuses a field that can be seen and holds a secret of the same credential: two fields were mixed up,
-    /// and the list would show the secret.
+    /// Refuses a visible field that contains a secret of the same credential: two fields were mixed up, and lists would
+    /// show the secret.
     pub(super) fn refuse_exposed_secrets(&mut self, entries: &[Entry<'_>]) {
         if let Checks::Stored = self.checks {
             return;
@@ -57,8 +57,8 @@ impl FieldReader {
         }
     }
 
-    /// Reports an error that depends on several fields. Ignored for stored data, and for a field that has an error
-    /// of its own.
+    /// Reports an error that depends on several fields. Ignored for stored data, and for a field that already has an
+    /// error.
     pub(super) fn refuse(&mut self, name: &'static str, code: FieldCode, detail: impl Into<Cow<'static, str>>) {
         let pointer = child(self.object.pointer(), name);
         if let Checks::New(_) = self.checks
@@ -74,7 +74,7 @@ impl FieldReader {
 }
 
 fn holds(text: &str, secret: &str) -> bool {
-    /// Shorter secrets, such as an external id, may be words that stand within a place by right.
+    /// Shorter secrets, such as an external ID, can be words that a location legitimately contains.
     const LONG: usize = 16;
     text == secret || (secret.len() >= LONG && text.contains(secret))
 }

@@ -1,4 +1,4 @@
-//! What each kind of text must look like.
+//! Formats of each kind of text.
 
 use super::flaw::Flaw;
 use super::hygiene;
@@ -11,7 +11,7 @@ fn malformed(detail: &'static str) -> Result<(), Flaw> {
 }
 
 impl FieldSpec {
-    /// Whether a new value of this field may be `text`. Kinds with a type of their own have rules of their own there.
+    /// Validates a new value of this field. Kinds with their own type have additional rules there.
     pub(super) fn check(&self, text: &str) -> Result<(), Flaw> {
         hygiene::check(text, self.class)?;
         if self.class == FieldClass::Location && names_user(text) {
@@ -50,7 +50,7 @@ fn access_key_id(text: &str) -> Result<(), Flaw> {
 
 fn bucket(text: &str) -> Result<(), Flaw> {
     if let Some(resource) = resource_of_arn(text) {
-        // A plain name is all that the tools of other stores, and checks, understand.
+        // Tools for other storages, and checks, support only plain names.
         return malformed(if resource.ends_with(".mrap") {
             "must be a bucket's name: multi-Region access points are not supported"
         } else if resource.contains("accesspoint") {
@@ -59,14 +59,14 @@ fn bucket(text: &str) -> Result<(), Flaw> {
             "must be a bucket's name: use the last part of the ARN, after :::"
         });
     }
-    // Wider than any one store allows: each S3-style store has rules of its own.
+    // Wider than any single storage permits, because S3-compatible storages have different rules.
     if is_token(text, 255, b"._:-") && text.bytes().any(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(());
     }
     malformed("must be a name of 1 to 255 letters, digits, '.', '_', ':' and '-'; a path belongs in key_prefix")
 }
 
-/// The last part of an Amazon resource name: arn:<partition>:<service>:<region>:<account>:<resource>.
+/// Returns the last part of an Amazon resource name: `arn:<partition>:<service>:<region>:<account>:<resource>`.
 fn resource_of_arn(text: &str) -> Option<&str> {
     let mut parts = text.splitn(6, ':');
     let is_arn = parts.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case("arn"));

@@ -1,4 +1,4 @@
-//! Buckets of S3-style stores.
+//! Credentials for buckets of S3-compatible storage.
 
 use super::information::Fact;
 use super::reader::FieldReader;
@@ -9,39 +9,39 @@ use std::net::IpAddr;
 use url::{Host, Url};
 
 credential_table! {
-    /// Buckets of an S3-style store, opened by an access key.
+    /// Buckets of S3-compatible storage, accessed with an access key.
     S3 {
-        /// The access key's id.
+        /// ID of the access key.
         access_key_id: required Id AccessKeyId -> SecretText,
-        /// The access key's secret.
+        /// Secret of the access key.
         secret_access_key: required Secret Secret -> SecretText,
         /// The bucket, or a list of buckets.
         bucket: required Location Bucket -> Buckets,
-        /// The store's region.
+        /// Region of the storage.
         region: optional Location Region -> String,
-        /// The store's address, where it is not Amazon's.
+        /// URL of the storage, if it is not Amazon's.
         endpoint: optional Location Endpoint -> String,
-        /// Where keys of a role's session are issued, where that is neither Amazon's service nor the endpoint.
+        /// URL that issues keys for a role's session, if it is neither Amazon's service nor the endpoint.
         sts_endpoint: optional Location Endpoint -> String,
-        /// The beginning of the names of all objects concerned.
+        /// Prefix of the names of all affected objects.
         key_prefix: optional Location KeyPrefix -> String,
         /// Whether the bucket is part of the path instead of the host.
         path_style_access: optional Location Flag -> bool,
         /// ARN of the role to assume.
         role_arn: optional Location RoleArn -> String,
-        /// The key of AWS KMS that new objects are encrypted under: an ARN, an id or an alias.
+        /// Key of AWS KMS that encrypts new objects: an ARN, an ID or an alias.
         sse_kms_key_id: optional Location KmsKeyId -> String,
-        /// The session token that belongs to temporary keys.
+        /// Session token of temporary keys.
         session_token: optional Secret Secret -> SecretText,
-        /// The external id that the role asks for.
+        /// External ID that the role requires.
         external_id: optional Secret Secret -> SecretText,
     }
 }
 
-/// Buckets whose names are also common first labels of a store's own host, as `minio.example.com`.
+/// Bucket names that are also common first labels of a storage host, such as `minio.example.com`.
 const SERVICE_LABELS: [&str; 6] = ["s3", "minio", "storage", "objects", "ceph", "garage"];
 
-/// Where in the URL of an object its bucket appears.
+/// Position of the bucket in the URL of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
     /// `https://bucket.store/`
@@ -51,9 +51,10 @@ pub enum Addressing {
 }
 
 impl Addressing {
-    /// The addressing that checks use, and short-lived credentials with the same fields: in the host, unless
-    /// `path_style_access` is true, the endpoint is an IP address, or the bucket's name is no label of a host. A
-    /// name with a dot would not match the certificate of the store. All buckets of a credential are addressed alike.
+    /// Returns the addressing of checks and of short-lived credentials with the same fields. The bucket is in the host,
+    /// unless `path_style_access` is true, the endpoint is an IP address, or the bucket's name is not a single host
+    /// label. A name with a dot would not match the certificate of the storage. All buckets
+    /// of a credential are addressed alike.
     pub fn of(buckets: &Buckets, endpoint: Option<&str>, path_style_access: Option<bool>) -> Self {
         let is_address = endpoint
             .and_then(|endpoint| Url::parse(endpoint).ok())
@@ -63,8 +64,8 @@ impl Addressing {
     }
 }
 
-/// What follows the bucket in a host such as `bucket.store.example`. A host with two labels, such as `bucket.lan`, is
-/// that of a store.
+/// Returns the part after the bucket in a host such as `bucket.store.example`. A host with two labels, such as
+/// `bucket.lan`, is that of a storage.
 fn store_of_host(url: &Url, bucket: &str) -> Option<String> {
     let Some(Host::Domain(host)) = url.host() else { return None };
     let store = host.strip_prefix(bucket)?.strip_prefix('.')?;
@@ -96,19 +97,20 @@ fn is_host_label(bucket: &str) -> bool {
 }
 
 impl S3 {
-    /// Where in the URL of an object the bucket appears.
+    /// Returns the position of the bucket in the URL of an object.
     pub fn addressing(&self) -> Addressing {
         Addressing::of(&self.bucket, self.endpoint.as_deref(), self.path_style_access)
     }
 
-    /// Whether a session can be asked for. Amazon issues one for a role only; others' services name none, as MinIO's.
+    /// Returns whether a session can be requested. Amazon issues sessions only for roles. Services of other providers,
+    /// such as MinIO, do not require one.
     pub fn allows_session(&self) -> bool {
         self.role_arn.is_some() || self.endpoint.is_some() || self.sts_endpoint.is_some()
     }
 
-    /// The endpoint without the bucket, if it contains a bucket: in its host, as `https://bucket.store`, or as a
-    /// segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder of the
-    /// bucket's name.
+    /// Returns the endpoint without the bucket if it contains the bucket: in its host, as in `https://bucket.store`, or
+    /// as a segment of its path. Tools add the bucket to the endpoint, so objects would be stored in a folder with the
+    /// name of the bucket.
     pub fn endpoint_without_bucket(&self) -> Option<String> {
         let endpoint = Url::parse(self.endpoint.as_deref()?).ok()?;
         self.bucket.iter().find_map(|bucket| without_bucket(endpoint.clone(), bucket))

@@ -1,13 +1,14 @@
-//! Text and bytes that are wiped when dropped and that cannot be printed, serialised or copied by accident.
+//! Text and bytes that are wiped when dropped, and that cannot be printed, serialized or copied by mistake.
 
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// Text that is, or may be, secret. No `Display`, `Serialize` or `Clone`; `Debug` shows nothing of it.
+/// Text that is, or may be, secret. It implements neither `Display`, `Serialize` nor `Clone`, and `Debug` does not show
+/// it.
 pub struct SecretText(Zeroizing<String>);
 
 impl SecretText {
-    /// The text. Every call states in a comment why it needs it.
+    /// Returns the text. Every call states in a comment why it needs it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -31,11 +32,11 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Bytes that are, or may be, secret. No `Serialize` or `Clone`; `Debug` shows nothing of them.
+/// Bytes that are, or may be, secret. They implement neither `Serialize` nor `Clone`, and `Debug` does not show them.
 pub struct SecretBytes(Zeroizing<Vec<u8>>);
 
 impl SecretBytes {
-    /// The bytes. Every call states in a comment why it needs them.
+    /// Returns the bytes. Every call states in a comment why it needs them.
     pub fn expose(&self) -> &[u8] {
         &self.0
     }

@@ -1,13 +1,13 @@
-//! Shapes that several kinds of text have.
+//! Common formats of texts.
 
 use url::Url;
 
-/// Whether `text` consists of 1 to `max` ASCII letters, digits and bytes of `others`.
+/// Returns whether `text` consists of 1 to `max` ASCII letters, digits and bytes of `others`.
 pub(super) fn is_token(text: &str, max: usize, others: &[u8]) -> bool {
     (1..=max).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || others.contains(&byte))
 }
 
-/// Whether `text` is the name of a domain with at least two labels, in lower case.
+/// Returns whether `text` is a domain name with at least two labels, in lower case.
 pub(super) fn is_domain(text: &str) -> bool {
     text.len() <= 253
         && text.contains('.')
@@ -19,7 +19,7 @@ pub(super) fn is_domain(text: &str) -> bool {
         })
 }
 
-/// The address in `text` and its scheme, if it is spelt so that every reader finds the same host in it.
+/// Parses the URL in `text`. Returns `None` if different parsers could read different hosts.
 pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = match scheme.to_ascii_lowercase().as_str() {
@@ -27,7 +27,7 @@ pub(super) fn web_address(text: &str) -> Option<(&'static str, Url)> {
         "http" => "http",
         _ => return None,
     };
-    // The parser forgives all of these; other programs that will read the address do not, or not alike.
+    // The parser accepts all of these, but other programs that read the URL refuse them or read them differently.
     if rest.starts_with('/') || text.contains('\\') || text.contains(char::is_whitespace) {
         return None;
     }

@@ -14,15 +14,15 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Providers whose links state a date and a number of seconds: `X-Amz-Date` and `X-Amz-Expires`.
+/// Providers whose links contain a date and a number of seconds: `X-Amz-Date` and `X-Amz-Expires`.
 const DATED: [&str; 5] = ["x-amz", "x-goog", "x-oss", "x-obs", "x-tos"];
-/// Parameters with the last moment of a link.
+/// Parameters with the expiry of a link.
 const ENDS: [&str; 7] = ["temp_url_expires", "x-oss-expires", "expires", "expire", "expiry", "exp", "e"];
 /// Parameters with a signature. Without one, a parameter such as `expires` may have any meaning.
 const SIGNATURES: [&str; 9] =
     ["temp_url_sig", "x-oss-signature", "signature", "sig", "sign", "token", "hmac", "md5", "hash"];
 
-/// When the signature in the query of `url` expires.
+/// Returns the expiry of the signature in the query of `url`.
 pub(super) fn expiry(url: &Url) -> Option<Timestamp> {
     let query = Query(url);
     DATED
@@ -42,8 +42,8 @@ pub(super) fn expiry(url: &Url) -> Option<Timestamp> {
 struct Query<'a>(&'a Url);
 
 impl<'a> Query<'a> {
-    /// The value of `wanted`, which is in lower case. Returns `None` if it occurs twice, because providers differ in
-    /// which value they use.
+    /// Returns the value of `wanted`, which is in lower case. Returns `None` if it occurs twice, because providers
+    /// differ in which value they use.
     fn one(&self, wanted: &str) -> Option<Cow<'a, str>> {
         let mut values =
             self.0.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value);
@@ -51,22 +51,22 @@ impl<'a> Query<'a> {
         values.next().is_none().then_some(first)
     }
 
-    /// `Expires` and a signature: Amazon's and Google's older signatures, Swift, Alibaba, Huawei, CloudFront,
-    /// Cloudflare, Qiniu, Bunny.
+    /// Returns the value of `Expires` next to a signature: Amazon's and Google's older signatures, Swift, Alibaba,
+    /// Huawei, CloudFront, Cloudflare, Qiniu, Bunny.
     fn stated_end(&self) -> Option<Timestamp> {
         SIGNATURES.iter().find_map(|name| self.one(name))?;
         let end = ENDS.iter().find_map(|name| self.one(name))?;
         unix(&end).or_else(|| if end.contains('T') { instant::parse(&end) } else { None })
     }
 
-    /// `q-sign-time=start;end`, and the same of the key that signed.
+    /// Returns the end in `q-sign-time=start;end`, or that of the signing key if it is earlier.
     fn tencent(&self) -> Option<Timestamp> {
         let end = |name| unix(self.one(name)?.split_once(';')?.1);
         self.one("q-signature")?;
         [end("q-sign-time")?].into_iter().chain(end("q-key-time")).min_by_key(|end| end.as_seconds())
     }
 
-    /// A policy of CloudFront, in base64 with other characters.
+    /// Returns the expiry in a CloudFront policy, in base64 with other characters.
     fn cloud_front(&self) -> Option<Timestamp> {
         self.one("key-pair-id")?;
         let policy = self.one("policy")?.replace('_', "=").replace('~', "_");
@@ -76,21 +76,21 @@ impl<'a> Query<'a> {
         seconds(statement.pointer("/Condition/DateLessThan/AWS:EpochTime")?.as_i64()?)
     }
 
-    /// `authorization=bce-auth-v1/key/date/seconds/…`
+    /// Returns the expiry in `authorization=bce-auth-v1/key/date/seconds/…`.
     fn baidu(&self) -> Option<Timestamp> {
         let authorization = self.one("authorization")?;
         let mut parts = authorization.strip_prefix("bce-auth-v1/")?.split('/').skip(1);
         lasting(parts.next()?, parts.next()?)
     }
 
-    /// Akamai's `exp=…~acl=…~hmac=…` in a parameter of any name.
+    /// Returns the expiry in Akamai's `exp=…~acl=…~hmac=…`, in a parameter of any name.
     fn akamai(&self) -> Option<Timestamp> {
         let mut tokens = self.0.query_pairs().filter(|(_, value)| value.contains("~hmac="));
         let (_, token) = tokens.next()?;
         unix(token.split('~').find_map(|part| part.strip_prefix("exp="))?)
     }
 
-    /// A JSON Web Token, as Supabase signs links.
+    /// Returns the expiry in a JSON Web Token, as in links of Supabase.
     fn web_token(&self) -> Option<Timestamp> {
         let token = self.one("token")?;
         let mut parts = token.split('.');

@@ -1,44 +1,44 @@
-//! What a type's table says of a field.
+//! Descriptions of the fields of a credential type.
 
 /// Checks that an operator can relax.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataPolicy {
-    /// Whether a direct link may be `http`.
+    /// Whether direct links may use `http`.
     pub allow_http_links: bool,
 }
 
-/// What of a field may be seen once it is saved.
+/// Visibility of a field after it is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldClass {
-    /// Nothing but that it is set.
+    /// Only whether it is set.
     Secret,
     /// Its last characters, at most four.
     Id,
-    /// All of it: it says where, not how.
+    /// The whole value: it is a location, not a secret.
     Location,
 }
 
-/// What a field's value is, which decides what is accepted.
+/// Kind of a field's value, which determines the accepted values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ValueKind {
     /// Any secret text.
     Secret,
-    /// An access key's id: printable ASCII without white space, at most 255 characters.
+    /// ID of an access key: printable ASCII without white space, at most 255 characters.
     AccessKeyId,
     /// A bucket (letters, digits and `. _ : -`, at most 255 characters), or a list of 1 to 100 buckets.
     Bucket,
-    /// A container of Azure storage: as a bucket, and may begin with `$`.
+    /// Container of Azure storage: like a bucket, and may start with `$`.
     Container,
     /// A region: letters, digits and `. _ -`, at most 64 characters.
     Region,
-    /// The address of a store: `http` or `https`, with neither user, query nor fragment.
+    /// Address of a storage: `http` or `https`, without user, query and fragment.
     Endpoint,
-    /// The beginning of object names, at most 1,024 bytes.
+    /// Prefix of object names, at most 1,024 bytes.
     KeyPrefix,
     /// An Amazon resource name.
     RoleArn,
-    /// A key of AWS KMS: an ARN, an id or an alias, at most 2,048 characters.
+    /// Key of AWS KMS: an ARN, an ID or an alias, at most 2,048 characters.
     KmsKeyId,
     /// A GUID or a domain name, at most 255 characters.
     Tenant,
@@ -50,21 +50,21 @@ pub enum ValueKind {
     ConnectionString,
     /// A service account's key file: a JSON object, or the same as a JSON string.
     KeyFile,
-    /// The address behind a direct link.
+    /// URL of a direct link.
     Link,
     /// An object of header fields.
     Headers,
 }
 
-/// One row of a type's table.
+/// Description of one field of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldSpec {
-    /// The member's name.
+    /// Name of the member.
     pub name: &'static str,
-    /// What of it may be seen.
+    /// Visibility after the save.
     pub class: FieldClass,
     /// Whether it is required.
     pub required: bool,
-    /// What its value is.
+    /// Kind of its value.
     pub kind: ValueKind,
 }

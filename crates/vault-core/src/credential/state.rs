@@ -1,4 +1,4 @@
-//! What a credential's row says, under a code.
+//! Authenticated state of a credential's row.
 
 use super::CredentialType;
 use crate::activation::VendRule;
@@ -7,34 +7,34 @@ use crate::id::{CredentialId, OrganizationId};
 use crate::namespace::Namespace;
 use crate::port::KeyedDigester;
 
-/// What the code over a credential's row covers: whoever can only write the database can neither make another version current,
-/// nor lift a rule, nor bring back earlier labels. A whole row that is put back still fits its code; an inspection finds it by
-/// its revision.
+/// Fields that the MAC of a credential's row covers. An attacker with write access only to the database can therefore
+/// not make another version current, relax a vend rule or restore earlier labels. The MAC of a complete old row still
+/// verifies, but the integrity check detects its revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialState<'a> {
     /// Its type.
     pub kind: CredentialType,
     /// Its namespace.
     pub namespace: &'a Namespace,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
     /// The current version.
     pub version: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// How many changes clients have made to it, the save included.
+    /// Number of changes by clients, including the save.
     pub revision: i64,
-    /// The revision that made its labels, description and declared expiries, if there are any.
+    /// Revision that last changed labels, description and declared expiries, if any exist.
     pub metadata_revision: Option<i64>,
 }
 
 impl CredentialState<'_> {
-    /// The code over it, in the row of this credential.
+    /// Computes the MAC of the row of this credential.
     pub fn code(&self, digester: &dyn KeyedDigester, organization: OrganizationId, credential: CredentialId) -> Digest {
         self.with_parts(organization, credential, |parts| digester.digest(DigestPurpose::CredentialState, parts))
     }
 
-    /// Whether the row of this credential, which has this code, fits it.
+    /// Returns whether this is the MAC of the row of this credential.
     pub fn fits(
         &self,
         digester: &dyn KeyedDigester,
@@ -50,7 +50,7 @@ impl CredentialState<'_> {
         credential: CredentialId,
         digest: impl FnOnce(&[&[u8]]) -> T,
     ) -> T {
-        // Versions and revisions are counted from 1.
+        // Versions and revisions start at 1, so 0 represents an absent one.
         let numbers = [Some(self.version), self.staged, Some(self.revision), self.metadata_revision];
         let numbers = numbers.map(|number| number.unwrap_or_default().to_be_bytes());
         let [version, staged, revision, metadata_revision] = numbers.each_ref();

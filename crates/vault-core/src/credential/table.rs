@@ -1,6 +1,6 @@
-//! The table from which a type's struct, its parsing and its serialisation are made.
+//! Macro that creates a type's struct, parser and encoder from a table.
 
-/// Makes a struct, its table and the passage between the two from rows `name: need class kind -> type`.
+/// Creates a struct, its table and the conversion between the two from rows `name: need class kind -> type`.
 macro_rules! credential_table {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $need:ident $class:ident $kind:ident -> $ty:ty,)* }) => {
         $(#[$meta])*
@@ -14,7 +14,7 @@ macro_rules! credential_table {
             pub const FIELDS: &'static [$crate::credential::spec::FieldSpec] =
                 &[$($crate::credential::table::credential_table!(@spec $field $need $class $kind)),*];
 
-            /// The fields in `source`; `None` only where something was reported.
+            /// Reads the fields in `source`. Returns `None` only if an error was reported.
             pub(super) fn read(source: &mut $crate::credential::reader::FieldReader) -> Option<Self> {
                 $(let $field = source.read::<$ty>(
                     &$crate::credential::table::credential_table!(@spec $field $need $class $kind),
@@ -26,7 +26,7 @@ macro_rules! credential_table {
                 Some(Self { $($field: $crate::credential::table::credential_table!(@take $need $field)),* })
             }
 
-            /// The fields that are set, in the order of the table.
+            /// Returns the fields that are set, in the order of the table.
             pub(super) fn entries(&self) -> Vec<$crate::credential::reader::Entry<'_>> {
                 [$(
                     $crate::credential::table::credential_table!(

@@ -1,4 +1,4 @@
-//! Values of fields: how they are parsed, checked and written.
+//! Values of fields: parsing, validation and encoding.
 
 use super::SecretText;
 use super::flaw::Flaw;
@@ -6,16 +6,16 @@ use super::spec::{DataPolicy, FieldSpec};
 use crate::field::{FieldCode, FieldError, child};
 use crate::json::{Node, write_text};
 
-/// How much of a value is looked at.
+/// Rules that apply to a value.
 #[derive(Clone, Copy)]
 pub(super) enum Checks {
-    /// Its shape: it was accepted once, and whatever rules came since must not shut it in.
+    /// Only the format: the value was accepted before, and newer rules must not make it unreadable.
     Stored,
-    /// Its shape and every rule of today.
+    /// The format and all current rules.
     New(DataPolicy),
 }
 
-/// A field being parsed: its row in the table, and the pointer of its object.
+/// A field during parsing: its description, and the pointer of its object.
 #[derive(Clone, Copy)]
 pub(super) struct FieldAt<'a> {
     pub(super) spec: &'static FieldSpec,
@@ -36,15 +36,15 @@ impl FieldAt<'_> {
         vec![FieldError::new(self.pointer(), flaw.code, flaw.detail)]
     }
 
-    /// The text of a string that passes the field's rule.
+    /// Returns the text of a string that meets the field's rule.
     pub(super) fn text(&self, node: Node) -> Result<SecretText, Vec<FieldError>> {
         let Node::String(text) = node else { return Err(self.wrong_type("must be a string")) };
-        // Looked at by the rule, which answers with fixed text only.
+        // Read only by the rule, whose messages contain only fixed text.
         self.judge(|_| self.spec.check(text.expose()))?;
         Ok(text)
     }
 
-    /// Applies `rule`, if the value is new.
+    /// Applies `rule` if the value is new.
     pub(super) fn judge(&self, rule: impl FnOnce(DataPolicy) -> Result<(), Flaw>) -> Result<(), Vec<FieldError>> {
         match self.checks {
             Checks::Stored => Ok(()),
@@ -53,9 +53,9 @@ impl FieldAt<'_> {
     }
 }
 
-/// A type that a field's value can have.
+/// A type of field values.
 pub(super) trait FieldValue {
-    /// The value in `node`.
+    /// Parses the value in `node`.
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>>
     where
         Self: Sized;
@@ -63,7 +63,7 @@ pub(super) trait FieldValue {
     /// Writes the value in canonical JSON.
     fn write(&self, sink: &mut dyn FnMut(&str));
 
-    /// Gives `each` the texts within the value: of a secret, those that may stand in no other field.
+    /// Passes the texts in the value to `each`. For a secret, these are the texts that no other field may contain.
     fn texts(&self, each: &mut dyn FnMut(&str));
 }
 
@@ -73,17 +73,17 @@ impl FieldValue for SecretText {
     }
 
     fn write(&self, sink: &mut dyn FnMut(&str)) {
-        write_text(self.expose(), sink); // The caller's sink decides where it may go.
+        write_text(self.expose(), sink); // The caller's sink determines the destination.
     }
 
     fn texts(&self, each: &mut dyn FnMut(&str)) {
-        each(self.expose()); // For comparison with the fields that can be seen.
+        each(self.expose()); // For comparison with the fields that are not secret.
     }
 }
 
 impl FieldValue for String {
     fn read(node: Node, field: &FieldAt<'_>) -> Result<Self, Vec<FieldError>> {
-        // Used for places alone, which are shown in full.
+        // Used only for locations, which are not secret.
         field.text(node).map(|text| text.expose().to_owned())
     }
 

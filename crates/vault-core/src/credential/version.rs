@@ -1,20 +1,20 @@
-//! The versions of one credential, and which of them are destroyed.
+//! Versions of a credential, and their retention.
 
 use crate::time::Timestamp;
 
-/// What becomes of a version.
+/// State of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VersionState {
-    /// The one that activations hand out. Every credential has exactly one.
+    /// The version that activations issue. Every credential has exactly one.
     Current,
-    /// Waits to be promoted. A credential has at most one.
+    /// Awaits promotion. A credential has at most one.
     Staged,
-    /// Was current before; promoting it is the way back.
+    /// Was current before, and can be promoted again.
     Previous,
 }
 
 impl VersionState {
-    /// The state's name.
+    /// Returns the name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Current => "current",
@@ -24,39 +24,39 @@ impl VersionState {
     }
 }
 
-/// How many versions are kept, and for how long.
+/// Limits of the number and retention of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionLimits {
-    /// The most versions of one credential, the current and the staged one included; at least 2.
+    /// Maximum number of versions of a credential, including the current and the staged one. At least 2.
     pub versions: usize,
-    /// How long a previous version is kept after it was superseded, in seconds; 0: not at all.
+    /// Retention of a previous version after it was replaced, in seconds. 0 keeps none.
     pub previous_seconds: i64,
 }
 
 impl Default for VersionLimits {
-    /// 5 versions, 30 days.
+    /// Returns 5 versions and 30 days.
     fn default() -> Self {
         Self { versions: 5, previous_seconds: 30 * 24 * 3_600 }
     }
 }
 
-/// When a version ceased to be the current one, and when it is destroyed.
+/// Time at which a version stopped being the current one, and time of its destruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Superseded {
-    /// When it ceased to be the current one.
+    /// Time at which it stopped being the current version.
     pub at: Timestamp,
-    /// From when on it counts as destroyed; maintenance removes it.
+    /// Time from which it counts as destroyed. Maintenance deletes it later.
     pub destroy_at: Timestamp,
 }
 
 impl VersionLimits {
-    /// What becomes of a version that is superseded at `now`.
+    /// Returns the times for a version that is replaced at `now`.
     pub fn supersede(&self, now: Timestamp) -> Superseded {
         Superseded { at: now, destroy_at: now.plus_seconds(self.previous_seconds.max(0)) }
     }
 
-    /// Which of the `previous` versions are destroyed at `now`: those whose time is over, then the longest superseded
-    /// ones beyond the number that is kept. `others`: how many versions are current or staged.
+    /// Returns the `previous` versions to destroy at `now`: those after their retention, then the oldest ones that
+    /// exceed the limit. `others` is the number of current and staged versions.
     pub fn destroyed(&self, others: usize, previous: &[(i64, Superseded)], now: Timestamp) -> Vec<i64> {
         let mut kept: Vec<_> = previous.iter().filter(|(_, superseded)| superseded.is_kept(now)).collect();
         kept.sort_by_key(|(number, superseded)| std::cmp::Reverse((superseded.at, *number)));
@@ -67,7 +67,7 @@ impl VersionLimits {
 }
 
 impl Superseded {
-    /// Whether the version's time is not over at `now`.
+    /// Returns whether the version is within its retention at `now`.
     pub fn is_kept(&self, now: Timestamp) -> bool {
         now < self.destroy_at
     }

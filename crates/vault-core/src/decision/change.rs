@@ -10,59 +10,59 @@ use crate::sealed::SealedMetadata;
 use crate::time::Timestamp;
 use std::collections::HashMap;
 
-/// What a credential's row says that a change relies on.
+/// State of a credential's row on which a change depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialFacts {
-    /// Its revision.
+    /// Revision.
     pub revision: i64,
-    /// Its current version.
+    /// Current version.
     pub version: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// The highest number that a version of it ever had.
+    /// Highest version number ever assigned, including destroyed versions.
     pub highest: i64,
-    /// The key that its metadata is sealed under, if it has any.
+    /// Key that sealed its metadata, if any.
     pub metadata_key: Option<KeyId>,
 }
 
-/// What changes in one organization rely on.
+/// State on which changes in one organization depend.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeFacts {
-    /// Those of the credentials that exist, which nobody else changes meanwhile.
+    /// State of the credentials that exist. Their rows are locked.
     pub credentials: HashMap<CredentialId, CredentialFacts>,
-    /// The earlier requests under the idempotency keys of the changes.
+    /// Earlier requests with the idempotency keys of the changes.
     pub earlier: EarlierRequests,
 }
 
-/// What a change does to a credential's row and versions, beside its new description and expiry, which the command has.
+/// Effects of a change on a credential's row and versions. The command contains the new description and expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeEffects<'a> {
-    /// The row as it was.
+    /// The row before the change.
     pub before: CredentialFacts,
-    /// The row's next revision.
+    /// Revision after the change.
     pub revision: i64,
-    /// The highest number of a version from now on.
+    /// Highest version number after the change.
     pub highest: i64,
-    /// The current version from now on.
+    /// Current version after the change.
     pub current: i64,
-    /// The staged version from now on.
+    /// Staged version after the change.
     pub staged: Option<i64>,
-    /// What becomes of the version concerned.
+    /// Effect on the affected version.
     pub version: VersionEffect<'a>,
-    /// Versions that are destroyed after that. The one that was current may be among them.
+    /// Versions to destroy afterwards, which may include the previously current one.
     pub destroyed: &'a [i64],
 }
 
-/// What a change does with a version.
+/// Effect of a change on a version.
 #[derive(Clone, Copy, Debug)]
 pub enum VersionEffect<'a> {
-    /// The current version stays.
+    /// The current version is unchanged.
     Keep,
-    /// This new version is stored beside the current one.
+    /// This new version is stored in addition to the current one.
     Stage(&'a NewVersion),
-    /// The current version is kept as a previous one, and this new one takes its place.
+    /// The current version is kept as a previous one, and replaced by this new one.
     Replace(&'a NewVersion, Superseded),
-    /// The current version is kept as a previous one, and the stored version of this number takes its place.
+    /// The current version is kept as a previous one, and replaced by the stored version with this number.
     Promote(i64, Superseded),
 }
 
@@ -81,7 +81,7 @@ impl PartialEq for VersionEffect<'_> {
 impl Eq for VersionEffect<'_> {}
 
 impl ChangeCredential {
-    /// The version that it brings, if it brings one.
+    /// Returns the new version, if any.
     pub const fn new_version(&self) -> Option<&NewVersion> {
         match &self.change {
             CredentialChange::Replace { version, .. } | CredentialChange::Stage(version) => Some(version),
@@ -89,12 +89,12 @@ impl ChangeCredential {
         }
     }
 
-    /// The organization key that its new parts are sealed under; `None`: it has none.
+    /// Returns the organization key that sealed its new parts, or `None` if it has none.
     pub fn sealing_key(&self) -> Option<KeyId> {
         self.new_version().map(|new| new.sealed.key).or(self.new_metadata().map(|said| said.key))
     }
 
-    /// The metadata that is new: what was sealed for an earlier revision is stored again as it was.
+    /// Returns the metadata if it is new. Metadata sealed for an earlier revision is stored again unchanged.
     fn new_metadata(&self) -> Option<&SealedMetadata> {
         self.metadata().filter(|said| said.revision > self.revision)
     }
@@ -104,8 +104,8 @@ impl ChangeCredential {
     }
 }
 
-/// Decides changes in one organization; each answer is the number of the version concerned. For each that is done the store
-/// writes the effects, description and expiry, and keeps its idempotency key.
+/// Decides changes in one organization. The result of each is the number of the affected version. For each accepted
+/// change, the store writes the effects, description and expiry, and records its idempotency key.
 pub fn judge_changes<'a>(
     mut facts: ChangeFacts,
     changes: impl IntoIterator<Item = Authorized<'a, ChangeCredential>>,
@@ -120,7 +120,7 @@ impl ChangeFacts {
     ) -> Outcome<i64, ChangeEffects<'a>> {
         let act = &command.act;
         let idempotency = act.new_version().and_then(|new| new.idempotency.as_ref());
-        // First of all: a request that was carried out is answered as it was then, whatever has changed since.
+        // Check this first: a repeated request gets its original result, whatever has changed since.
         if let Some(earlier) = self.earlier.answer(idempotency) {
             return Outcome::Unchanged(earlier.map(|(_, number)| number));
         }
@@ -128,7 +128,7 @@ impl ChangeFacts {
         if row.revision != act.revision {
             return Outcome::refused(Refusal::Changed);
         }
-        // Metadata that is stored again as it was read may have been moved to another key since.
+        // Metadata that is stored again unchanged may have been moved to another key after it was read.
         let stale =
             act.metadata().is_some_and(|said| said.revision <= row.revision && row.metadata_key != Some(said.key));
         let one_key = act.sealing_key().is_none_or(|key| is_under_one_key(key, act.new_metadata()));

@@ -6,8 +6,9 @@ use crate::id::CredentialId;
 use crate::port::DeleteCredential;
 use std::collections::HashMap;
 
-/// Decides deletions in one organization. `revisions`: the revision of each of the credentials that exists. `true`: the
-/// store deletes everything of the credential and counts one less; of several deletions of one, one gets that answer.
+/// Decides deletions in one organization. `revisions` contains the revisions of the credentials that exist. For `true`,
+/// the store deletes all rows of the credential and decrements the count. If several deletions concern one credential,
+/// exactly one gets `true`.
 pub fn judge_deletes<'a>(
     mut revisions: HashMap<CredentialId, i64>,
     deletes: impl IntoIterator<Item = &'a DeleteCredential>,

@@ -6,16 +6,16 @@ use crate::id::{CredentialId, KeyId};
 use crate::port::SaveCredential;
 use crate::sealed::SealedMetadata;
 
-/// What saves in one organization rely on.
+/// State on which saves in one organization depend.
 #[derive(Clone, Debug, Default)]
 pub struct SaveFacts {
-    /// How many credentials the organization has, which nobody else changes meanwhile; `None`: it does not exist.
+    /// Number of credentials of the organization, which is locked. `None` if the organization does not exist.
     pub credentials: Option<i64>,
-    /// The earlier requests under the idempotency keys of the saves.
+    /// Earlier requests with the idempotency keys of the saves.
     pub earlier: EarlierRequests,
 }
 
-/// Decides saves in one organization. For each that is done the store adds the credential, counts it, and keeps its
+/// Decides saves in one organization. For each accepted save, the store adds the credential, counts it and records its
 /// idempotency key.
 pub fn judge_saves<'a>(
     mut facts: SaveFacts,
@@ -27,7 +27,7 @@ pub fn judge_saves<'a>(
 impl SaveFacts {
     fn judge(&mut self, Authorized { command, key_active }: &Authorized<'_, SaveCredential>) -> Outcome<CredentialId> {
         let save = &command.act;
-        // First of all: a request that was carried out is answered as it was then, whatever has changed since.
+        // Check this first: a repeated request gets its original result, whatever has changed since.
         if let Some(earlier) = self.earlier.answer(save.idempotency.as_ref()) {
             return Outcome::Unchanged(earlier.map(|(credential, _)| credential));
         }
@@ -43,7 +43,8 @@ impl SaveFacts {
     }
 }
 
-/// Whether data and metadata are sealed under one key. If not, the key was replaced while they were being sealed.
+/// Returns whether data and metadata are sealed with one key. Otherwise the key was replaced while they were being
+/// sealed.
 pub(super) fn is_under_one_key(key: KeyId, metadata: Option<&SealedMetadata>) -> bool {
     metadata.is_none_or(|metadata| metadata.key == key)
 }

@@ -1,24 +1,24 @@
-//! Claims of a token, and what a trust says of them.
+//! Claims of an identity token, and the patterns of a trust.
 
 use crate::field::{FieldCode, FieldError};
 use serde_json::Value;
 use std::fmt;
 
-/// The longest name and the longest value of a claim, in bytes.
+/// Maximum length of names and values of claims, in bytes.
 pub const MAX_VALUE_LENGTH: usize = 1_024;
 
-/// Where a claim is: a JSON pointer (RFC 6901).
+/// JSON pointer to a claim (RFC 6901).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClaimPointer(String);
 
 impl ClaimPointer {
-    /// The subject, which every trust names.
+    /// Pointer to the subject, which every trust specifies.
     pub const SUBJECT: &str = "/sub";
 
-    /// A claim's pointer; `field` is where it was read.
+    /// Parses a pointer. `field` is its position in the request.
     ///
     /// # Errors
-    /// [`FieldCode::Malformed`].
+    /// [`FieldCode::Malformed`] if it is not a JSON pointer to a claim.
     pub fn parse(text: &str, field: &str) -> Result<Self, FieldError> {
         let is_pointer = text.starts_with('/') && text.len() > 1 && text.len() <= MAX_VALUE_LENGTH;
         let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
@@ -32,7 +32,7 @@ impl ClaimPointer {
         }
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -44,21 +44,21 @@ impl fmt::Display for ClaimPointer {
     }
 }
 
-/// What a claim must be.
+/// Required value of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimPattern {
-    /// Exactly this text, number or truth value.
+    /// Exactly this text, number or boolean.
     Exact(Value),
-    /// Text that begins so.
+    /// Text with this prefix.
     Prefix(String),
 }
 
 impl ClaimPattern {
-    /// A pattern. Text that ends in `*` is a prefix: the `*` must stand after a `:` or `/`, behind an owner.
+    /// Parses a pattern. Text that ends with `*` is a prefix: the `*` must follow a `:` or `/` after an owner.
     ///
     /// # Errors
-    /// [`FieldCode::Malformed`] for a wildcard that reaches too far or stands elsewhere, [`FieldCode::WrongType`] for what
-    /// is no text, number or truth value.
+    /// [`FieldCode::Malformed`] for a wildcard that covers too much or is in another position. [`FieldCode::WrongType`]
+    /// for a value that is not a text, number or boolean.
     pub fn parse(value: &Value, field: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail| Err(FieldError::new(field, code, detail));
         match value {
@@ -82,7 +82,7 @@ impl ClaimPattern {
         }
     }
 
-    /// Whether a claim's value is such.
+    /// Returns whether a claim's value matches.
     pub fn fits(&self, found: &Value) -> bool {
         match self {
             Self::Exact(value) => value == found,
@@ -92,7 +92,7 @@ impl ClaimPattern {
         }
     }
 
-    /// As it is written.
+    /// Returns its JSON form.
     pub fn to_value(&self) -> Value {
         match self {
             Self::Exact(value) => value.clone(),
@@ -101,14 +101,14 @@ impl ClaimPattern {
     }
 }
 
-/// Whether what stands before a `*` names more than the kind of a subject: the owner whose workloads it covers.
+/// Returns whether the text before a `*` contains an owner of workloads, in addition to the kind of subject.
 fn names_an_owner(prefix: &str) -> bool {
     if !prefix.ends_with([':', '/']) {
         return false;
     }
     let kinds = match prefix {
         _ if prefix.starts_with("system:serviceaccount:") => 2,
-        // The trust domain is the issuer: all of it is no owner.
+        // The trust domain identifies the issuer, so it does not count as an owner.
         _ if prefix.contains("://") => 2,
         _ => 1,
     };

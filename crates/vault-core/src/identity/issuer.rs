@@ -1,4 +1,4 @@
-//! Whose tokens are looked at.
+//! Issuers whose identity tokens are accepted.
 
 use super::claims::ClaimPointer;
 use crate::digest::{Digest, DigestPurpose};
@@ -9,23 +9,24 @@ use crate::time::Timestamp;
 use std::fmt;
 use url::{Host, Url};
 
-/// How old keys may be that could not be fetched again, in seconds: 24 h.
+/// Maximum age of keys that could not be fetched again, in seconds: 24 h.
 pub const MAX_KEY_AGE_SECONDS: i64 = 86_400;
-/// How old keys may be before they are fetched again, in seconds: 1 h. A key that its issuer withdraws ends with that.
+/// Age at which keys are fetched again, in seconds: 1 h. A key that its issuer withdraws is no longer accepted after
+/// that.
 const FRESH_SECONDS: i64 = 3_600;
-/// How long to wait before keys are fetched again, in seconds.
+/// Minimum time between two requests for keys, in seconds.
 const FETCH_EVERY_SECONDS: i64 = 60;
 const MAX_URL: usize = 1_024;
 
-/// The name by which trusts name an issuer.
+/// Name of an issuer, by which trusts refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IssuerName(String);
 
 impl IssuerName {
-    /// A name; `field` is where it was read.
+    /// Parses a name. `field` is its position in the request.
     ///
     /// # Errors
-    /// [`FieldCode::Malformed`].
+    /// [`FieldCode::Malformed`] if the name has other characters or a wrong length.
     pub fn parse(text: &str, field: &str) -> Result<Self, FieldError> {
         let allowed =
             |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
@@ -37,7 +38,7 @@ impl IssuerName {
         }
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -49,22 +50,23 @@ impl fmt::Display for IssuerName {
     }
 }
 
-/// Where an issuer's keys are.
+/// Location of an issuer's keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeySource {
-    /// Named by its OpenID discovery document, on this origin (`https://host:port`); empty until it was asked the first time.
+    /// Specified by its OpenID discovery document, on this origin (`https://host:port`). Empty before the first
+    /// request.
     Discovery(String),
-    /// At this URL.
+    /// Fetched from this URL.
     Url(String),
-    /// As the operator pasted them; they are never fetched.
+    /// Pasted by the operator, and never fetched.
     Pasted,
 }
 
-/// What stands before the origin of discovered keys.
+/// Prefix of the origin of discovered keys.
 const DISCOVERY: &str = "discovery ";
 
 impl KeySource {
-    /// The source as a store keeps it.
+    /// Returns the source as stored.
     pub fn to_stored(&self) -> String {
         match self {
             Self::Discovery(origin) => format!("{DISCOVERY}{origin}"),
@@ -73,7 +75,7 @@ impl KeySource {
         }
     }
 
-    /// The source that [`KeySource::to_stored`] wrote.
+    /// Parses the stored form of [`KeySource::to_stored`].
     pub fn from_stored(text: &str) -> Self {
         match (text, text.strip_prefix(DISCOVERY)) {
             ("pasted", _) => Self::Pasted,
@@ -83,30 +85,30 @@ impl KeySource {
     }
 }
 
-/// Who makes tokens.
+/// An issuer of identity tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
-    /// Its name.
+    /// Name of the issuer.
     pub name: IssuerName,
-    /// What its tokens have as `iss`, exactly; or `spiffe://DOMAIN`.
+    /// Exact value of `iss` in its tokens, or `spiffe://DOMAIN`.
     pub url: String,
-    /// Where its keys are.
+    /// Location of its keys.
     pub source: KeySource,
-    /// Certificates (PEM) that vouch for it beside those that the system trusts; or empty.
+    /// Additional CA certificates (PEM) for connections to it, in addition to those of the system. May be empty.
     pub ca: String,
-    /// Claims that every trust must say exactly.
+    /// Claims that every trust must specify exactly.
     pub required: Vec<ClaimPointer>,
-    /// The organizations that may trust it; empty: all.
+    /// Organizations that may trust it. Empty allows all.
     pub organizations: Vec<OrganizationId>,
-    /// When it was added.
+    /// Time of the addition.
     pub created_at: Timestamp,
 }
 
 impl Issuer {
-    /// Judges the URL of an issuer.
+    /// Validates the URL of an issuer.
     ///
     /// # Errors
-    /// [`FieldCode::Malformed`].
+    /// [`FieldCode::Malformed`] if the URL is malformed, or not permitted for an issuer.
     pub fn check_url(text: &str, field: &str) -> Result<(), FieldError> {
         let flaw = |detail: &str| Err(FieldError::new(field, FieldCode::Malformed, detail.to_owned()));
         let Some(url) = Url::parse(text).ok().filter(|_| text.len() <= MAX_URL) else {
@@ -125,22 +127,23 @@ impl Issuer {
         }
     }
 
-    /// Whether the issuer makes tokens of a SPIFFE trust domain.
+    /// Returns whether the issuer is a SPIFFE trust domain.
     pub fn is_spiffe(&self) -> bool {
         self.url.starts_with("spiffe://")
     }
 
-    /// The `use` of its keys that verify tokens.
+    /// Returns the `use` of its keys that verify tokens.
     pub fn key_use(&self) -> KeyUse {
         if self.is_spiffe() { KeyUse::JwtSvid } else { KeyUse::Signature }
     }
 
-    /// Whether an organization may trust it.
+    /// Returns whether an organization may trust it.
     pub fn serves(&self, organization: OrganizationId) -> bool {
         self.organizations.is_empty() || self.organizations.contains(&organization)
     }
 
-    /// Whether it made a token with these claims. A SPIFFE token needs no `iss`: the trust domain of its subject counts.
+    /// Returns whether it issued a token with these claims. A SPIFFE token requires no `iss`, because the trust domain
+    /// of its subject identifies the issuer.
     pub fn made(&self, iss: Option<&str>, sub: Option<&str>) -> bool {
         if self.is_spiffe() {
             sub.and_then(issuer_of_subject).as_deref() == Some(self.url.trim_end_matches('/'))
@@ -150,7 +153,7 @@ impl Issuer {
     }
 }
 
-/// The trust domain of a SPIFFE subject, as an issuer's URL.
+/// Returns the trust domain of a SPIFFE subject, as an issuer's URL.
 pub fn issuer_of_subject(subject: &str) -> Option<String> {
     let rest = subject.strip_prefix("spiffe://")?;
     let (domain, path) = rest.split_once('/')?;
@@ -166,39 +169,39 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// An issuer as stored, with its keys.
+/// A stored issuer with its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredIssuer {
     /// The issuer.
     pub issuer: Issuer,
-    /// Its keys: a JSON Web Key Set (RFC 7517).
+    /// Its keys in a JSON Web Key Set (RFC 7517).
     pub keys: String,
-    /// When these were fetched.
+    /// Time at which these keys were fetched.
     pub fetched_at: Timestamp,
-    /// When they were last asked for.
+    /// Time of the last request for keys.
     pub asked_at: Timestamp,
-    /// Why they could not be fetched then; empty: they could.
+    /// Reason why that request failed. Empty if it succeeded.
     pub failure: String,
-    /// The code over all but `asked_at` and `failure`; where it does not fit, the issuer vouches for nothing.
+    /// MAC of all fields except `asked_at` and `failure`. If it does not verify, no token of the issuer is accepted.
     pub code: Digest,
 }
 
 impl StoredIssuer {
-    /// The issuer with its keys, as fetched at `now`, under the code that its row is to carry.
+    /// Signs the issuer and its keys, fetched at `now`, and returns the row with its MAC.
     pub fn sign(issuer: Issuer, keys: String, now: Timestamp, digester: &dyn KeyedDigester) -> Self {
         let code = Digest::from_bytes([0; 32]);
         let unsigned = Self { issuer, keys, fetched_at: now, asked_at: now, failure: String::new(), code };
         unsigned.signed(digester)
     }
 
-    /// The same under the code that its row gets from now on.
+    /// Returns the same row, signed with the current key.
     #[must_use]
     pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
         let code = self.with_parts(|parts| digester.digest(DigestPurpose::IssuerGrant, parts));
         Self { code, ..self }
     }
 
-    /// Whether the row fits its code.
+    /// Returns whether the row's MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::IssuerGrant, parts, &self.code))
     }
@@ -224,12 +227,13 @@ impl StoredIssuer {
         digest(&parts)
     }
 
-    /// Whether its keys may still be used at `now`.
+    /// Returns whether its keys may still be used at `now`.
     pub fn is_usable(&self, now: Timestamp) -> bool {
         self.issuer.source == KeySource::Pasted || age(self.fetched_at, now) <= MAX_KEY_AGE_SECONDS
     }
 
-    /// Whether its keys are to be fetched again at `now`: they are an hour old, or a key is `missing`; at most once a minute.
+    /// Returns whether its keys should be fetched again at `now`: if they are an hour old or a key is `missing`, at
+    /// most once a minute.
     pub fn is_due(&self, now: Timestamp, missing: bool) -> bool {
         self.issuer.source != KeySource::Pasted
             && age(self.asked_at, now) >= FETCH_EVERY_SECONDS

@@ -1,4 +1,4 @@
-//! Whether a token's claims are those of a workload that is trusted.
+//! Decides whether the claims of an identity token match a trust.
 
 use super::claims::ClaimPointer;
 use super::issuer::IssuerName;
@@ -8,17 +8,17 @@ use crate::time::Timestamp;
 use serde_json::Value;
 use std::fmt;
 
-/// How far clocks may differ, in seconds.
+/// Permitted difference between clocks, in seconds.
 pub const TOKEN_LEEWAY_SECONDS: i64 = 30;
-/// How much of a claim's value is told, in characters.
+/// Maximum length of a claim's value in messages, in characters.
 const TOLD: usize = 200;
 
-/// A claim that does not fit.
+/// A claim that does not match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The claim.
+    /// JSON pointer of the claim.
     pub pointer: String,
-    /// The token's own value, as it is told; `None`: the token does not have the claim.
+    /// Value in the token, as shown in messages. `None` if the token does not have the claim.
     pub found: Option<String>,
 }
 
@@ -32,25 +32,25 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Why a token does not prove a workload.
+/// Reason why an identity token does not authorize a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadRefusal {
-    /// It is no token, names no integration, or nobody who is trusted has signed it. The reason is for the log and the audit:
-    /// nothing of an unverified token is told to whoever sent it.
+    /// The token is malformed, names no integration, or was not signed by a trusted issuer. The reason is only for logs
+    /// and the audit log, so that the sender learns nothing about an unverified token.
     Unverified(String),
-    /// The keys of its issuer are more than a day old, because the issuer does not answer.
+    /// The keys of its issuer are more than a day old, because the issuer does not respond.
     NoKeys,
-    /// A claim about time does not fit.
+    /// The token is not valid at this time.
     Time(&'static str),
-    /// It is genuine, but of a workload that is not trusted.
+    /// The token is genuine, but matches no trust.
     NotTrusted(Mismatch),
 }
 
 impl WorkloadRefusal {
-    /// The names of all reasons.
+    /// Names of all reasons.
     pub const NAMES: [&str; 4] = ["unverified", "no-keys", "time", "claim"];
 
-    /// The reason's name in metrics.
+    /// Returns the name of the reason in metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Unverified(_) => "unverified",
@@ -60,7 +60,8 @@ impl WorkloadRefusal {
         }
     }
 
-    /// The reason for operators and admins. It may hold values of an unverified token, of bounded length and without what a terminal obeys.
+    /// Returns the reason for operators and admins. It may contain values of an unverified token, with limited length
+    /// and without control characters.
     pub fn cause(&self) -> String {
         match self {
             Self::Unverified(reason) => reason.clone(),
@@ -87,47 +88,47 @@ impl fmt::Display for WorkloadRefusal {
     }
 }
 
-/// Who a token proves somebody to be.
+/// Identity that a token proves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Who says so.
+    /// Issuer of the token.
     pub issuer: IssuerName,
-    /// The subject.
+    /// Subject of the token.
     pub subject: String,
-    /// The id of the token, if it has one.
+    /// ID of the token, if any.
     pub token_id: Option<String>,
-    /// The verified claims.
+    /// Verified claims.
     pub claims: Value,
 }
 
 impl Workload {
-    /// The workload of verified claims.
+    /// Creates the workload from verified claims.
     pub fn new(issuer: IssuerName, claims: Value) -> Self {
         let text = |name: &str| claims.get(name).and_then(Value::as_str).map(told);
         let (subject, token_id) = (text("sub").unwrap_or_default(), text("jti"));
         Self { issuer, subject, token_id, claims }
     }
 
-    /// As the audit names it.
+    /// Returns its description for the audit log.
     pub fn describe(&self) -> String {
         let token = self.token_id.as_ref().map(|id| format!(" jti={id}")).unwrap_or_default();
         format!("{} {}{token}", self.issuer, self.subject)
     }
 }
 
-/// When a token is valid, in seconds.
+/// Validity of a token, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenTimes {
-    /// `exp`.
+    /// Value of `exp`.
     pub expires_at: i64,
-    /// How long it is valid from its issue, or from now.
+    /// Validity from its issue, or from now if that is unknown.
     pub lifetime: i64,
 }
 
-/// Judges the times in verified claims (RFC 7519, 4.1).
+/// Validates the times in verified claims (RFC 7519, 4.1).
 ///
 /// # Errors
-/// Why it is not valid at `now`.
+/// The reason why the token is not valid at `now`.
 pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, WorkloadRefusal> {
     let now = now.as_seconds();
     let seconds = |name: &str| match claims.get(name) {
@@ -153,10 +154,10 @@ pub fn judge_times(claims: &Value, now: Timestamp) -> Result<TokenTimes, Workloa
     Ok(TokenTimes { expires_at, lifetime: expires_at.saturating_sub(issued_at.unwrap_or(now)) })
 }
 
-/// The trust of `issuer` that the claims fit.
+/// Returns the trust of `issuer` that matches the claims.
 ///
 /// # Errors
-/// Why none does: of the trust that fits best, the first claim that does not, with the token's own value.
+/// The reason why none matches: the first mismatch of the closest trust, with the value in the token.
 pub fn judge_trusts<'a>(
     trusts: &'a Trusts,
     issuer: &IssuerName,
@@ -190,7 +191,7 @@ pub fn judge_trusts<'a>(
     Err(nearest.map_or_else(untrusted, |(_, flaw)| flaw))
 }
 
-/// Foreign text for people: of bounded length, and without anything that a terminal obeys.
+/// Makes foreign text safe for display: limits its length and removes control characters.
 pub(crate) fn told(text: &str) -> String {
     let shown: String = text.chars().take(TOLD).map(|one| if is_printable(one) { one } else { '\u{fffd}' }).collect();
     if text.chars().count() > TOLD { format!("{shown}…") } else { shown }

@@ -1,8 +1,9 @@
-//! Workload identity: a job proves what it is by a JSON Web Token of its surroundings (RFC 7519), in place of a stored token.
+//! Workload identity: a job authenticates with a JSON Web Token of its environment (RFC 7519) instead of a stored
+//! token.
 //!
-//! An [`Issuer`] is the operator's: whose tokens are looked at, and by which keys. A [`Trust`] is an integration's: which
-//! workloads of an issuer may act for it. The token's audience names the integration, so a token that was made for another
-//! service or another integration opens nothing.
+//! An [`Issuer`] is configured by the operator: it determines which tokens are accepted, and the keys that verify them.
+//! A [`Trust`] belongs to an integration: it determines which workloads of an issuer may use it. The token's audience
+//! names the integration, so a token for another service or integration is not accepted.
 
 mod claims;
 mod issuer;
@@ -20,21 +21,21 @@ pub use trust::{
 use crate::digest::Digest;
 use crate::id::IntegrationId;
 
-/// What the audience of a token begins with, before the integration's id.
+/// Prefix of a token's audience, before the integration's ID.
 const AUDIENCE: &str = "urn:orgvault:integration:";
 
-/// The audience of tokens for an integration.
+/// Returns the audience of tokens for an integration.
 pub fn audience(integration: IntegrationId) -> String {
     format!("{AUDIENCE}{integration}")
 }
 
-/// The integration that an audience names.
+/// Returns the integration that an audience names.
 pub fn integration_of(audience: &str) -> Option<IntegrationId> {
     audience.strip_prefix(AUDIENCE)?.parse().ok()
 }
 
-/// By what an integration is looked up for a token whose audience names it. It stands among the digests of tokens; no token
-/// has such a digest.
+/// Returns the lookup value of an integration that a token's audience names. It is looked up among the digests of
+/// tokens, and no token has such a digest.
 pub fn audience_look_up(integration: IntegrationId) -> Digest {
     let mut bytes = [0; 32];
     bytes[16..].copy_from_slice(integration.as_bytes());

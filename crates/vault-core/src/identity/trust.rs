@@ -1,4 +1,4 @@
-//! Which workloads may act for an integration.
+//! Trusts: the workloads that may use an integration.
 
 use super::claims::{ClaimPattern, ClaimPointer};
 use super::issuer::{Issuer, IssuerName};
@@ -9,22 +9,22 @@ use std::fmt;
 use std::str::FromStr;
 use uuid::Uuid;
 
-/// The most trusts of an integration.
+/// Maximum number of trusts of an integration.
 pub const MAX_TRUSTS: usize = 10;
-/// The most claims of a trust.
+/// Maximum number of claims of a trust.
 pub const MAX_CLAIMS: usize = 16;
-/// How long a token may be valid from its issue, in seconds, unless the trust says otherwise.
+/// Default maximum lifetime of a token from its issue, in seconds.
 pub const DEFAULT_LIFETIME_SECONDS: i64 = 3_600;
-/// The most that a trust may say.
+/// Highest permitted maximum lifetime of a trust, in seconds.
 pub const MAX_LIFETIME_SECONDS: i64 = 86_400;
 const MIN_LIFETIME_SECONDS: i64 = 60;
 
-/// The id of a trust.
+/// ID of a trust.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TrustId(Uuid);
 
 impl TrustId {
-    /// The id with these bits.
+    /// Creates an ID from its bits.
     pub const fn from_uuid(id: Uuid) -> Self {
         Self(id)
     }
@@ -45,35 +45,35 @@ impl FromStr for TrustId {
     }
 }
 
-/// One kind of workload: an issuer, and what its tokens must say.
+/// A kind of workload: an issuer with the required claims of its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    /// Its id.
+    /// ID of the trust.
     pub id: TrustId,
-    /// Whose tokens.
+    /// Issuer of the tokens.
     pub issuer: IssuerName,
-    /// What the claims must be; [`ClaimPointer::SUBJECT`] is among them.
+    /// Required claims, including [`ClaimPointer::SUBJECT`].
     pub claims: BTreeMap<ClaimPointer, ClaimPattern>,
-    /// How long a token may be valid, in seconds.
+    /// Maximum lifetime of a token, in seconds.
     pub max_lifetime: i64,
 }
 
-/// A trust as it was asked for, judged by itself.
+/// A requested trust, validated without its issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustRequest {
-    /// Whose tokens.
+    /// Issuer of the tokens.
     pub issuer: IssuerName,
-    /// What the claims must be.
+    /// Required claims.
     pub claims: BTreeMap<ClaimPointer, ClaimPattern>,
-    /// How long a token may be valid, in seconds.
+    /// Maximum lifetime of a token, in seconds.
     pub max_lifetime: i64,
 }
 
 impl TrustRequest {
-    /// The trust in a JSON object `{"issuer", "claims", "max_lifetime"?}` at `field`.
+    /// Parses the trust in a JSON object `{"issuer", "claims", "max_lifetime"?}` at `field`.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// All violations.
     pub fn parse(value: &Value, field: &str) -> Result<Self, Vec<FieldError>> {
         let at = |name: &str| format!("{field}/{name}");
         let error = |name: &str, code, detail: &str| FieldError::new(at(name), code, detail.to_owned());
@@ -114,10 +114,10 @@ impl TrustRequest {
         }
     }
 
-    /// Whether it pins every claim that trusts of the issuer must.
+    /// Checks that it specifies every claim that trusts of the issuer must specify.
     ///
     /// # Errors
-    /// [`FieldCode::Required`] at a claim that it must say exactly.
+    /// [`FieldCode::Required`] at a claim that it must specify exactly.
     pub fn satisfies(&self, issuer: &Issuer, field: &str) -> Result<(), Vec<FieldError>> {
         let is_exact = |pointer: &&ClaimPointer| matches!(self.claims.get(pointer), Some(ClaimPattern::Exact(_)));
         let flaw = |pointer: &ClaimPointer| {
@@ -128,7 +128,7 @@ impl TrustRequest {
         if flaws.is_empty() { Ok(()) } else { Err(flaws) }
     }
 
-    /// The trust with its id.
+    /// Returns the trust with its ID.
     pub fn with_id(self, id: TrustId) -> Trust {
         let Self { issuer, claims, max_lifetime } = self;
         Trust { id, issuer, claims, max_lifetime }
@@ -158,7 +158,7 @@ fn parse_claims(
 }
 
 impl Trust {
-    /// As JSON, with its id.
+    /// Returns it as JSON, with its ID.
     pub fn to_value(&self) -> Value {
         let claims: Map<_, _> =
             self.claims.iter().map(|(pointer, pattern)| (pointer.to_string(), pattern.to_value())).collect();
@@ -177,15 +177,15 @@ impl Trust {
     }
 }
 
-/// The trusts of an integration.
+/// Trusts of an integration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trusts(Vec<Trust>);
 
 impl Trusts {
-    /// These.
+    /// Creates the list of trusts.
     ///
     /// # Errors
-    /// [`FieldCode::TooLong`] at `field`.
+    /// [`FieldCode::TooLong`] at `field` if there are too many.
     pub fn new(trusts: Vec<Trust>, field: &str) -> Result<Self, FieldError> {
         if trusts.len() > MAX_TRUSTS {
             return Err(FieldError::new(field, FieldCode::TooLong, "an integration may have at most 10 trusts"));
@@ -193,28 +193,28 @@ impl Trusts {
         Ok(Self(trusts))
     }
 
-    /// All of them.
+    /// Iterates over all trusts.
     pub fn iter(&self) -> impl Iterator<Item = &Trust> {
         self.0.iter()
     }
 
-    /// Whether there is none.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The form in which a store keeps them, and which the code of the row covers.
+    /// Returns the stored form, which the MAC of the row covers.
     pub fn to_stored(&self) -> String {
         Value::Array(self.0.iter().map(Trust::to_value).collect()).to_string()
     }
 
-    /// The trusts that [`Trusts::to_stored`] wrote.
+    /// Parses the stored form of [`Trusts::to_stored`].
     pub fn from_stored(text: &str) -> Option<Self> {
         let values: Vec<Value> = serde_json::from_str(text).ok()?;
         Some(Self(values.iter().map(Trust::from_value).collect::<Option<_>>()?))
     }
 
-    /// Those without the trust `id`; `None`: there is no such trust.
+    /// Returns the trusts without the trust `id`, or `None` if it does not exist.
     pub fn without(&self, id: TrustId) -> Option<Self> {
         let rest: Vec<_> = self.0.iter().filter(|trust| trust.id != id).cloned().collect();
         (rest.len() < self.0.len()).then_some(Self(rest))

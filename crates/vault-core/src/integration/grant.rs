@@ -1,4 +1,4 @@
-//! What an integration's row grants, and to the holder of which token.
+//! Rights in the row of an integration, and the tokens that may use them.
 
 use super::{IntegrationName, IntegrationPrincipal, ManagedBy, NamespacePatterns};
 use crate::audit::{RecordedGrant, RecordedRow, RowState};
@@ -11,18 +11,19 @@ use crate::port::KeyedDigester;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// The longest time that the previous token works after a rotation, in seconds: 7 days.
+/// Maximum validity of the previous token after a rotation, in seconds: 7 days.
 pub const MAX_OVERLAP_SECONDS: i64 = 7 * 86_400;
 
-/// For how long the previous token works after a rotation.
+/// Validity of the previous token after a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overlap(i64);
 
 impl Overlap {
-    /// Without a request for another: 24 h.
+    /// Default validity: 24 h.
     pub const DEFAULT: Self = Self(86_400);
 
-    /// The requested overlap in seconds, or the default without one. 0: the previous token stops at once.
+    /// Validates the requested overlap in seconds, or returns the default without one. With 0, the previous token is
+    /// revoked immediately.
     ///
     /// # Errors
     /// [`FieldCode::OutOfRange`] outside 0 to [`MAX_OVERLAP_SECONDS`].
@@ -34,23 +35,23 @@ impl Overlap {
         }
     }
 
-    /// The overlap in seconds.
+    /// Returns the overlap in seconds.
     pub const fn as_seconds(self) -> i64 {
         self.0
     }
 }
 
-/// Whether an integration may act.
+/// State of an integration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntegrationState {
     /// May activate.
     Active,
-    /// May not, until it is enabled.
+    /// May not activate until it is enabled.
     Disabled,
 }
 
 impl IntegrationState {
-    /// The state's name.
+    /// Returns the name of the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -58,67 +59,67 @@ impl IntegrationState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// A token that was replaced, and works for the rest of its overlap.
+/// A replaced token, valid until the end of its overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviousToken {
-    /// Its digest.
+    /// Digest of the token.
     pub digest: Digest,
-    /// The first moment at which it no longer works.
+    /// Time from which it is no longer valid.
     pub until: Timestamp,
 }
 
-/// A program whose token may activate the namespaces that its patterns cover.
+/// The identity of a batch job, whose token may activate the namespaces that its patterns cover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Integration {
-    /// Its id.
+    /// ID of the integration.
     pub id: IntegrationId,
     /// Its organization.
     pub organization: OrganizationId,
     /// Its name.
     pub name: IntegrationName,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub patterns: NamespacePatterns,
-    /// The first moment at which it no longer works, if it expires.
+    /// Time from which it is expired, if it expires.
     pub expires_at: Option<Timestamp>,
-    /// Whether it may act.
+    /// State: active or disabled.
     pub state: IntegrationState,
-    /// The digest of its token.
+    /// Digest of its token.
     pub token: Digest,
-    /// The token that the latest rotation replaced, kept after its overlap, so that its use is not mistaken for
-    /// guessing.
+    /// The token that the last rotation replaced. It is kept after its overlap, so that its use can be distinguished
+    /// from guessing.
     pub previous: Option<PreviousToken>,
-    /// The workloads that may act for it without a token.
+    /// Workloads that may use the integration without a token.
     pub trusts: Trusts,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     pub managed_by: Option<ManagedBy>,
-    /// [`Integration::FIRST_VERSION`] when created, one more after each change.
+    /// Version: [`Integration::FIRST_VERSION`] initially, incremented by each change.
     pub version: i64,
-    /// When it was created.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Which of an integration's tokens was shown.
+/// Identifies which token of an integration was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenSlot {
-    /// The one that the creation or the latest rotation issued.
+    /// The token issued at creation or by the last rotation.
     Current,
-    /// The one before it, within the overlap.
+    /// The previous token, within its overlap.
     Previous,
 }
 
-/// Why an integration may not act. For metrics and log; the response never contains it.
+/// Reason why an integration is refused, for metrics and logs. No response contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum IntegrationRefusal {
-    /// No integration has this token, or its row does not fit its code.
+    /// No integration has this token, or the MAC of its row does not verify.
     #[error("no integration has this token")]
     Unknown,
-    /// The token was replaced and its overlap is over.
+    /// The token was replaced and its overlap has ended.
     #[error("the token was replaced")]
     Replaced,
     /// The integration is disabled.
@@ -130,17 +131,17 @@ pub enum IntegrationRefusal {
     /// The organization was deleted or disabled.
     #[error("the organization was deleted or disabled")]
     OrganizationClosed,
-    /// The row has changed since the token was verified: verify it again.
+    /// The row has changed since the token was verified, which must be repeated.
     #[error("the integration was changed during the request")]
     Changed,
 }
 
 impl IntegrationRefusal {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 6] =
         [Self::Unknown, Self::Replaced, Self::Disabled, Self::Expired, Self::OrganizationClosed, Self::Changed];
 
-    /// The reason's name in metrics.
+    /// Returns the name of the reason in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -154,20 +155,20 @@ impl IntegrationRefusal {
 }
 
 impl Integration {
-    /// The version of an integration that has just been created.
+    /// Version of a new integration.
     pub const FIRST_VERSION: i64 = 1;
 
-    /// The code that the row is to carry from now on. It covers everything that the row grants, its holder and its version.
+    /// Computes the MAC of the row. It covers all rights of the row, its token and its version.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> RowMac {
         self.with_parts(|parts| digester.sign(DigestPurpose::IntegrationGrant, parts))
     }
 
-    /// The row's state, as the audit records it.
+    /// Returns the state of the row, as the audit log records it.
     pub fn recorded(&self, digester: &dyn KeyedDigester) -> RowState {
         self.states(digester).current()
     }
 
-    /// The row's state, as the audit may have recorded it.
+    /// Returns the state of the row in every form in which the audit log may have recorded it.
     pub fn states(&self, digester: &dyn KeyedDigester) -> RecordedGrant {
         self.with_parts(|parts| RowState::of_grant(RecordedRow::Integration, self.version, parts, digester))
     }
@@ -179,7 +180,7 @@ impl Integration {
         let version = self.version.to_be_bytes();
         let patterns: Vec<_> = self.patterns.iter().map(ToString::to_string).collect();
         let trusts = self.trusts.to_stored();
-        // Patterns come last: their number is all that varies, and no other part is left out.
+        // Patterns come last. Only their number varies and no other part is optional, so the encoding is unambiguous.
         let mut parts: Vec<&[u8]> = vec![
             self.id.as_bytes(),
             self.organization.as_bytes(),
@@ -197,10 +198,10 @@ impl Integration {
         digest(&parts)
     }
 
-    /// Decides whether the holder of the token with the digest `token` may act for it at `now`.
+    /// Decides whether the token with the digest `token` may use the integration at `now`.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason for the refusal.
     pub fn judge(&self, token: Digest, now: Timestamp) -> Result<TokenSlot, IntegrationRefusal> {
         let slot = if token == self.token {
             TokenSlot::Current
@@ -215,7 +216,7 @@ impl Integration {
         self.judge_state(now).map(|()| slot)
     }
 
-    /// Decides whether it may act at `now`, whoever acts for it.
+    /// Decides whether the integration may be used at `now`, with any token or trust.
     fn judge_state(&self, now: Timestamp) -> Result<(), IntegrationRefusal> {
         if self.state != IntegrationState::Active {
             return Err(IntegrationRefusal::Disabled);
@@ -226,11 +227,11 @@ impl Integration {
         Ok(())
     }
 
-    /// The principal that a workload is at `now` whose token fits one of the trusts; `seen` is the digest that the row carries,
-    /// and fits.
+    /// Returns the principal of a workload that matches one of the trusts at `now`. `seen` is the verified MAC of the
+    /// row.
     ///
     /// # Errors
-    /// Why it may not act.
+    /// The reason for the refusal.
     pub fn workload_principal(
         &self,
         workload: Workload,
@@ -252,11 +253,10 @@ impl Integration {
         })
     }
 
-    /// The principal that the holder of the token with the digest `token` is at `now`; `seen` is the digest that the
-    /// row carries, and fits.
+    /// Returns the principal of the token with the digest `token` at `now`. `seen` is the verified MAC of the row.
     ///
     /// # Errors
-    /// Why its holder may not act.
+    /// The reason for the refusal.
     pub fn principal(
         &self,
         token: Digest,
@@ -278,24 +278,24 @@ impl Integration {
         })
     }
 
-    /// The integration with a new token. The current token becomes the previous one and is valid for `overlap`; an older
-    /// one is revoked.
+    /// Returns the integration with a new token. The current token becomes the previous one and is valid for `overlap`.
+    /// An older one is revoked.
     #[must_use]
     pub fn rotated(self, token: Digest, overlap: Overlap, now: Timestamp) -> Self {
-        // Without an overlap it is revoked by the clock of every server, of one that is behind too.
+        // Without an overlap, use a time that is in the past even for a server whose clock is behind.
         let until =
             if overlap.as_seconds() > 0 { now.plus_seconds(overlap.as_seconds()) } else { Timestamp::from_millis(0) };
         let previous = PreviousToken { digest: self.token, until };
         Self { token, previous: Some(previous), ..self }
     }
 
-    /// The integration as a list shows it at `now`: without a previous token that no longer works.
+    /// Returns the integration as a list shows it at `now`, without an invalid previous token.
     #[must_use]
     pub fn shown(self, now: Timestamp) -> Self {
         Self { previous: self.previous.filter(|previous| now < previous.until), ..self }
     }
 
-    /// The state as a list shows it at `now`: `active`, `disabled` or `expired`.
+    /// Returns the state as a list shows it at `now`: `active`, `disabled` or `expired`.
     pub fn state_at(&self, now: Timestamp) -> &'static str {
         match self.state {
             IntegrationState::Active if self.has_expired(now) => "expired",
@@ -303,36 +303,36 @@ impl Integration {
         }
     }
 
-    /// Whether its time is over at `now`.
+    /// Returns whether it has expired at `now`.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| now >= end)
     }
 
-    /// Whether it may activate `namespace` at `now`, if that is not frozen.
+    /// Returns whether it may activate `namespace` at `now`, if the namespace is not frozen.
     pub fn may_activate(&self, namespace: &Namespace, now: Timestamp) -> bool {
         self.state == IntegrationState::Active && !self.has_expired(now) && self.patterns.allow(namespace)
     }
 
-    /// The version after this one, as a change stores it.
+    /// Returns the version after the next change.
     #[must_use]
     pub const fn next_version(&self) -> i64 {
         self.version.saturating_add(1)
     }
 }
 
-/// An integration as stored.
+/// A stored integration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredIntegration {
     /// The integration.
     pub integration: Integration,
-    /// The code that the row carries; where it does not fit, the row grants nothing.
+    /// MAC of the row. If it does not verify, the row grants nothing.
     pub digest: RowMac,
-    /// When its current token was last used, to the minute. Not covered by the code.
+    /// Time of the last use of its current token, truncated to the minute. The MAC does not cover it.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl StoredIntegration {
-    /// Whether the row fits its code, whose key is [loaded](KeyedDigester::load_keys).
+    /// Returns whether the row's MAC verifies. Its key must be [loaded](KeyedDigester::load_keys).
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::IntegrationGrant, parts, &self.digest);
         self.integration.with_parts(is_signed)

@@ -1,17 +1,17 @@
-//! Which documents describe an integration.
+//! Document sets that manage integrations.
 
 use crate::credential::is_label_value;
 use crate::field::{FieldCode, FieldError};
 
-/// The name of the set of documents that describes an integration, spelt as the value of a label. It grants nothing.
+/// Name of the document set that manages an integration, with the format of a label's value. It grants nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedBy(String);
 
 impl ManagedBy {
-    /// The set named `text`, of the member at `pointer`.
+    /// Parses the name `text` of the field at `pointer`.
     ///
     /// # Errors
-    /// The text is empty, or no value of a label.
+    /// The text is empty, or not a valid value of a label.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         if !text.is_empty() && is_label_value(text) {
             return Ok(Self(text.to_owned()));
@@ -20,7 +20,7 @@ impl ManagedBy {
         Err(FieldError::new(pointer, FieldCode::Malformed, detail))
     }
 
-    /// The set's name.
+    /// Returns the name of the set.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,22 +1,22 @@
-//! What an integration is called.
+//! Names of integrations.
 
 use crate::field::{FieldCode, FieldError};
 use std::fmt;
 
-/// An integration's name: 1 to 64 printable characters, no space around it.
+/// Name of an integration: 1 to 64 printable characters without leading or trailing space.
 ///
-/// Names are unique within the organization without regard to ASCII case, and kept as they were given.
+/// Names are unique within the organization, ignoring ASCII case, and stored as entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationName(String);
 
 impl IntegrationName {
-    /// The longest name, in characters.
+    /// Maximum length of a name, in characters.
     pub const MAX_LENGTH: usize = 64;
 
-    /// Parses `text`; `pointer` is its place in the request, for the error.
+    /// Parses `text`. `pointer` is its position in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let flaw = |code, detail: &'static str| Err(FieldError::new(pointer, code, detail));
         if text.trim().is_empty() {
@@ -34,12 +34,12 @@ impl IntegrationName {
         Ok(Self(text.to_owned()))
     }
 
-    /// The name as it was given.
+    /// Returns the name as entered.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What must be unique within the organization: the name in ASCII lower case.
+    /// Returns the form that is unique within the organization: the name in ASCII lower case.
     pub fn uniqueness_key(&self) -> String {
         self.0.to_ascii_lowercase()
     }
@@ -51,7 +51,8 @@ impl fmt::Display for IntegrationName {
     }
 }
 
-/// Neither a control character nor one that takes no room or turns the direction of the text around it.
+/// Returns whether a character is visible: neither a control character, nor one of zero width, nor one that changes the
+/// direction of text.
 pub(crate) fn is_printable(c: char) -> bool {
     let invisible = matches!(
         c,

@@ -1,26 +1,26 @@
-//! Which namespaces an integration may activate.
+//! Namespaces that an integration may activate.
 
 use crate::field::{FieldCode, FieldError, child};
 use crate::namespace::Namespace;
 use std::fmt;
 
-/// One namespace, or all below a prefix.
+/// A pattern for one namespace, or for all below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NamespacePattern {
-    /// This namespace.
+    /// Only this namespace.
     Exact(Namespace),
-    /// Every namespace that begins with this one and a `/` and goes on behind it, those that come later too. Not
-    /// this one itself. Spelt with `/*` behind it.
+    /// All namespaces that start with this one and a `/`, including future ones, but not this one itself. Written with
+    /// the suffix `/*`.
     Below(Namespace),
 }
 
 impl NamespacePattern {
     const BELOW: &str = "/*";
 
-    /// Parses `text`; `pointer` is its place in the request, for the error.
+    /// Parses `text`. `pointer` is its position in the request, for the error.
     ///
     /// # Errors
-    /// Says which rule the text breaks.
+    /// Returns the rule that the text violates.
     pub fn parse(text: &str, pointer: &str) -> Result<Self, FieldError> {
         let pattern = match text.strip_suffix(Self::BELOW) {
             Some(prefix) => Namespace::parse(prefix, pointer).map(Self::Below)?,
@@ -33,7 +33,7 @@ impl NamespacePattern {
         Ok(pattern)
     }
 
-    /// Whether it allows to activate `namespace`.
+    /// Returns whether it permits the activation of `namespace`.
     pub fn allows(&self, namespace: &Namespace) -> bool {
         match self {
             Self::Exact(allowed) => allowed == namespace,
@@ -54,18 +54,18 @@ impl fmt::Display for NamespacePattern {
     }
 }
 
-/// 1 to 64 patterns, each once, in their order.
+/// 1 to 64 sorted patterns without duplicates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespacePatterns(Vec<NamespacePattern>);
 
 impl NamespacePatterns {
-    /// How many there may be.
+    /// Maximum number of patterns.
     pub const MAX: usize = 64;
 
-    /// Parses `texts`; `pointer` is the list's place in the request, for the errors.
+    /// Parses `texts`. `pointer` is the position of the list in the request, for the errors.
     ///
     /// # Errors
-    /// All flaws at once, each at its place in the list.
+    /// All violations, each at its position in the list.
     pub fn parse<T: AsRef<str>>(texts: &[T], pointer: &str) -> Result<Self, Vec<FieldError>> {
         if texts.is_empty() {
             return Err(vec![FieldError::new(pointer, FieldCode::Blank, "must contain at least one namespace")]);
@@ -86,22 +86,22 @@ impl NamespacePatterns {
         if errors.is_empty() { Ok(Self(patterns)) } else { Err(errors) }
     }
 
-    /// The form in which a store keeps them: one a line.
+    /// Returns the stored form: one pattern per line.
     pub fn to_stored(&self) -> String {
         self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     }
 
-    /// The patterns that [`NamespacePatterns::to_stored`] wrote.
+    /// Parses the stored form of [`NamespacePatterns::to_stored`].
     pub fn from_stored(text: &str) -> Option<Self> {
         Self::parse(&text.split('\n').collect::<Vec<_>>(), "").ok()
     }
 
-    /// Whether one of them allows to activate `namespace`.
+    /// Returns whether one of them permits the activation of `namespace`.
     pub fn allow(&self, namespace: &Namespace) -> bool {
         self.0.iter().any(|pattern| pattern.allows(namespace))
     }
 
-    /// The patterns.
+    /// Iterates over the patterns.
     pub fn iter(&self) -> impl Iterator<Item = &NamespacePattern> {
         self.0.iter()
     }

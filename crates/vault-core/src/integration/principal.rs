@@ -1,4 +1,4 @@
-//! The caller of an activation.
+//! Principal of an activation.
 
 use super::{IntegrationRefusal, NamespacePatterns, TokenSlot};
 use crate::digest::Digest;
@@ -8,54 +8,54 @@ use crate::network::Network;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// The holder of an integration token, with the contents of its verified row.
+/// An integration, authenticated by a token or a trust, with the contents of its verified row.
 ///
-/// A store compares [`IntegrationPrincipal::seen`] with the row's digest, which covers state, tokens, patterns, expiry
-/// and version. If the row was changed in the meantime, by this service or outside it, the principal is refused.
+/// A store compares [`IntegrationPrincipal::seen`] with the MAC of the row, which covers state, tokens, patterns,
+/// expiry and version. If the row was changed in the meantime, by this service or outside it, the principal is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IntegrationPrincipal {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The integration.
+    /// ID of the integration.
     pub integration: IntegrationId,
-    /// The digest of the token that was shown.
+    /// Digest of the presented token.
     pub token: Digest,
-    /// Which of the integration's tokens it is.
+    /// Which of the integration's tokens was presented.
     pub slot: TokenSlot,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub patterns: NamespacePatterns,
-    /// The first moment at which the integration no longer works, if it expires. No activation outlives it.
+    /// Time from which the integration is expired, if it expires. No activation lasts longer.
     pub expires_at: Option<Timestamp>,
-    /// The first moment at which a previous token no longer works.
+    /// Time from which a previous token is no longer valid.
     pub token_until: Option<Timestamp>,
-    /// The digest that the row carried, and fitted.
+    /// Verified MAC of the row.
     pub seen: Digest,
-    /// The network that the token came from, where it came over one. For the audit.
+    /// Network of the request, if any, for the audit log.
     pub network: Option<Network>,
-    /// The workload that acts, where none of the integration's own tokens was shown.
+    /// Authenticated workload, if no token of the integration was presented.
     pub workload: Option<Arc<Workload>>,
 }
 
 impl IntegrationPrincipal {
-    /// The subject of the workload that acts, where one does.
+    /// Returns the subject of the workload, if one was authenticated.
     pub fn subject(&self) -> Option<&str> {
         self.workload.as_ref().map(|workload| workload.subject.as_str())
     }
 }
 
-/// What the store read of an integration principal's rows, for [`judge_integration`].
+/// State of an integration principal's rows, for [`judge_integration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IntegrationFacts {
-    /// The digest that the integration's row carries, if the row exists in the principal's organization.
+    /// MAC of the integration's row, if the row exists in the principal's organization.
     pub digest: Option<Digest>,
     /// Whether the organization exists and is active.
     pub organization_active: bool,
 }
 
-/// Decides whether an integration principal may still act, on the facts read in the same transaction.
+/// Authorizes an integration principal, based on the rows read in the same transaction.
 ///
 /// # Errors
-/// Why it may not. [`IntegrationRefusal::Changed`]: the token has to be verified again.
+/// The reason for the refusal. [`IntegrationRefusal::Changed`] requires that the token is verified again.
 pub fn judge_integration(
     principal: &IntegrationPrincipal,
     facts: IntegrationFacts,

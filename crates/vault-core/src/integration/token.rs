@@ -1,4 +1,4 @@
-//! Integration tokens: `ovi_`, 256 random bits, and a checksum, so that secret scanners recognise them.
+//! Integration tokens: `ovi_`, 256 random bits and a checksum, so that secret scanners recognize them.
 
 use crate::digest::{Digest, DigestPurpose};
 use crate::port::{Entropy, KeyedDigester, NoEntropy};
@@ -6,25 +6,25 @@ use secrecy::{ExposeSecret, SecretString};
 use zeroize::Zeroizing;
 
 const PREFIX: &str = "ovi_";
-/// How many random bytes a token carries.
+/// Number of random bytes in a token.
 const BYTES: usize = 32;
-/// How many digits to base 62 they take: 62^43 > 2^256.
+/// Number of base-62 digits for the random bytes: 62^43 > 2^256.
 const DIGITS: usize = 43;
-/// How many digits to base 62 a checksum of 32 bits takes.
+/// Number of base-62 digits for a checksum of 32 bits.
 const CHECK_DIGITS: usize = 6;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// An integration token in its plain form. Shown once, stored only as a digest; no `Debug` content.
+/// An integration token in plain text. It is shown only once, stored only as a digest, and not shown by `Debug`.
 pub struct IntegrationToken(SecretString);
 
 impl IntegrationToken {
-    /// How many characters a token has.
+    /// Number of characters of a token.
     pub const LENGTH: usize = PREFIX.len() + DIGITS + CHECK_DIGITS;
 
-    /// A new token.
+    /// Generates a token.
     ///
     /// # Errors
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     pub fn generate(entropy: &dyn Entropy) -> Result<Self, NoEntropy> {
         let mut bytes = Zeroizing::new([0; BYTES]);
         entropy.fill(&mut *bytes)?;
@@ -36,12 +36,13 @@ impl IntegrationToken {
         Ok(Self(SecretString::from(text)))
     }
 
-    /// The token spelt `text`, if it is of the form of one and its checksum fits. Nothing is trimmed or normalised.
+    /// Parses a token. Returns `None` if it is malformed or its checksum does not match. Nothing is trimmed or
+    /// normalized.
     pub fn read(text: &SecretString) -> Option<Self> {
-        Self::is_one(text.expose_secret()).then(|| Self(text.clone())) // only to tell the form by
+        Self::is_one(text.expose_secret()).then(|| Self(text.clone())) // only to check the format
     }
 
-    /// Whether `text` has the form of a token, to refuse it in other fields.
+    /// Returns whether `text` has the format of a token, to refuse it in other fields.
     pub(crate) fn is_one(text: &str) -> bool {
         let digits = text.strip_prefix(PREFIX).and_then(|digits| digits.as_bytes().split_at_checked(DIGITS));
         digits.is_some_and(|(random, check)| {
@@ -49,19 +50,19 @@ impl IntegrationToken {
         })
     }
 
-    /// The digest it is found by.
+    /// Returns the digest for lookups.
     pub fn digest(&self, digester: &dyn KeyedDigester) -> Digest {
-        // Only digested.
+        // Expose the token only to compute a digest.
         digester.digest(DigestPurpose::IntegrationToken, &[self.0.expose_secret().as_bytes()])
     }
 
-    /// The token's text, for the one who hands it to its owner.
+    /// Returns the text of the token, to issue it.
     pub const fn text(&self) -> &SecretString {
         &self.0
     }
 }
 
-/// The number of these bytes, to base 62; the bytes are divided down to zero on the way.
+/// Converts the number in these bytes to base 62. The bytes are zero afterwards.
 fn base_62(bytes: &mut [u8; BYTES]) -> [u8; DIGITS] {
     let mut digits = [ALPHABET[0]; DIGITS];
     for digit in digits.iter_mut().rev() {
@@ -86,7 +87,7 @@ fn check_digits(digits: &[u8]) -> [u8; CHECK_DIGITS] {
     check
 }
 
-/// CRC-32 as in Ethernet, ZIP and the tokens of other services (ISO 3309).
+/// Computes CRC-32 as in Ethernet, ZIP and the tokens of other services (ISO 3309).
 fn crc_32(bytes: &[u8]) -> u32 {
     let fold = |crc: u32, byte: &u8| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 })
@@ -113,7 +114,7 @@ mod tests {
         let mut next = [0; BYTES];
         next[BYTES - 1] = 62;
         assert!(base_62(&mut next).ends_with(b"010"));
-        // 2^256 - 1 needs all of the digits.
+        // 2^256 - 1 requires all digits.
         assert_ne!(base_62(&mut [u8::MAX; BYTES])[0], ALPHABET[0]);
     }
 }

@@ -1,10 +1,10 @@
-//! Reading an object member by member, collecting every flaw on the way.
+//! Reader of an object's members, which collects all violations.
 
 use super::{Member, Node, pointer_to};
 use crate::credential::SecretText;
 use crate::field::{FieldCode, FieldError, child};
 
-/// What is said of a member that is none of `known`.
+/// Returns the message for a member that is not one of `known`.
 pub fn unknown_field(known: &[&str]) -> String {
     match known {
         [] => "unknown field; this request takes none".to_owned(),
@@ -12,23 +12,23 @@ pub fn unknown_field(known: &[&str]) -> String {
     }
 }
 
-/// Takes the members of one object. A required member that is read as `None` has been reported, so a caller may
-/// read everything first, then call [`ObjectReader::finish`] and look only there.
+/// Reads the members of one object. A required member that is returned as `None` has been reported, so a caller may
+/// read all members first and then check the result of [`ObjectReader::finish`].
 ///
-/// `null` is a value of the wrong type, never a member left out, except where [`ObjectReader::is_null`] asks for it.
+/// `null` is a value of the wrong type and not an absent member, except where [`ObjectReader::is_null`] accepts it.
 pub struct ObjectReader {
     pointer: String,
     members: Vec<Member>,
-    /// The names asked for, in this order.
+    /// Requested names, in this order.
     known: Vec<String>,
     errors: Vec<FieldError>,
 }
 
 impl ObjectReader {
-    /// A reader of `node`; `pointer` is its place in the document.
+    /// Creates a reader of `node`. `pointer` is its position in the document.
     ///
     /// # Errors
-    /// [`FieldCode::WrongType`] where it is not an object.
+    /// [`FieldCode::WrongType`] if it is not an object.
     pub fn new(node: Node, pointer: &str) -> Result<Self, FieldError> {
         match node {
             Node::Object(members) => {
@@ -38,24 +38,24 @@ impl ObjectReader {
         }
     }
 
-    /// The pointer to the object itself.
+    /// Returns the pointer of the object.
     pub fn pointer(&self) -> &str {
         &self.pointer
     }
 
-    /// The string `name`, which is required.
+    /// Returns the required string `name`.
     pub fn string(&mut self, name: &str) -> Option<SecretText> {
         let node = self.node(name)?;
         self.as_string(name, node)
     }
 
-    /// The string `name`, if present.
+    /// Returns the string `name`, if present.
     pub fn optional_string(&mut self, name: &str) -> Option<SecretText> {
         let node = self.optional_node(name)?;
         self.as_string(name, node)
     }
 
-    /// The boolean `name`, if present.
+    /// Returns the boolean `name`, if present.
     pub fn optional_bool(&mut self, name: &str) -> Option<bool> {
         match self.optional_node(name)? {
             Node::Bool(value) => Some(value),
@@ -63,7 +63,7 @@ impl ObjectReader {
         }
     }
 
-    /// The member `name` of any type, which is required.
+    /// Returns the required member `name` of any type.
     pub fn node(&mut self, name: &str) -> Option<Node> {
         match self.take(name) {
             None => {
@@ -75,7 +75,7 @@ impl ObjectReader {
         }
     }
 
-    /// The member `name` of any type, if present.
+    /// Returns the member `name` of any type, if present.
     pub fn optional_node(&mut self, name: &str) -> Option<Node> {
         match self.take(name) {
             Some(Node::Null) => self.wrong_type(name, "must not be null: leave the member out instead"),
@@ -83,7 +83,7 @@ impl ObjectReader {
         }
     }
 
-    /// Whether the member `name` is `null`, for requests in which `null` removes a value. A `null` is taken.
+    /// Returns whether the member `name` is `null`, for requests in which `null` removes a value. Consumes the `null`.
     pub fn is_null(&mut self, name: &str) -> bool {
         let null = self.members.iter().any(|member| member.name == name && matches!(member.value, Node::Null));
         if null {
@@ -92,22 +92,22 @@ impl ObjectReader {
         null
     }
 
-    /// Adds a flaw that the caller found.
+    /// Adds a violation that the caller found.
     pub fn report(&mut self, error: FieldError) {
         self.errors.push(error);
     }
 
-    /// Adds flaws that the caller found.
+    /// Adds violations that the caller found.
     pub fn report_all(&mut self, errors: impl IntoIterator<Item = FieldError>) {
         self.errors.extend(errors);
     }
 
-    /// Whether an error was reported for `pointer`.
+    /// Returns whether an error was reported for `pointer`.
     pub(crate) fn has_error_at(&self, pointer: &str) -> bool {
         self.errors.iter().any(|error| error.pointer == pointer)
     }
 
-    /// All flaws, among them the members that the caller did not ask for. Empty if there are none.
+    /// Returns all violations, including members that the caller did not request.
     #[must_use]
     pub fn finish(mut self) -> Vec<FieldError> {
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
@@ -115,7 +115,7 @@ impl ObjectReader {
         for member in &self.members {
             let pointer = pointer_to(&self.pointer, &member.name);
             let error = FieldError::new(pointer, FieldCode::Unknown, detail.clone());
-            // Names that may not be repeated share the object's pointer; saying so once is enough.
+            // Names that must not be repeated in messages share the object's pointer. Report it once.
             if self.errors.last() != Some(&error) {
                 self.errors.push(error);
             }

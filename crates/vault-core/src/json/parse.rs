@@ -1,4 +1,4 @@
-//! From bytes to a [`Document`].
+//! Parser from bytes to a [`Document`].
 
 use super::{Member, Node, ObjectReader, is_plain_name};
 use crate::credential::SecretText;
@@ -6,19 +6,20 @@ use crate::field::{FieldCode, FieldError, child};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// Limits of a document. The caller limits its length in bytes.
+/// Limits of a document. The caller must limit its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many arrays and objects may lie in one another.
+    /// Maximum nesting depth of arrays and objects.
     pub depth: usize,
-    /// How many members and array elements there may be in the whole document.
+    /// Maximum number of members and array elements in the document.
     pub members: usize,
 }
 
 impl Limits {
-    /// What a request may bring.
+    /// Limits of requests.
     pub const REQUEST: Self = Self { depth: 16, members: 1_000 };
-    /// What was sealed may hold. Wider than any limit of a request has ever been, so that it opens for ever.
+    /// Limits of sealed documents. They are wider than those of requests ever were, so that stored data can always be
+    /// read.
     pub const STORED: Self = Self { depth: 64, members: 100_000 };
 }
 
@@ -28,14 +29,14 @@ impl Default for Limits {
     }
 }
 
-/// The bytes are not a document within the limits. No variant carries content.
+/// The bytes are not a document within the limits. No variant contains content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SyntaxError {
     /// Not UTF-8.
     #[error("is not UTF-8")]
     NotUtf8,
-    /// Not one JSON text (RFC 8259), or a number out of range, or a lone surrogate.
+    /// Not one JSON text (RFC 8259), a number out of range, or a lone surrogate.
     #[error("is not JSON")]
     NotJson,
     /// Deeper than [`Limits::depth`].
@@ -49,14 +50,14 @@ pub enum SyntaxError {
 /// A document that is JSON within its limits.
 #[derive(Debug)]
 pub struct Document {
-    /// The document's value.
+    /// Value of the document.
     pub root: Node,
     /// One [`FieldCode::Duplicate`] for each repeated name of an object.
     pub duplicates: Vec<FieldError>,
 }
 
 impl Document {
-    /// A reader of the document's members, which also reports the duplicates.
+    /// Returns a reader of the document's members, which also reports the duplicates.
     ///
     /// # Errors
     /// The document is not an object.
@@ -75,10 +76,10 @@ impl Document {
     }
 }
 
-/// The document in `bytes`.
+/// Parses the document in `bytes`.
 ///
 /// # Errors
-/// [`SyntaxError`] says what kept it from being read.
+/// The reason in [`SyntaxError`].
 pub fn parse(bytes: &[u8], limits: Limits) -> Result<Document, SyntaxError> {
     let text = std::str::from_utf8(bytes).map_err(|_| SyntaxError::NotUtf8)?;
     let mut state = State { left: limits.members, failure: None, duplicates: Vec::new() };
@@ -92,7 +93,7 @@ pub fn parse(bytes: &[u8], limits: Limits) -> Result<Document, SyntaxError> {
     }
 }
 
-/// What the whole document shares while it is read.
+/// State shared by all parts of the document during parsing.
 struct State {
     left: usize,
     failure: Option<SyntaxError>,
@@ -114,7 +115,7 @@ impl State {
     }
 }
 
-/// The position in the document. Kept on the stack; converted to a JSON pointer only for errors.
+/// Position in the document. It is kept on the stack and converted to a JSON pointer only for errors.
 enum Path<'a> {
     Root,
     Member(&'a Path<'a>, &'a str),
@@ -122,7 +123,7 @@ enum Path<'a> {
 }
 
 impl Path<'_> {
-    /// The JSON pointer, ending before the first name that may not be repeated; and whether it is complete.
+    /// Returns the JSON pointer up to the first name that must not be repeated in messages, and whether it is complete.
     fn pointer(&self) -> (String, bool) {
         match self {
             Self::Root => (String::new(), true),
@@ -222,7 +223,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
 }
 
 fn keep_first_of_each(members: &mut Vec<Member>, path: &Path<'_>, duplicates: &mut Vec<FieldError>) {
-    // Sorted rather than compared pairwise: a thousand members of one object must not cost half a million looks.
+    // Sort instead of comparing all pairs, which would be quadratic in the number of members.
     let mut order: Vec<usize> = (0..members.len()).collect();
     order.sort_by(|&a, &b| members[a].name.cmp(&members[b].name));
     let mut superfluous = Vec::new();
@@ -231,7 +232,7 @@ fn keep_first_of_each(members: &mut Vec<Member>, path: &Path<'_>, duplicates: &m
         let name = &members[same[0]].name;
         let pointer = if complete && is_plain_name(name) { child(&pointer, name) } else { pointer };
         let error = FieldError::new(pointer, FieldCode::Duplicate, "must not be repeated");
-        // Names that may not be repeated share the object's pointer; saying so once is enough.
+        // Names that must not be repeated in messages share the object's pointer. Report it once.
         if duplicates.last() != Some(&error) {
             duplicates.push(error);
         }

@@ -1,4 +1,4 @@
-//! Writing JSON piece by piece, without intermediate copies of what may be secret.
+//! Writes JSON in pieces, without intermediate copies of secrets.
 
 use super::{Member, Node};
 
@@ -28,13 +28,13 @@ pub(crate) fn write_text(text: &str, sink: &mut dyn FnMut(&str)) {
     sink("\"");
 }
 
-/// Writes `node` in its canonical form: no white space, members sorted by the bytes of their names.
+/// Writes `node` in canonical form: no white space, members sorted by the bytes of their names.
 fn write_node(node: &Node, sink: &mut dyn FnMut(&str)) {
     match node {
         Node::Null => sink("null"),
         Node::Bool(value) => sink(if *value { "true" } else { "false" }),
         Node::Number(number) => sink(&number.to_string()),
-        Node::String(text) => write_text(text.expose(), sink), // The caller's sink decides where it may go.
+        Node::String(text) => write_text(text.expose(), sink), // The caller's sink determines the destination.
         Node::Array(elements) => {
             sink("[");
             for (index, element) in elements.iter().enumerate() {
@@ -49,7 +49,7 @@ fn write_node(node: &Node, sink: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Writes the object of `members` in its canonical form.
+/// Writes the object with these `members` in canonical form.
 pub(crate) fn write_members(members: &[Member], sink: &mut dyn FnMut(&str)) {
     let mut sorted: Vec<_> = members.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -60,20 +60,20 @@ pub(crate) fn write_members(members: &[Member], sink: &mut dyn FnMut(&str)) {
     object.end();
 }
 
-/// Writes an object whose members come in the order they are given.
+/// Writes an object with its members in the given order.
 pub(crate) struct ObjectWriter<'a> {
     sink: &'a mut dyn FnMut(&str),
     begun: bool,
 }
 
 impl<'a> ObjectWriter<'a> {
-    /// Begins an object.
+    /// Starts an object.
     pub(crate) fn new(sink: &'a mut dyn FnMut(&str)) -> Self {
         sink("{");
         Self { sink, begun: false }
     }
 
-    /// Begins the member `name`; its value is to be written to what is returned.
+    /// Starts the member `name`. Write its value to the returned sink.
     pub(crate) fn member(&mut self, name: &str) -> &mut dyn FnMut(&str) {
         if self.begun {
             (self.sink)(",");

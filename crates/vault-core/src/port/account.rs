@@ -1,4 +1,4 @@
-//! Accounts in the store.
+//! Port for accounts in the store.
 
 use super::{
     AuditLog, Find, InvitationRepository, List, LoginAttemptRepository, OrganizationRepository, OwnAccountRepository,
@@ -15,72 +15,73 @@ use crate::principal::Scope;
 use crate::sealed::{SealedPassword, SealedSeed};
 use async_trait::async_trait;
 
-/// By what an account or an invitation is found.
+/// Lookup key of an account or an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// The digests of its address.
+    /// Lookup digests of its address.
     Address(LookUpDigests),
-    /// Its id, within an organization.
+    /// Its ID within an organization.
     Id(OrganizationId, AccountId),
 }
 
-/// What was found. An invitation that is over is found too, until it is deleted or replaced.
+/// Result of a search. Expired invitations are also found, until they are deleted or replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundAccount {
     /// An account.
     Account(Box<Account>),
     /// An invitation.
     Invitation(Box<StoredInvitation>),
-    /// Invitations of several organizations, and no account.
+    /// Number of organizations with an invitation, if there is no account.
     Invitations(usize),
 }
 
-/// Makes an account that can log in at once. Its passcode counts as enrolled at the command's time.
+/// Creates an account that can log in immediately. Its passcode counts as enrolled at the time of the command.
 #[derive(Clone, Debug)]
 pub struct CreateAccount {
-    /// What its row's code covers.
+    /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// The code.
+    /// MAC of the row.
     pub digest: RowMac,
-    /// The digest of its address: where the directory finds it.
+    /// Lookup digests of its address.
     pub address: LookUpDigests,
-    /// Its password.
+    /// The sealed password.
     pub password: SealedPassword,
-    /// Its passcode seed.
+    /// The sealed TOTP secret.
     pub seed: SealedSeed,
-    /// Its recovery codes.
+    /// Digests of its recovery codes.
     pub recovery_codes: Vec<Digest>,
 }
 
-/// One change of an account. Every one of them but [`AccountChange::Unlock`] ends all of its sessions and drops
-/// a seed that waits to be confirmed.
+/// Change of an account. Each except [`AccountChange::Unlock`] ends all of its sessions and deletes a TOTP secret that
+/// is pending confirmation.
 #[derive(Clone, Debug)]
 pub enum AccountChange {
     /// New role or state.
     Grant,
-    /// New password. Waits and closed classes are lifted.
+    /// New password. Clears lockouts and locked buckets.
     Password(SealedPassword),
-    /// New seed and recovery codes, enrolled now; wrong passcodes are forgotten. Waits and closed classes are lifted.
+    /// New TOTP secret and recovery codes, enrolled now. Resets the count of wrong passcodes and clears lockouts and
+    /// locked buckets.
     Passcode {
-        /// The seed.
+        /// The sealed TOTP secret.
         seed: SealedSeed,
-        /// The recovery codes, instead of those before.
+        /// Digests of the recovery codes, which replace the previous ones.
         recovery_codes: Vec<Digest>,
     },
-    /// Password, seed and recovery codes are destroyed; wrong passcodes are forgotten. Waits and closed classes are
-    /// lifted. Its owner can enrol again by this invitation, in the place of any before.
+    /// Deletes password, TOTP secret and recovery codes, resets the count of wrong passcodes, and clears lockouts and
+    /// locked buckets. The user can enrol again with this invitation, which replaces any previous one.
     ReEnrol {
         /// The invitation.
         invitation: Box<StoredInvitation>,
     },
-    /// Waits and closed classes are lifted.
+    /// Clears lockouts and locked buckets.
     Unlock,
-    /// The account is deleted, with all that hangs on it.
+    /// Deletes the account with all its rows.
     Delete,
 }
 
 impl AccountChange {
-    /// The notices for the account's owner.
+    /// Returns the notice for the user of the account.
     pub const fn notice(&self) -> Option<NoticeCode> {
         match self {
             Self::Password(_) => Some(NoticeCode::PasswordChangedByOperator),
@@ -90,7 +91,7 @@ impl AccountChange {
         }
     }
 
-    /// The notice for every other admin of the organization, where `account` is changed.
+    /// Returns the notice for every other admin of the organization if `account` is changed.
     pub const fn admins_notice(&self, account: AccountId) -> Option<NoticeCode> {
         match self {
             Self::ReEnrol { .. } => Some(NoticeCode::ColleagueReEnrolled(account)),
@@ -98,27 +99,27 @@ impl AccountChange {
         }
     }
 
-    /// Whether it lifts waits and closed classes.
+    /// Returns whether the change clears lockouts and locked buckets.
     pub const fn unlocks(&self) -> bool {
         matches!(self, Self::Password(_) | Self::Passcode { .. } | Self::ReEnrol { .. } | Self::Unlock)
     }
 }
 
-/// Changes an account. A session reaches its own organization only and takes no last active admin.
+/// Changes an account. A session can change only accounts of its organization, and cannot remove the last active admin.
 #[derive(Clone, Debug)]
 pub struct ChangeAccount {
-    /// The row's version that the change was decided on.
+    /// Version of the row that the change is based on.
     pub version: i64,
-    /// What the row's code covers afterwards; names the account. As before where the change touches none of it.
+    /// New fields that the row's MAC covers, including the account's ID. Unchanged if the change affects none of them.
     pub after: SignedAccount,
-    /// The code.
+    /// New MAC of the row.
     pub digest: RowMac,
     /// The change.
     pub change: AccountChange,
 }
 
 impl ChangeAccount {
-    /// What the account grants afterwards; `None`: it is deleted.
+    /// Returns the rights after the change, or `None` if the account is deleted.
     pub const fn grant_after(&self) -> Option<&AccountGrant> {
         match self.change {
             AccountChange::Delete => None,
@@ -127,7 +128,7 @@ impl ChangeAccount {
     }
 }
 
-/// Reads an account's seed, for printing its current code.
+/// Reads the TOTP secret of an account, to print its current code.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadPasscode {
     /// The organization.
@@ -136,47 +137,53 @@ pub struct ReadPasscode {
     pub account: AccountId,
 }
 
-/// An account's seed and the latest step that was used with it.
+/// A TOTP secret with the last time step that was used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPasscode {
-    /// The seed.
+    /// The sealed TOTP secret.
     pub seed: SealedSeed,
-    /// The latest used step; codes up to it are invalid.
+    /// Last used time step. Codes up to it are invalid.
     pub last_step: TimeStep,
 }
 
-/// Accounts. Every method refuses a principal that may not act ([`StoreError::Denied`]), in the same transaction.
+/// Port for accounts. Every method checks authorization in its own transaction and returns [`StoreError::Denied`] if
+/// the principal may not act.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AccountRepository: Send + Sync {
-    /// Makes one. An invitation of the organization for the address that is over is replaced in the same decision.
+    /// Creates an account, and replaces an expired invitation of the organization for the address in the same
+    /// transaction.
     ///
-    /// Refused with [`Refusal::NoOrganization`](crate::Refusal::NoOrganization),
-    /// [`Refusal::AddressTaken`](crate::Refusal::AddressTaken): the address belongs to an account of any organization, or
-    /// to an open invitation of this one; [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED).
+    /// # Errors
+    /// - [`Refusal::NoOrganization`](crate::Refusal::NoOrganization): the organization does not exist.
+    /// - [`Refusal::AddressTaken`](crate::Refusal::AddressTaken): the address belongs to an account of any
+    ///   organization, or to an open invitation of this one.
+    /// - [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED): the organization has the maximum number of
+    ///   accounts and invitations.
     async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError>;
 
-    /// Finds one, or an invitation.
+    /// Finds an account or an invitation.
     async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError>;
 
-    /// Reads a page: by organization, in it the newest first.
+    /// Reads a page, ordered by organization and within it newest first.
     async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError>;
 
-    /// Changes one. Where [`AccountChange::notice`] and [`AccountChange::admins_notice`] say so, its owner and the other
-    /// admins of its organization get a notice in the same decision.
+    /// Changes an account. In the same transaction, creates the notices of [`AccountChange::notice`] and
+    /// [`AccountChange::admins_notice`] for its user and the other admins of its organization.
     ///
-    /// Refused with [`Refusal::NotFound`](crate::Refusal::NotFound): no such account that the principal may see;
-    /// [`Refusal::Contended`](crate::Refusal::Contended): the row has another version; and, not for an operator,
-    /// [`Refusal::LastAdmin`](crate::Refusal::LastAdmin): no active admin would be left, by the rule of
-    /// [`takes_last_admin`](crate::account::takes_last_admin). Counted in the decision; two such changes at once do not
-    /// both succeed.
+    /// # Errors
+    /// - [`Refusal::NotFound`](crate::Refusal::NotFound): the account does not exist, or the principal may not see it.
+    /// - [`Refusal::Contended`](crate::Refusal::Contended): the row has another version.
+    /// - [`Refusal::LastAdmin`](crate::Refusal::LastAdmin), except for operators: no active admin would remain
+    ///   according to [`takes_last_admin`](crate::account::takes_last_admin). The transaction counts the admins, so two
+    ///   such changes cannot both succeed.
     async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError>;
 
-    /// Reads a seed. Nothing is recorded where there is no such account.
+    /// Reads a TOTP secret. Records nothing if the account does not exist.
     async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError>;
 }
 
-/// What logins, invitations and the administration of accounts need of a store.
+/// Ports that logins, invitations and the administration of accounts require of a store.
 pub trait AccountStore:
     OrganizationRepository
     + AccountRepository

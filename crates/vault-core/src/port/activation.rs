@@ -1,4 +1,4 @@
-//! Activations in the store.
+//! Port for activations in the store.
 
 use super::IssuerRepository;
 use super::{AuditLog, KeyedDigester, StoreError};
@@ -14,63 +14,63 @@ use crate::sealed::SealedCredential;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// An integration's command. The store checks its principal with
+/// A command of an integration. The store authorizes its principal with
 /// [`judge_integration`](crate::integration::judge_integration).
 pub type ForIntegration<A> = Command<A, IntegrationPrincipal>;
 
-/// The activation that taking a namespace's credentials begins.
+/// The activation to start when the credentials of a namespace are fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewActivation {
-    /// Its id.
+    /// ID of the activation.
     pub id: ActivationId,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
-    /// The form that was requested.
+    /// Requested form.
     pub vend: VendMode,
-    /// How many live activations the integration may have, this one included.
+    /// Maximum number of active activations of the integration, including this one.
     pub limit: i64,
 }
 
-/// Takes the sealed credentials of a namespace.
+/// Fetches the sealed credentials of a namespace.
 #[derive(Clone, Debug)]
 pub struct TakeCredentials {
-    /// The namespace, compared exactly; the principal's patterns cover it.
+    /// Namespace, compared exactly. The patterns of the principal must cover it.
     pub namespace: Namespace,
-    /// The activation that this begins; `None` for a check, and for the renewal of one.
+    /// The activation to start. `None` for a check, and for the renewal of an activation.
     pub activation: Option<NewActivation>,
-    /// The most credentials that the namespace may have.
+    /// Maximum number of credentials that the namespace may contain.
     pub most: usize,
 }
 
-/// A credential as stored, its sealed data included.
+/// A stored credential with its sealed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
-    /// The version that was taken.
+    /// Version that was fetched.
     pub version: i64,
-    /// Its sealed parts.
+    /// Sealed parts of that version.
     pub sealed: SealedCredential,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
     /// The current version.
     pub current: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// How many changes clients have made to it, the save included.
+    /// Number of changes by clients, including the save.
     pub revision: i64,
-    /// The revision that made its labels, description and declared expiries, if there are any.
+    /// Revision that last changed labels, description and declared expiries, if any exist.
     pub metadata_revision: Option<i64>,
-    /// The [code](CredentialState::code) over the row.
+    /// [MAC](CredentialState::code) of the row.
     pub code: Digest,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub last_activated_at: Option<Timestamp>,
 }
 
 impl TakenCredential {
-    /// Whether the row, in `namespace`, says what its code covers.
+    /// Returns whether the row's MAC verifies for `namespace`.
     pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId, namespace: &Namespace) -> bool {
         let state = CredentialState {
             kind: self.kind,
@@ -85,34 +85,34 @@ impl TakenCredential {
     }
 }
 
-/// How long an activation side that took checks counts as there, in seconds.
+/// Time for which an activation process that claimed checks counts as present, in seconds.
 pub const CHECKER_SECONDS: i64 = 60;
-/// After how long a check that was taken, and whose result is missing, is taken again, in seconds.
+/// Time after which a claimed check without a result is claimed again, in seconds.
 pub const CHECK_AGAIN_SECONDS: i64 = 60;
 
-/// Takes checks that are due: those that were requested, then those whose turn it is.
+/// Claims checks that are due: first the requested ones, then those of the periodic round.
 #[derive(Clone, Copy, Debug)]
 pub struct TakeChecks {
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// At most so many of those requested.
+    /// Maximum number of requested checks.
     pub most: usize,
-    /// At most so many of all credentials, in turn; a round begins this many seconds after the one before at the earliest.
-    /// `None`: only those requested.
+    /// Maximum number of checks of the periodic round, and the minimum time between the starts of two rounds in
+    /// seconds. `None` claims only requested checks.
     pub turn: Option<(usize, i64)>,
 }
 
-/// How far a round of checks over all credentials has come.
+/// Progress of a round of periodic checks over all credentials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckRound {
-    /// When it began; `None`: there was none yet.
+    /// Start of the round. `None` before the first round.
     pub began_at: Option<Timestamp>,
-    /// The last credential whose turn it was, in the order of organizations and ids; `None`: the round is over.
+    /// Last credential that was claimed, ordered by organization and ID. `None` if the round is complete.
     pub after: Option<(OrganizationId, CredentialId)>,
 }
 
 impl CheckRound {
-    /// The round to go on with at `now`; `None`: the next one does not begin yet.
+    /// Returns the round to continue at `now`, or `None` if the next one is not due yet.
     pub fn due(self, every_seconds: i64, now: Timestamp) -> Option<Self> {
         if self.after.is_some() {
             return Some(self);
@@ -121,7 +121,7 @@ impl CheckRound {
         due.then_some(Self { began_at: Some(now), after: None })
     }
 
-    /// The round after `taken` had their turn, of which there could have been `most`.
+    /// Returns the round after `taken` were claimed, with at most `most` per call.
     #[must_use]
     pub fn past(self, taken: &[(OrganizationId, CredentialId)], most: usize) -> Self {
         let after = taken.last().copied().filter(|_| taken.len() >= most);
@@ -129,14 +129,14 @@ impl CheckRound {
     }
 }
 
-/// Notes when credentials were last activated.
+/// Records when credentials were last activated.
 #[derive(Clone, Debug)]
 pub struct NoteActivated {
     /// The organization.
     pub organization: OrganizationId,
     /// The credentials.
     pub credentials: Vec<CredentialId>,
-    /// The minute.
+    /// Time of the activation, truncated to the minute.
     pub minute: Timestamp,
 }
 
@@ -147,13 +147,13 @@ pub struct DueCheck {
     pub organization: OrganizationId,
     /// The credential's namespace.
     pub namespace: Namespace,
-    /// The credential with the version to check.
+    /// Credential with the version to check.
     pub credential: TakenCredential,
-    /// What the last check of this version found.
+    /// Result of the previous check of this version.
     pub before: Option<LastCheck>,
 }
 
-/// Stores what a check found, if the credential still has that version.
+/// Stores the result of a check if the credential still has that version.
 #[derive(Clone, Debug)]
 pub struct RecordCheck {
     /// The organization.
@@ -162,60 +162,60 @@ pub struct RecordCheck {
     pub id: CredentialId,
     /// The version.
     pub version: i64,
-    /// What was found.
+    /// Result of the check.
     pub check: LastCheck,
-    /// The record of a change of state.
+    /// Audit record of a change of state.
     pub audit: Option<SealedAuditRecord>,
 }
 
-/// Decides, after all waiting, whether what was made ready for an activation may leave.
+/// Decides, as the last step before the response, whether prepared credentials may be issued.
 #[derive(Clone, Debug)]
 pub struct HandOut {
-    /// The activation that was begun.
+    /// ID of the started activation.
     pub activation: ActivationId,
-    /// Whether it was handed out before, and is renewed: then it must still live, gets the end and the number of
-    /// credentials that this command says, and outlives a refusal.
+    /// Whether an issued activation is renewed. It must still be active, gets the expiry and number of credentials of
+    /// this command, and survives a refusal.
     pub renewal: bool,
-    /// The first moment at which it is over.
+    /// Time at which it expires (exclusive end).
     pub expires_at: Timestamp,
     /// Its namespace.
     pub namespace: Namespace,
-    /// What is to leave. Each of them is a use of its credential.
+    /// Credentials to issue. Each counts as a use of its credential.
     pub credentials: Vec<HandedOut>,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
-    /// The record of a refusal; takes the place of the command's.
+    /// Audit record of a refusal, which replaces the command's record.
     pub refused: SealedAuditRecord,
 }
 
-/// Reads a page of an integration's live activations.
+/// Reads a page of an integration's active activations.
 #[derive(Clone, Debug)]
 pub struct ListActivations {
-    /// Whose.
+    /// Integration that makes the request.
     pub principal: IntegrationPrincipal,
-    /// Those older than this one.
+    /// Position after which the page starts: only older activations are returned.
     pub after: Option<ActivationId>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Reads one live activation of an integration.
+/// Reads an active activation of an integration.
 #[derive(Clone, Debug)]
 pub struct FindActivation {
-    /// Whose.
+    /// Integration that makes the request.
     pub principal: IntegrationPrincipal,
-    /// Which.
+    /// ID of the activation.
     pub activation: ActivationId,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
 /// Ends an activation.
 #[derive(Clone, Copy, Debug)]
 pub struct EndActivation {
-    /// Which.
+    /// ID of the activation.
     pub activation: ActivationId,
 }
 
@@ -224,70 +224,76 @@ pub struct EndActivation {
 pub struct AbortActivation {
     /// The organization.
     pub organization: OrganizationId,
-    /// Which.
+    /// ID of the activation.
     pub activation: ActivationId,
-    /// The record of it; kept in any case.
+    /// Audit record, which is stored even if the activation no longer exists.
     pub audit: SealedAuditRecord,
 }
 
-/// An integration as its token finds it.
+/// An integration, as found by its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundIntegration {
-    /// The integration, in whatever state and age.
+    /// The integration, even if disabled or expired.
     pub stored: StoredIntegration,
     /// Whether its organization is active.
     pub organization_active: bool,
 }
 
-/// Activations. Methods with a principal refuse one that may no longer act with
-/// [`Denial::Integration`](crate::principal::Denial::Integration), in the same transaction.
+/// Port for activations. Methods with a principal check it in the same transaction, and refuse one that may no longer
+/// make requests with [`Denial::Integration`](crate::principal::Denial::Integration).
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ActivationRepository: Send + Sync {
-    /// The integration whose current or previous token has this digest. The caller checks whether the token is valid.
+    /// Returns the integration whose current or previous token has this digest. The caller must check whether the token
+    /// is valid.
     async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError>;
 
-    /// Reads the credentials of a namespace, oldest first (by id), and, if requested, begins an activation. Serialised
-    /// with other activations (the limit is exact), changes of the integration and freezes of the namespace. Records the
-    /// last use of the integration's current token, at most once a minute.
+    /// Reads the credentials of a namespace, oldest first (by ID), and starts an activation if requested. The
+    /// transaction is serialized with other activations, so that the limit is exact, with changes of the integration
+    /// and with freezes of the namespace. Records the last use of the integration's current token, at most once a
+    /// minute.
     ///
-    /// Refused by [`judge_taking`](crate::activation::judge_taking).
+    /// # Errors
+    /// Refuses requests according to [`judge_taking`](crate::activation::judge_taking).
     async fn take_credentials(
         &self,
         command: ForIntegration<TakeCredentials>,
     ) -> Result<Vec<TakenCredential>, StoreError>;
 
-    /// Decides by [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be issued,
-    /// serialised like the first transaction, and also with deletion and replacement of the credentials. `None`: they are
-    /// issued, and the command's record says so. After a refusal [`HandOut::refused`] is recorded, and the activation is
-    /// gone, unless this was to renew it. Renewals and the end of one activation are decided one after the other.
-    /// A principal that may not act is [`HandOutRefusal::Denied`], not an error.
+    /// Decides with [`judge_hand_out`](crate::activation::judge_hand_out) whether the prepared credentials may be
+    /// issued. The transaction is serialized like the one that fetched them, and also with deletion and replacement of
+    /// the credentials, and with renewals and the end of the same activation.
+    ///
+    /// Returns `None` if they are issued, and then stores the command's audit record. After a refusal, stores
+    /// [`HandOut::refused`] and deletes the activation, unless it was to be renewed. An unauthorized principal results
+    /// in [`HandOutRefusal::Denied`], not in an error.
     async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError>;
 
-    /// Reads a page of the integration's live activations, newest first (by id, descending).
+    /// Reads a page of the integration's active activations, newest first (by ID, descending).
     async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError>;
 
-    /// The integration's activation, if it has a live one with this id.
+    /// Returns the integration's active activation with this ID, if any.
     async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError>;
 
-    /// Ends an activation of the integration and deletes its row. `false`: it has no live one with this id. Of several
-    /// calls at once, one returns `true`.
+    /// Ends an activation of the integration and deletes its row. Returns `false` if no active activation has this ID.
+    /// If several calls race, exactly one returns `true`.
     async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError>;
 
-    /// Removes one, if it still exists, and records that.
+    /// Deletes an activation if it still exists, and stores the audit record.
     async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError>;
 
-    /// Takes checks, and notes that an activation side is there. Checks of organizations that are not active are left out.
+    /// Claims checks and records that an activation process is present. Skips organizations that are not active.
     async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError>;
 
-    /// Stores what a check found and records a change of state. `false`: the credential no longer has this version.
+    /// Stores the result of a check and records a change of state. Returns `false` if the credential no longer has this
+    /// version.
     async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError>;
 
-    /// Notes that credentials were last activated in this minute, unless a later one was noted.
+    /// Records the minute of the last activation of credentials, unless a later one is recorded.
     async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError>;
 }
 
-/// What activating needs of a store: the only group that gives out sealed data.
+/// Ports that activations require of a store. No other group of ports returns sealed data.
 pub trait ActivationStore: ActivationRepository + AuditLog + IssuerRepository {}
 
 impl<S: ActivationRepository + AuditLog + IssuerRepository + ?Sized> ActivationStore for S {}

@@ -1,4 +1,4 @@
-//! The audit trail.
+//! Ports for the audit log.
 
 use super::{List, StoreError};
 use crate::audit::{
@@ -12,136 +12,139 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// Gives entries and checkpoints the codes that make a change of them show.
+/// Port that computes the MACs of entries and checkpoints, which reveal changes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait AuditSealer: Send + Sync {
-    /// The entry with its code.
+    /// Returns the entry with its MAC.
     fn seal(&self, record: AuditRecord) -> SealedAuditRecord;
 
-    /// The code of these bytes, made at `now`, and its key.
+    /// Returns the MAC of these bytes at `now`, and its key.
     fn code(&self, bytes: &[u8], now: Timestamp) -> (KeyId, Digest);
 
-    /// Whether `code` is the code of these bytes, an entry's or others, under `key`.
+    /// Returns whether `code` is the MAC of these bytes under `key`.
     fn is_code(&self, key: KeyId, bytes: &[u8], code: Digest) -> bool;
 
-    /// The hash of a checkpoint with this [content](crate::audit::CheckpointContent::to_bytes).
+    /// Returns the hash of a checkpoint with this [content](crate::audit::CheckpointContent::to_bytes).
     fn hash_checkpoint(&self, content: &[u8]) -> Digest;
 
-    /// The checkpoint with its code.
+    /// Returns the checkpoint with its MAC.
     fn seal_checkpoint(&self, checkpoint: Checkpoint) -> SealedCheckpoint;
 
-    /// Whether the checkpoint fits its code.
+    /// Returns whether the MAC of the checkpoint verifies.
     fn is_genuine_checkpoint(&self, sealed: &SealedCheckpoint) -> bool;
 }
 
-/// Entries without a change of their own.
+/// Port for entries that are not part of another change.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditLog: Send + Sync {
-    /// Appends entries, all or none.
+    /// Appends all entries, or none if it fails.
     async fn append(&self, records: Vec<SealedAuditRecord>) -> Result<(), StoreError>;
 }
 
-/// In which order entries are read. Ids begin with the time of their entry.
+/// Order in which entries are read. IDs start with the time of their entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditOrder {
-    /// By id.
+    /// By ascending ID.
     OldestFirst,
-    /// By id, backwards.
+    /// By descending ID.
     NewestFirst,
 }
 
-/// Which entries to read.
+/// Range of entries to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditRange {
-    /// Whose. [`Scope::One`]: only those that a checkpoint holds.
+    /// Organizations of the entries. With [`Scope::One`], only entries in a checkpoint are returned.
     pub scope: Scope,
-    /// Ids from this one.
+    /// Lowest ID.
     pub from: Option<AuditId>,
-    /// Ids below this one.
+    /// Exclusive upper limit of IDs.
     pub until: Option<AuditId>,
-    /// In which order.
+    /// Order.
     pub order: AuditOrder,
 }
 
-/// Removes the oldest entries of the audit, up to a checkpoint.
+/// Deletes the oldest entries of the audit log, up to a checkpoint.
 #[derive(Clone, Debug)]
 pub struct CutAudit {
-    /// The number of the first stored checkpoint.
+    /// Number of the first stored checkpoint.
     pub first: i64,
-    /// The entries of that checkpoint and of all up to the new start.
+    /// Entries of that checkpoint and of all others up to the new start.
     pub entries: Vec<AuditId>,
-    /// What takes the place of the checkpoint of its number: the same number, time and hash, and no entries.
+    /// Replacement of the checkpoint with its number: the same number, time and hash, without entries.
     pub start: SealedCheckpoint,
-    /// The entry about it.
+    /// Audit entry about the deletion.
     pub audit: SealedAuditRecord,
 }
 
-/// The right of one process to deliver the audit outside, while others wait.
+/// Lease of one process to deliver the audit log to a sink, while other processes wait.
 #[derive(Clone, Debug)]
 pub struct Delivery {
-    /// The process.
+    /// ID of the process.
     pub holder: Uuid,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
-    /// Until when the process has the right, unless it takes it again.
+    /// End of the lease, unless the process renews it.
     pub until: Timestamp,
-    /// Where delivery begins if nothing was ever delivered.
+    /// Position at which delivery starts if nothing was ever delivered.
     pub first: DeliveryPosition,
 }
 
 impl Delivery {
-    /// For how long the right is taken at most, in seconds. One that ends later was not taken by a process, and counts as none.
+    /// Maximum duration of a lease, in seconds. A stored lease that ends later was not created by OrgVault, and is
+    /// ignored.
     pub const LONGEST_SECONDS: i64 = 60;
 }
 
-/// Where entries are delivered as they are written: a log service outside the vault.
+/// Sink to which entries are delivered after they are written: a log service outside the vault.
 #[async_trait]
 pub trait AuditSink: Send + Sync {
     /// Delivers the entries of one checkpoint, in order. They may have been delivered before.
     ///
     /// # Errors
-    /// Not all were accepted. The same entries are delivered again later.
+    /// Not all entries were accepted. The same entries are delivered again later.
     async fn deliver(&self, entries: &[AuditEntry]) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
-/// Reading the audit, and its checkpoints.
+/// Port that reads the audit log and its checkpoints.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait AuditTrail: Send + Sync {
-    /// Entries of a range; [`List::after`] is the id of the last one that was read. Sessions see those of their own
-    /// organization, if their role administers it.
+    /// Returns the entries of a range. [`List::after`] is the ID of the last entry that was read. Sessions can read
+    /// entries of their own organization, if their role administers it.
     async fn list_entries(&self, query: List<String, AuditRange>) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// The entries with these ids, by id. Those that are not stored are left out.
+    /// Returns the entries with these IDs, ordered by ID. Skips entries that are not stored.
     async fn entries(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, StoreError>;
 
-    /// Up to `limit` entries that no checkpoint holds, by id, after the id `after`.
+    /// Returns at most `limit` entries without a checkpoint, by ID, after the ID `after`.
     async fn unsealed_entries(&self, after: Option<String>, limit: usize) -> Result<Vec<UnsealedEntry>, StoreError>;
 
-    /// The checkpoint with the highest number.
+    /// Returns the checkpoint with the highest number.
     async fn newest_checkpoint(&self) -> Result<Option<StoredCheckpoint>, StoreError>;
 
-    /// Up to `limit` checkpoints by number, after the number `after`.
+    /// Returns at most `limit` checkpoints by number, after the number `after`.
     async fn checkpoints(&self, after: i64, limit: usize) -> Result<Vec<StoredCheckpoint>, StoreError>;
 
-    /// Adds a checkpoint and notes it in its entries. `false`, and nothing is changed, if there is a checkpoint of its
-    /// number, none of the number before (unless it is the first), or if one of its entries is in a checkpoint or gone.
+    /// Adds a checkpoint and records it in its entries. Returns `false` and changes nothing if a checkpoint with this
+    /// number exists, if the previous one does not (unless it is the first), or if one of its entries is in a
+    /// checkpoint or was deleted.
     async fn add_checkpoint(&self, sealed: SealedCheckpoint) -> Result<bool, StoreError>;
 
-    /// Deletes the entries and the checkpoints before [`CutAudit::start`], and puts that in the place of the checkpoint of
-    /// its number, in one decision with the entry about it. `false`, and nothing is changed, if [`CutAudit::first`] is not
-    /// the first stored checkpoint, or none has number and hash of the start.
+    /// Deletes the entries and checkpoints before [`CutAudit::start`], and replaces the checkpoint with its number by
+    /// it. The same transaction stores the audit entry. Returns `false` and changes nothing if [`CutAudit::first`] is
+    /// not the first stored checkpoint, or if no checkpoint has number and hash of the start.
     async fn cut_audit(&self, command: CutAudit) -> Result<bool, StoreError>;
 
-    /// Takes the right to deliver. How far the audit was delivered: at first [`Delivery::first`]. `None`: another process has
-    /// the right, for at most [`Delivery::LONGEST_SECONDS`] from [`Delivery::now`].
+    /// Acquires the lease for delivery, and returns the position up to which the audit log was delivered, initially
+    /// [`Delivery::first`]. Returns `None` if another process has the lease, for at most [`Delivery::LONGEST_SECONDS`]
+    /// from [`Delivery::now`].
     async fn take_delivery(&self, delivery: Delivery) -> Result<Option<DeliveryPosition>, StoreError>;
 
-    /// Notes that the audit, which was delivered up to the checkpoint `from`, was delivered up to `to`. `false`: the process no
-    /// longer has the right.
+    /// Records that the audit log was delivered from the checkpoint `from` up to `to`. Returns `false` if the process
+    /// no longer has the lease.
     async fn note_delivered(&self, holder: Uuid, from: i64, to: DeliveryPosition) -> Result<bool, StoreError>;
 
-    /// How the delivery stands. `None`: nobody has ever taken the right.
+    /// Returns the state of the delivery, or `None` if no process ever acquired the lease.
     async fn delivery(&self) -> Result<Option<DeliveryState>, StoreError>;
 }

@@ -1,4 +1,4 @@
-//! Credentials in the store.
+//! Port for credentials in the store.
 
 use super::{AuditLog, Find, KeyRepository, KeyedDigester, List, StoreError};
 use crate::activation::{Purpose, VendRule, VendedForm};
@@ -14,53 +14,53 @@ use crate::sealed::{Blob, SealedCredential, SealedMetadata};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// An idempotency key and its request, per account.
+/// An idempotency key of an account, with the request that used it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
     /// The account that used the key.
     pub account: AccountId,
     /// The key: 1 to 255 visible ASCII characters.
     pub key: String,
-    /// The keyed digests of the request it came with.
+    /// Keyed digests of the body of that request.
     pub body: LookUpDigests,
 }
 
-/// Saves one credential, made at the command's time.
+/// Saves one credential. Its creation time is that of the command.
 #[derive(Clone, Debug)]
 pub struct SaveCredential {
     /// The organization.
     pub organization: OrganizationId,
-    /// Its id.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// The version that its parts are sealed for.
+    /// Version to which the sealed parts are bound.
     pub version: i64,
     /// Its type.
     pub kind: CredentialType,
     /// Its namespace.
     pub namespace: Namespace,
-    /// Its sealed parts; the key they lie under must still be active.
+    /// Sealed parts. Their organization key must still be active.
     pub sealed: SealedCredential,
-    /// What is said of it.
+    /// Sealed metadata with label digests and vend rule.
     pub description: StoredMetadata,
-    /// The [code](CredentialState::code) over the row, whose revision is 1.
+    /// [MAC](CredentialState::code) of the row at revision 1.
     pub code: Digest,
     /// When it expires.
     pub expires_at: Option<Timestamp>,
-    /// The idempotency key, if one was given.
+    /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
-    /// The most credentials the organization may have.
+    /// Maximum number of credentials of the organization.
     pub limit: i64,
 }
 
 impl SaveCredential {
-    /// The refusal of one credential too many.
+    /// Returns the refusal for an exceeded credential limit.
     pub const fn limit_reached(&self) -> Refusal {
         Refusal::LimitReached { what: "credentials", limit: self.limit }
     }
 }
 
 impl StoredCredential {
-    /// What the row says.
+    /// Returns the fields that the row's MAC covers.
     pub fn state(&self) -> CredentialState<'_> {
         CredentialState {
             kind: self.kind,
@@ -73,57 +73,57 @@ impl StoredCredential {
         }
     }
 
-    /// Whether the row says what its code covers.
+    /// Returns whether the row's MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester, organization: OrganizationId) -> bool {
         self.state().fits(digester, (organization, self.id), &self.code)
     }
 }
 
-/// What is said of a credential, and what a store finds it by.
+/// Sealed metadata of a credential, with the label digests by which a store finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredMetadata {
-    /// Labels, description and declared expiries; `None`: there are none.
+    /// Sealed labels, description and declared expiries. `None` if there are none.
     pub metadata: Option<SealedMetadata>,
-    /// A digest of each label, in any order.
+    /// A lookup digest of each label, in any order.
     pub labels: Vec<Digest>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
 }
 
-/// How many rows a filtered list looks at, at most, for one page: so many that the index entries of several labels fit
-/// into a reader's cache together. Clients are promised no more than 10,000.
+/// Maximum number of rows that a filtered list reads for one page. With this bound, the index entries of several labels
+/// fit together into a reader's cache. The API promises clients at most 10,000.
 pub const LIST_WINDOW: usize = 4_000;
 
-/// Reads a page of a list, newest first; with [`ListCredentials::expires_before`] the soonest to expire first, then by
-/// id.
+/// Reads a page of a list, newest first. With [`ListCredentials::expires_before`], the list is ordered by expiry, then
+/// by ID.
 #[derive(Clone, Debug)]
 pub struct ListCredentials {
-    /// Who asks.
+    /// Principal that makes the request.
     pub principal: Principal,
-    /// The principal's organization.
+    /// Organization of the principal.
     pub organization: OrganizationId,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// Only those of this namespace.
+    /// Filter: only credentials of this namespace.
     pub namespace: Option<Namespace>,
-    /// Only those of this type.
+    /// Filter: only credentials of this type.
     pub kind: Option<CredentialType>,
-    /// Only those with all of these labels.
+    /// Filter: only credentials with all of these labels.
     pub labels: Vec<LookUpDigests>,
-    /// Only those in this state.
+    /// Filter: only credentials in this state.
     pub health: Option<HealthState>,
-    /// How long before its expiry a credential is in the state `expiring`, in seconds.
+    /// Time before its expiry from which a credential is in the state `expiring`, in seconds.
     pub expiring_seconds: i64,
-    /// Only those that expire before this moment.
+    /// Filter: only credentials that expire before this time.
     pub expires_before: Option<Timestamp>,
-    /// Begin after this one.
+    /// Position after which the page starts.
     pub after: Option<ListPosition>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
 }
 
 impl ListCredentials {
-    /// Whether it holds a credential of this description, for stores that filter in memory.
+    /// Returns whether the list contains this credential, for stores that filter in memory.
     pub fn holds(&self, row: &StoredCredential, labels: &[Digest]) -> bool {
         let health = || Health::at(self.now, row.expires_at, self.expiring_seconds, row.check).state;
         self.namespace.as_ref().is_none_or(|namespace| row.namespace == *namespace)
@@ -134,28 +134,29 @@ impl ListCredentials {
     }
 }
 
-/// A place in a list of credentials.
+/// A position in a list of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListPosition {
-    /// When the credential there expires, in a list that is in this order.
+    /// Expiry of the credential at this position, if the list is ordered by expiry.
     pub expires_at: Option<Timestamp>,
-    /// The credential there.
+    /// ID of the credential at this position.
     pub id: CredentialId,
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedRows {
-    /// The credentials found.
+    /// Credentials of the page.
     pub rows: Vec<StoredCredential>,
-    /// Where the search ended after [`LIST_WINDOW`] rows, with more to come; `None`: at the limit or the end of the list.
+    /// Position at which the search stopped after [`LIST_WINDOW`] rows although more remain. `None` if the page is full
+    /// or the list has ended.
     pub searched_to: Option<ListPosition>,
 }
 
-/// A credential as stored, without its data.
+/// A stored credential without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
@@ -163,111 +164,112 @@ pub struct StoredCredential {
     pub namespace: Namespace,
     /// Its version.
     pub version: i64,
-    /// When it was saved.
+    /// Time of the save.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// How many changes clients have made to it, the save included. Every [`ChangeCredential`] names the one it has seen.
+    /// Number of changes by clients, including the save. Every [`ChangeCredential`] names the revision that it is based
+    /// on.
     pub revision: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// When it expires: the earlier of what its owner declared and what the data says. Not authenticated: it says when to
-    /// warn.
+    /// Expiry: the earlier of the declared expiry and the one in the data. Not authenticated, because it only
+    /// determines when to warn.
     pub expires_at: Option<Timestamp>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
-    /// The [code](CredentialState::code) over the row.
+    /// [MAC](CredentialState::code) of the row.
     pub code: Digest,
-    /// Labels, description and declared expiries, sealed.
+    /// Sealed labels, description and declared expiries.
     pub metadata: Option<SealedMetadata>,
-    /// What the last check of the current version found.
+    /// Result of the last check of the current version.
     pub check: Option<LastCheck>,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub last_activated_at: Option<Timestamp>,
-    /// The organization key.
+    /// Organization key that sealed the information.
     pub key: KeyId,
     /// The sealed information.
     pub information: Blob,
 }
 
-/// A version of a credential that is not the current one, without its data.
+/// A staged or previous version of a credential, without its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
-    /// Its number.
+    /// Version number.
     pub number: i64,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ceased to be the current one; `None`: it is staged.
+    /// Time at which it stopped being the current version. `None` if it is staged.
     pub superseded: Option<Superseded>,
-    /// What its last check found.
+    /// Result of the last check.
     pub check: Option<LastCheck>,
-    /// The organization key.
+    /// Organization key that sealed the information.
     pub key: KeyId,
     /// The sealed information.
     pub information: Blob,
 }
 
-/// A credential and its other versions, read at one moment.
+/// A credential with its other versions, read in one snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersions {
     /// The credential, with its current version.
     pub current: StoredCredential,
-    /// When the current version was made.
+    /// Creation time of the current version.
     pub created_at: Timestamp,
-    /// The highest number that a version of it ever had.
+    /// Highest version number ever assigned, including destroyed versions.
     pub highest: i64,
-    /// The others, by number.
+    /// The other versions, ordered by number.
     pub others: Vec<StoredVersion>,
 }
 
-/// Changes a credential, if no other client has changed it since it was read.
+/// Changes a credential unless another client has changed it since it was read.
 #[derive(Clone, Debug)]
 pub struct ChangeCredential {
     /// The organization.
     pub organization: OrganizationId,
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// The revision that was read. The change makes the next one.
+    /// Revision that was read. The change increments it.
     pub revision: i64,
     /// The change.
     pub change: CredentialChange,
-    /// What is said of it from now on; `None`: what was said before.
+    /// New metadata. `None` leaves it unchanged.
     pub description: Option<StoredMetadata>,
-    /// The [code](CredentialState::code) over the row after the change.
+    /// [MAC](CredentialState::code) of the row after the change.
     pub code: Digest,
-    /// When it expires after the change.
+    /// Expiry after the change.
     pub expires_at: Option<Timestamp>,
 }
 
-/// What changes of a credential. Numbers are those of versions that were read with the revision.
+/// Change to a credential. Version numbers refer to the revision that was read.
 #[derive(Clone, Debug)]
 pub enum CredentialChange {
-    /// A new version is current; the one before is kept as a previous one.
+    /// Makes a new version current and keeps the old one as a previous version.
     Replace {
         /// The new version, [`StoredVersions::highest`] plus one.
         version: NewVersion,
-        /// When the version that was current is destroyed.
+        /// Time at which the previously current version is destroyed.
         destroy_at: Timestamp,
     },
-    /// A new version is staged, and takes the place of one that was.
+    /// Stages a new version and replaces the staged one, if any.
     Stage(NewVersion),
-    /// Another version is current; the one before is kept as a previous one.
+    /// Makes another version current and keeps the old one as a previous version.
     Promote {
-        /// The version.
+        /// Number of the version to promote.
         number: i64,
-        /// When the version that was current is destroyed.
+        /// Time at which the previously current version is destroyed.
         destroy_at: Timestamp,
-        /// Versions that are destroyed.
+        /// Numbers of the versions to destroy.
         destroyed: Vec<i64>,
     },
-    /// A version that is not the current one is destroyed, its wrapped data key included.
+    /// Destroys a version that is not current, including its wrapped data key.
     Destroy(i64),
-    /// No version changes.
+    /// Changes no version.
     Describe,
 }
 
 impl CredentialChange {
-    /// The current and the staged version after the change, of those before it.
+    /// Returns the numbers of the current and the staged version after the change.
     pub fn versions_after(&self, current: i64, staged: Option<i64>) -> (i64, Option<i64>) {
         match self {
             Self::Replace { version, .. } => (version.number, staged),
@@ -279,147 +281,161 @@ impl CredentialChange {
     }
 }
 
-/// Counts a comparison, and reads what to compare with.
+/// Counts a comparison and reads the credential to compare with.
 #[derive(Clone, Copy, Debug)]
 pub struct MatchCredential {
     /// The organization.
     pub organization: OrganizationId,
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
 }
 
-/// Has the activation side check a version.
+/// Queues a check of a version for the activation process.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestCheck {
     /// The organization.
     pub organization: OrganizationId,
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// The version; `None`: the staged one, or the current one where none is staged.
+    /// Version to check. `None` selects the staged version if there is one, otherwise the current version.
     pub version: Option<i64>,
 }
 
-/// A time that a credential was handed out.
+/// An issuance of a credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CredentialUse {
-    /// The activation.
+    /// ID of the activation.
     pub activation: ActivationId,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The integration.
+    /// ID of the integration.
     pub integration: IntegrationId,
-    /// Its name; `None`: it was deleted.
+    /// Name of the integration. `None` if it was deleted.
     pub name: Option<IntegrationName>,
-    /// In which form.
+    /// Form in which the credential was issued.
     pub form: VendedForm,
-    /// What the integration said it is for.
+    /// Purpose that the integration stated.
     pub purpose: Option<Purpose>,
-    /// The subject of the workload that it proved to be, where it showed an identity token.
+    /// Subject of the workload, if it authenticated with an identity token.
     pub workload: Option<String>,
 }
 
-/// How long the uses of a credential are kept, in seconds: 30 days.
+/// Retention of the uses of a credential, in seconds: 30 days.
 pub const USE_SECONDS: i64 = 30 * 24 * 3_600;
 
-/// A place in the list of a credential's uses.
+/// A position in the list of a credential's uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UsePosition {
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The activation.
+    /// ID of the activation.
     pub activation: ActivationId,
 }
 
 /// A version to store.
 #[derive(Clone, Debug)]
 pub struct NewVersion {
-    /// Its number, which its parts are sealed for.
+    /// Version number, to which the sealed parts are bound.
     pub number: i64,
-    /// Its sealed parts; the key they lie under must still be active.
+    /// Sealed parts. Their organization key must still be active.
     pub sealed: SealedCredential,
-    /// The idempotency key, if one was given.
+    /// Idempotency key, if any.
     pub idempotency: Option<Idempotency>,
-    /// Versions that are destroyed, the current one among them if it is not kept.
+    /// Numbers of the versions to destroy, including the current one if it is not kept.
     pub destroyed: Vec<i64>,
 }
 
-/// Deletes one credential, the wrapped data keys of all versions included.
+/// Deletes one credential, including the wrapped data keys of all versions.
 #[derive(Clone, Copy, Debug)]
 pub struct DeleteCredential {
     /// The organization.
     pub organization: OrganizationId,
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// The revision that it must still have; `None`: whatever it has.
+    /// Revision that the credential must still have. `None` accepts any.
     pub revision: Option<i64>,
 }
 
-/// Credentials. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
-/// transaction.
+/// Port for credentials. Every method checks authorization in its own transaction and returns [`StoreError::Denied`] if
+/// the principal may no longer act.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialRepository: Send + Sync {
-    /// Saves one and gives its id; or, where the same request was carried out before, only the id that it made.
+    /// Saves a credential and returns its ID. If the same request was already carried out, returns the ID that it
+    /// created.
     ///
-    /// Refused with [`Refusal::IdempotencyMismatch`]; [`Refusal::Contended`]: the organization key is no longer active,
-    /// seal again; [`SaveCredential::limit_reached`].
+    /// # Errors
+    /// - [`Refusal::IdempotencyMismatch`]: the key was used for another request.
+    /// - [`Refusal::Contended`]: the organization key is no longer active. Seal again.
+    /// - [`SaveCredential::limit_reached`]: the organization has the maximum number of credentials.
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError>;
 
-    /// The credential and version that an earlier request under this idempotency key made. `None`: the key is free;
-    /// without a key, the principal alone is judged.
+    /// Returns the credential and version that an earlier request with this idempotency key created, or `None` if the
+    /// key is unused. Without a key, only authorizes the principal.
     ///
-    /// Refused with [`Refusal::IdempotencyMismatch`].
+    /// # Errors
+    /// [`Refusal::IdempotencyMismatch`] if the key was used for another request.
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError>;
 
-    /// Reads a page.
+    /// Reads a page of credentials.
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError>;
 
-    /// Reads one of the principal's organization.
+    /// Reads a credential of the principal's organization.
     async fn show_credential(&self, query: Find<CredentialId>) -> Result<Option<StoredCredential>, StoreError>;
 
-    /// Reads one of the principal's organization with its other versions.
+    /// Reads a credential of the principal's organization with its other versions.
     async fn credential_versions(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError>;
 
-    /// The same, just before [`CredentialRepository::change_credential`]: a store may read it where it writes, if that
-    /// is cheaper.
+    /// Reads the same immediately before [`CredentialRepository::change_credential`]. A store may read from its writer
+    /// connection if that is cheaper.
     async fn versions_for_change(&self, query: Find<CredentialId>) -> Result<Option<StoredVersions>, StoreError> {
         self.credential_versions(query).await
     }
 
-    /// Changes one of the principal's organization and gives the number of the version concerned; or, where the same
-    /// request was carried out before, only the number that it gave.
+    /// Changes a credential of the principal's organization and returns the number of the affected version. If the same
+    /// request was already carried out, returns the number from that time.
     ///
-    /// Refused with [`Refusal::NotFound`]; [`Refusal::IdempotencyMismatch`]; [`Refusal::Changed`]: it no longer has the
-    /// revision; [`Refusal::Contended`]: the organization key is no longer active, seal again.
+    /// # Errors
+    /// - [`Refusal::NotFound`]: the credential does not exist.
+    /// - [`Refusal::IdempotencyMismatch`]: the key was used for another request.
+    /// - [`Refusal::Changed`]: the credential no longer has the revision.
+    /// - [`Refusal::Contended`]: the organization key is no longer active. Seal again.
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError>;
 
-    /// Deletes a credential of the principal's organization. `false`: it does not exist. Of several calls at once, one
-    /// returns `true`.
+    /// Deletes a credential of the principal's organization. Returns `false` if it does not exist. If several calls
+    /// race, exactly one returns `true`.
     ///
-    /// Refused with [`Refusal::Changed`].
+    /// # Errors
+    /// [`Refusal::Changed`] if the credential no longer has the revision.
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError>;
 
-    /// Reads one of the principal's organization, to compare its fingerprint, and counts that.
+    /// Counts a fingerprint comparison and reads the credential of the principal's organization to compare with.
     ///
-    /// Refused with [`Refusal::NotFound`]; [`Refusal::TooOften`] by [`HourlyLimit::MATCHES`](crate::hourly::HourlyLimit).
+    /// # Errors
+    /// - [`Refusal::NotFound`]: the credential does not exist.
+    /// - [`Refusal::TooOften`]: [`HourlyLimit::MATCHES`](crate::hourly::HourlyLimit) is exceeded.
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError>;
 
-    /// Has a version of one of the principal's organization checked. One request waits per credential; a later one takes
-    /// its place.
+    /// Queues a check of a version of a credential of the principal's organization. Each credential has at most one
+    /// queued check: a later request replaces it.
     ///
-    /// Refused with [`Refusal::NotFound`]; [`Refusal::NoSuchVersion`]; [`Refusal::NoChecker`]: no activation side
-    /// [took checks](super::ActivationRepository::take_checks) within [`CHECKER_SECONDS`](super::CHECKER_SECONDS);
-    /// [`Refusal::TooOften`] by [`HourlyLimit::CHECKS`](crate::hourly::HourlyLimit).
+    /// # Errors
+    /// - [`Refusal::NotFound`]: the credential does not exist.
+    /// - [`Refusal::NoSuchVersion`]: the version does not exist.
+    /// - [`Refusal::NoChecker`]: no activation process [claimed checks](super::ActivationRepository::take_checks)
+    ///   within [`CHECKER_SECONDS`](super::CHECKER_SECONDS).
+    /// - [`Refusal::TooOften`]: [`HourlyLimit::CHECKS`](crate::hourly::HourlyLimit) is exceeded.
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError>;
 
-    /// Reads a page of the uses of a credential of the principal's organization, newest first. `None`: it does not exist.
+    /// Reads a page of the uses of a credential of the principal's organization, newest first. Returns `None` if the
+    /// credential does not exist.
     async fn list_uses(
         &self,
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError>;
 }
 
-/// What the vault's members need of a store.
+/// Ports that the operations on a vault require of a store.
 pub trait CredentialStore: CredentialRepository + KeyRepository + AuditLog {}
 
 impl<S: CredentialRepository + KeyRepository + AuditLog + ?Sized> CredentialStore for S {}

@@ -1,4 +1,4 @@
-//! Time, ids, chance and events.
+//! Ports for time, IDs, randomness and events.
 
 use crate::audit::{AuditRecord, Origin, SealedAuditRecord};
 use crate::check::CheckReason;
@@ -10,37 +10,37 @@ use crate::time::Timestamp;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The time of day.
+/// Port for the time of day.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// Returns the current time.
     fn now(&self) -> Timestamp;
 }
 
-/// A clock that stands still.
+/// A clock that always returns the same time.
 impl Clock for Timestamp {
     fn now(&self) -> Timestamp {
         *self
     }
 }
 
-/// Makes ids.
+/// Port that generates IDs.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait IdGenerator: Send + Sync {
-    /// A new id made at `now`: UUID version 7 (RFC 9562), later ids sorting after earlier ones of this process.
+    /// Generates an ID at `now`: UUID version 7 (RFC 9562). Later IDs of this process sort after earlier ones.
     fn ordered(&self, now: Timestamp) -> Uuid;
-    /// A new id of 122 random bits: UUID version 4, for what must not be guessed.
+    /// Generates an ID of 122 random bits: UUID version 4, for values that must not be guessed.
     fn random(&self) -> Uuid;
 }
 
-/// Knows which request is being carried out.
+/// Port that identifies the current request.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait RequestContext: Send + Sync {
-    /// The request that the calling task carries out; nothing known, if it carries out none.
+    /// Returns the origin of the request that the calling task carries out, or an empty origin if there is none.
     fn current(&self) -> Origin;
 }
 
-/// For programs whose acts come from no request.
+/// Context for programs whose operations do not originate from requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoRequest;
 
@@ -50,163 +50,164 @@ impl RequestContext for NoRequest {
     }
 }
 
-/// Cryptographic randomness.
+/// Port for cryptographic randomness.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait Entropy: Send + Sync {
-    /// Fills `bytes`.
+    /// Fills `bytes` with random bytes.
     ///
     /// # Errors
-    /// The operating system gives none.
+    /// The operating system returns none.
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy>;
 }
 
-/// The operating system gives no randomness.
+/// The operating system returns no randomness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system returned no random bytes")]
 pub struct NoEntropy;
 
-/// Something worth counting or logging. Holds nothing secret.
+/// An event for metrics and logs. It contains no secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A password was verified against an account's own verifier. Verifying a decoy does not count.
+    /// A password was verified against the verifier of its account. Verification against a decoy does not count.
     PasswordEvaluated,
-    /// A login succeeded, or the owner of an account proved to be present for a change of it.
+    /// A login succeeded, or a user re-authenticated for a change of their account.
     LoginSucceeded {
-        /// The account.
+        /// ID of the account.
         account: AccountId,
-        /// The new session; `None` where the owner proved to be present.
+        /// ID of the new session. `None` for a re-authentication.
         session: Option<SessionId>,
-        /// Where it came from.
+        /// Origin of the request.
         network: Network,
     },
     /// A login was refused.
     LoginRefused {
-        /// Why.
+        /// Reason.
         refusal: LoginRefusal,
-        /// The account, where the address has one.
+        /// ID of the account, if the address has one.
         account: Option<AccountId>,
-        /// Where it came from.
+        /// Origin of the request.
         network: Network,
     },
-    /// A refused login began a wait, or made it longer.
+    /// A refused login started or extended a lockout.
     LoginLocked {
-        /// The account.
+        /// ID of the account.
         account: AccountId,
-        /// Where the login came from; the wait holds for all networks that are counted with it.
+        /// Origin of the login. The lockout applies to all networks that share its throttle bucket.
         network: Network,
         /// Failed logins in a row.
         attempts: u32,
-        /// The end of the wait.
+        /// End of the lockout.
         until: Timestamp,
     },
-    /// A refused login closed the class that counted it.
+    /// A refused login locked its throttle bucket.
     LoginClassClosed {
-        /// The account.
+        /// ID of the account.
         account: AccountId,
-        /// Where the login came from.
+        /// Origin of the login.
         network: Network,
     },
-    /// A wrong passcode was one too many: time-based passcodes of the account are disabled.
+    /// Too many wrong passcodes disabled the time-based passcodes of the account.
     LoginPasscodeDisabled {
-        /// The account.
+        /// ID of the account.
         account: AccountId,
-        /// Where the login came from.
+        /// Origin of the login.
         network: Network,
     },
-    /// A login from a network that had to wait before succeeded: the failures are forgotten.
+    /// A login succeeded after a lockout for its network, and the failures were reset.
     LoginUnlocked {
-        /// The account.
+        /// ID of the account.
         account: AccountId,
-        /// Where the login came from.
+        /// Origin of the login.
         network: Network,
     },
-    /// An act that the audit records was carried out or refused; logins have events of their own.
+    /// An audited action was carried out or refused. Logins have their own events.
     Recorded(Box<AuditRecord>),
-    /// A row that grants does not fit its code, or a stored secret does not open.
+    /// The MAC of a row does not verify, or a stored secret cannot be decrypted.
     IntegrityFailure {
-        /// The table.
+        /// Table of the row.
         table: &'static str,
-        /// The row's id.
+        /// ID of the row.
         id: String,
     },
-    /// Who showed an integration token may not act.
+    /// A request with an integration token was refused.
     IntegrationRefused {
-        /// Why.
+        /// Reason.
         refusal: IntegrationRefusal,
-        /// The integration, where the token is or was one's.
+        /// ID of the integration, if the token is or was one of an integration.
         integration: Option<IntegrationId>,
         /// Where it came from, if it came over a network.
         network: Option<Network>,
     },
-    /// A token of a workload did not prove that it may act.
+    /// A request with an identity token was refused.
     WorkloadRefused {
-        /// Why.
+        /// Reason.
         refusal: WorkloadRefusal,
-        /// The integration that it names, if there is one.
+        /// ID of the integration that the request names, if it exists.
         integration: Option<IntegrationId>,
         /// Where it came from, if it came over a network.
         network: Option<Network>,
     },
     /// The keys of an issuer could not be fetched.
     IssuerUnreachable {
-        /// The issuer.
+        /// Name of the issuer.
         issuer: IssuerName,
-        /// Why not, in fixed words.
+        /// Reason, in fixed words.
         reason: &'static str,
     },
-    /// A short-lived credential was preferred, but not available; the saved one was issued.
+    /// A short-lived credential was preferred but not available, and the saved one was issued.
     ShortFormMissed(CheckReason),
     /// Changes were committed together.
     ChangesCommitted {
-        /// How many they are.
+        /// Number of changes.
         changes: usize,
     },
-    /// Something was tried again.
+    /// An operation was retried.
     Retried(RetryReason),
-    /// The database did not say whether a commit stands.
+    /// The outcome of a commit is unknown.
     CommitUnsure,
-    /// A request was answered as the same request under the same idempotency key was before.
+    /// A request was answered with the result of an earlier one with the same idempotency key.
     RequestRepeated,
-    /// This process took the right to deliver events that another process had before.
+    /// This process acquired the lease for event delivery, which another process had before.
     EventsTakenOver,
-    /// Somebody had to wait for a connection to the database.
+    /// A request had to wait for a database connection.
     ConnectionAwaited {
-        /// For how long.
+        /// Duration of the wait.
         waited: Duration,
-        /// Whether a connection became free in time.
+        /// Whether a connection was obtained in time.
         obtained: bool,
     },
     /// An organization key reached its use limit and was replaced.
     OrganizationKeyReplaced(KeyId),
-    /// An organization key reached its use limit and could not be replaced. It seals on until its last use.
+    /// An organization key reached its use limit and could not be replaced. It continues to seal until its last
+    /// permitted use.
     OrganizationKeyNotReplaced(KeyId),
 }
 
 impl Event {
-    /// That the act of this record was carried out.
+    /// Creates the event that the action of this record was carried out.
     pub fn recorded(audit: &SealedAuditRecord) -> Self {
         Self::Recorded(Box::new(audit.record.clone()))
     }
 }
 
-/// Why something was tried again, for metrics.
+/// Reason of a retry, for metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RetryReason {
-    /// A change failed or was refused, so those that shared its transaction were made one by one.
+    /// A change failed or was refused, so the changes that shared its transaction were made one by one.
     SharedTransaction,
-    /// Transactions met in the database.
+    /// Transactions conflicted in the database.
     TransactionsMet,
     /// The connection to the database was lost.
     ConnectionLost,
-    /// Another change of the same credential came between.
+    /// Another change of the same credential was committed first.
     CredentialChanged,
-    /// A key was replaced after something was sealed under it.
+    /// A key was replaced after a value was sealed with it.
     KeyReplaced,
 }
 
 impl RetryReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 5] = [
         Self::SharedTransaction,
         Self::TransactionsMet,
@@ -215,7 +216,7 @@ impl RetryReason {
         Self::KeyReplaced,
     ];
 
-    /// The reason's name in metrics.
+    /// Returns the name of the reason in metrics.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SharedTransaction => "shared-transaction",
@@ -227,31 +228,31 @@ impl RetryReason {
     }
 }
 
-/// Why a login was refused, for metrics and log; the response never contains it.
+/// Reason why a login was refused, for metrics and logs. No response contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoginRefusal {
-    /// A value that no account can have.
+    /// An address, password or passcode that no account can have.
     Impossible,
-    /// No such address.
+    /// The address is unknown.
     UnknownAddress,
-    /// Within a wait, or the class is closed.
+    /// A lockout lasts, or the throttle bucket is locked.
     Throttled,
     /// Wrong password.
     WrongPassword,
-    /// The right password, and a passcode that is wrong or a recovery code that is not stored.
+    /// Correct password with a wrong passcode, or with a recovery code that is not stored.
     WrongPasscode,
-    /// The right password and a time-based code that was used before. Does not count as a wrong passcode.
+    /// Correct password with a time-based passcode that was used before. It does not count as a wrong passcode.
     SpentPasscode,
-    /// The right password and a time-based code, but such codes are disabled until a reset.
+    /// Correct password with a time-based passcode, but time-based passcodes are disabled until a reset.
     PasscodeDisabled,
-    /// The account or organization is disabled, or its row grants nothing.
+    /// The account or organization is disabled, or the MAC of its row does not verify.
     Closed,
-    /// What the login was decided on changed while it ran.
+    /// The facts of the login changed while it ran.
     Overtaken,
 }
 
 impl LoginRefusal {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::Impossible,
         Self::UnknownAddress,
@@ -264,12 +265,12 @@ impl LoginRefusal {
         Self::Overtaken,
     ];
 
-    /// Whether the password was right.
+    /// Returns whether the password was correct.
     pub const fn follows_right_password(self) -> bool {
         matches!(self, Self::WrongPasscode | Self::SpentPasscode | Self::PasscodeDisabled)
     }
 
-    /// The reason's name in metrics and the log.
+    /// Returns the name of the reason in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Impossible => "malformed",
@@ -285,9 +286,9 @@ impl LoginRefusal {
     }
 }
 
-/// Takes events for metrics and logs.
+/// Port that receives events for metrics and logs.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait EventSink: Send + Sync {
-    /// Takes one.
+    /// Processes an event.
     fn emit(&self, event: Event);
 }

@@ -1,84 +1,84 @@
-//! How ports fail, by whose fault it is.
+//! Errors of ports, distinguished by their cause.
 
 use crate::error::Refusal;
 use crate::id::{CredentialId, KeyId};
 use crate::principal::Denial;
 use std::error::Error as StdError;
 
-/// The driver's error, kept for the log.
+/// Error of the driver, for logs.
 pub type Cause = Box<dyn StdError + Send + Sync>;
 
-/// A store could not carry a decision out.
+/// A store could not carry out a transaction.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The principal may not act. Nothing was changed.
+    /// The principal is not authorized. Nothing was changed.
     #[error(transparent)]
     Denied(Denial),
-    /// A rule of the decision forbids it. Nothing was changed, except what the method says.
+    /// A rule of the transaction forbids it. Nothing was changed, except as documented at the method.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database is unreachable, full, locked or overloaded; a retry may succeed. Nothing was acknowledged, but a
-    /// decision whose answer was lost may have been made.
+    /// The database is unreachable, full, locked or overloaded. A retry may succeed. If the response of a transaction
+    /// was lost, it may have been committed.
     #[error("the database is unavailable")]
     Unavailable(#[source] Cause),
-    /// A row does not decode or does not fit its code.
+    /// A row cannot be decoded, or its MAC does not verify.
     #[error("row {id} of table {table} is damaged: {reason}")]
     Integrity {
         /// The table.
         table: &'static str,
-        /// The row's id.
+        /// ID of the row.
         id: String,
-        /// What does not fit. Never a value.
+        /// The violation, never a value.
         reason: &'static str,
     },
-    /// A fault of the adapter or its set-up.
+    /// An error of the adapter or its configuration.
     #[error("the database failed")]
     Fault(#[source] Cause),
 }
 
-/// Sealing or opening failed.
+/// Encryption or decryption failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The organization has no keys: it was deleted.
+    /// The organization has no keys, because it was deleted.
     #[error("the organization has no keys")]
     NoKeys,
-    /// What was to be opened is damaged, moved, or sealed under an unknown key.
+    /// The sealed value is damaged, was moved, or uses an unknown key.
     #[error("row {object} of table {table} is damaged: {column}: {reason}")]
     Integrity {
         /// The table.
         table: &'static str,
         /// The column.
         column: &'static str,
-        /// The row's id.
+        /// ID of the row.
         object: String,
-        /// What does not fit. Never a value.
+        /// The violation, never a value.
         reason: &'static str,
     },
-    /// The row names a key that its organization does not have. Either the key was destroyed after a rotation, and the row
-    /// was read before: read it again. Or the row is damaged.
+    /// The row names a key that its organization does not have. Either the key was destroyed by a rotation after the
+    /// row was read, which must be read again, or the row is damaged.
     #[error("row {object} of table {table} is damaged: {column}: key {key} does not exist")]
     UnknownKey {
         /// The table.
         table: &'static str,
         /// The column.
         column: &'static str,
-        /// The row's id.
+        /// ID of the row.
         object: String,
-        /// The key that the row names.
+        /// ID of the key in the row.
         key: KeyId,
     },
-    /// Keys could not be read or taken.
+    /// Keys could not be read or reserved.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A fault of the adapter, the operating system's entropy included.
+    /// An error of the adapter, including missing randomness of the operating system.
     #[error("sealing failed")]
     Fault(#[source] Cause),
 }
 
 impl SealError {
-    /// The code over a credential's row is wrong: the row was changed outside the service.
+    /// Creates the error for a credential's row whose MAC does not verify, because it was changed outside the service.
     pub(crate) fn unsound_credential(id: CredentialId) -> Self {
         let reason = "it does not fit the row, which was changed outside the service";
         Self::Integrity { table: "credentials", column: "code", object: id.to_string(), reason }
@@ -89,40 +89,40 @@ impl SealError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HashError {
-    /// No seat in the queue is left for this requester.
+    /// No slot in the hash queue is free for this requester.
     #[error("too many logins in progress")]
     Busy,
-    /// The operating system gives no memory for the hash: later may work.
+    /// The operating system has no memory for the hash. A retry may succeed.
     #[error("no memory for a password hash, which takes {bytes} bytes: give the process more, or end others")]
     NoMemory {
-        /// What was asked for.
+        /// Requested memory in bytes.
         bytes: usize,
     },
-    /// A fault of the adapter.
+    /// An error of the adapter.
     #[error("password hashing failed")]
     Fault(#[source] Cause),
 }
 
-/// Why a token is refused, for the log; the response is always the same.
+/// Reason why a token is refused, for logs. The response is always the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenRefusal {
-    /// Not of the form of a token, or too long.
+    /// The token is malformed or too long.
     #[error("malformed")]
     Malformed,
-    /// Names a key that is not ours.
+    /// The key of the token is unknown.
     #[error("unknown key")]
     UnknownKey,
-    /// Does not open under its key.
+    /// The token cannot be decrypted with its key.
     #[error("not authentic")]
     NotAuthentic,
-    /// Authentic, but a claim is missing, malformed, doubled or not for us.
+    /// The token is authentic, but a claim is missing, malformed, duplicate or for another instance.
     #[error("invalid claims")]
     Claims,
-    /// Expired.
+    /// The token has expired.
     #[error("expired")]
     Expired,
-    /// Issued in the future.
+    /// The token was issued in the future.
     #[error("not yet valid")]
     NotYetValid,
 }

@@ -1,4 +1,4 @@
-//! Passwords, passcodes and keyed digests.
+//! Ports for passwords, passcodes and keyed digests.
 
 use super::{HashError, SealError};
 use crate::digest::{Digest, DigestPurpose, LookUpDigests, RowMac};
@@ -12,35 +12,35 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use std::any::Any;
 
-/// The right to run one password hash. Dropping it frees the seat.
+/// Permit to run one password hash. Dropping it frees the slot in the hash queue.
 pub struct HashPermit(pub Box<dyn Any + Send>);
 
-/// What verifying a password found.
+/// Result of a password verification.
 #[derive(Debug)]
 pub enum PasswordVerdict {
-    /// The right password. `rehashed` is its verifier at today's parameters, where the stored one lags behind.
+    /// The password is correct. `rehashed` is its verifier with the current parameters if the stored one has older
+    /// ones.
     Right {
-        /// The verifier to store instead, if any.
+        /// New verifier to store, if any.
         rehashed: Option<SealedPassword>,
     },
-    /// A wrong password, or none was stored.
+    /// The password is wrong, or none is stored.
     Wrong,
-    /// The stored verifier does not open or is out of bounds. The same work was done.
+    /// The stored verifier cannot be decrypted or has parameters out of bounds. The same work was done.
     Damaged,
 }
 
-/// Hashes passwords with a memory-hard function, at most as many at once as there is memory set aside.
+/// Port that hashes passwords with a memory-hard function. Concurrency is limited by the memory that is set aside.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait PasswordHasher: Send + Sync {
-    /// A seat among those whose passwords are hashed or wait for it. There are few; [`Seats`](crate::seats::Seats) is
-    /// the rule.
+    /// Acquires a slot in the hash queue. The slots are few and assigned by [`Seats`](crate::seats::Seats).
     ///
     /// # Errors
-    /// [`HashError::Busy`] at once if no seat is left for this requester.
+    /// Returns [`HashError::Busy`] immediately if no slot is free for this requester.
     fn permit(&self, requester: Requester) -> Result<HashPermit, HashError>;
 
-    /// Verifies `password`. With `stored` absent a decoy is verified: the same work, always wrong.
+    /// Verifies `password`. If `stored` is `None`, verifies a decoy: the same work, and always wrong.
     async fn verify(
         &self,
         permit: HashPermit,
@@ -49,7 +49,7 @@ pub trait PasswordHasher: Send + Sync {
         stored: Option<SealedPassword>,
     ) -> Result<PasswordVerdict, HashError>;
 
-    /// The sealed verifier of a new password of `account`.
+    /// Returns the sealed verifier of a new password of `account`.
     async fn hash(
         &self,
         permit: HashPermit,
@@ -58,54 +58,54 @@ pub trait PasswordHasher: Send + Sync {
     ) -> Result<SealedPassword, HashError>;
 }
 
-/// A new passcode seed: sealed for the store, plain for its owner.
+/// A new TOTP secret, sealed for the store and in plain text for its user.
 pub struct NewSeed {
-    /// For the store.
+    /// Sealed secret for the store.
     pub sealed: SealedSeed,
-    /// For the owner, once.
+    /// Plain secret, shown to its user once.
     pub secret: PasscodeSecret,
 }
 
-/// New recovery codes: digests for the store, plain for their owner.
+/// New recovery codes: digests for the store, plain codes for their user.
 pub struct NewRecoveryCodes {
-    /// For the store.
+    /// Digests for the store.
     pub digests: Vec<Digest>,
-    /// For the owner, once.
+    /// Plain codes, shown to their user once.
     pub codes: Vec<RecoveryCode>,
 }
 
-/// Makes and verifies passcodes.
+/// Port that generates and verifies passcodes.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait PasscodeVerifier: Send + Sync {
-    /// A new seed of 160 random bits, and with it the key of the account's recovery codes.
+    /// Generates a TOTP secret of 160 random bits, together with the key of the account's recovery codes.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_seed(&self, account: AccountId, email: &EmailAddress) -> Result<NewSeed, SealError>;
 
-    /// A new seed in the place of `before`, with which the account's recovery codes go on working.
+    /// Generates a TOTP secret that replaces `before`. The account's recovery codes stay valid.
     ///
     /// # Errors
-    /// The seed does not open; no entropy.
+    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
     fn next_seed(&self, account: AccountId, email: &EmailAddress, before: &SealedSeed) -> Result<NewSeed, SealError>;
 
-    /// Ten new recovery codes of 20 random digits, which work with this seed and those that take its place.
+    /// Generates ten recovery codes of 20 random digits, which are valid with this TOTP secret and its replacements.
     ///
     /// # Errors
-    /// The seed does not open; no entropy.
+    /// The TOTP secret cannot be decrypted, or the operating system returns no randomness.
     fn new_recovery_codes(&self, account: AccountId, seed: &SealedSeed) -> Result<NewRecoveryCodes, SealError>;
 
-    /// The digest that a recovery code of these digits has in the store.
+    /// Returns the digest under which a recovery code with these digits is stored.
     ///
     /// # Errors
-    /// The seed does not open.
+    /// The TOTP secret cannot be decrypted.
     fn recovery_code(&self, account: AccountId, seed: &SealedSeed, digits: &Digits) -> Result<Digest, SealError>;
 
-    /// The step whose code is `digits`: the current step at `now` or the previous one. Takes the same time whichever
-    /// matches.
+    /// Returns the time step whose code is `digits`: the current step at `now` or the previous one. The duration does
+    /// not depend on which matches.
     ///
     /// # Errors
-    /// The seed does not open.
+    /// The TOTP secret cannot be decrypted.
     fn matching_step(
         &self,
         account: AccountId,
@@ -114,56 +114,59 @@ pub trait PasscodeVerifier: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<TimeStep>, SealError>;
 
-    /// The code of `step`, for operators with access to the machine.
+    /// Returns the code of `step`, for operators with access to the host.
     ///
     /// # Errors
-    /// The seed does not open.
+    /// The TOTP secret cannot be decrypted.
     fn code_at(&self, account: AccountId, seed: &SealedSeed, step: TimeStep) -> Result<SecretString, SealError>;
 }
 
-/// Keyed digests, one key per purpose; and codes, whose keys follow from an instance key, which is replaced now and then.
+/// Port for keyed digests, with one key per purpose, and for MACs, whose keys are derived from the replaceable instance
+/// key.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyedDigester: Send + Sync {
-    /// The digest of `parts`, each with its length before it, under the key that makes new ones.
+    /// Returns the digest of `parts`, each prefixed with its length, under the key for new digests.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn digest<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> Digest;
 
-    /// The digests of `parts` under each key that there is, the one of [`digest`](Self::digest) first. For what is found by them.
+    /// Returns the digests of `parts` under each available key, for lookups. The first is the one of
+    /// [`digest`](Self::digest).
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn look_up<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> LookUpDigests;
 
-    /// Whether `digest` is the one of `parts` under one of the keys that there are.
+    /// Returns whether `digest` is the digest of `parts` under one of the available keys.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn fits<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], digest: &Digest) -> bool;
 
-    /// The instance key that is active, as far as is known.
+    /// Returns the active instance key, as far as it is loaded.
     fn active_key(&self) -> KeyId;
 
-    /// The code over `parts` under the instance key that is active, as far as is known.
+    /// Returns the MAC of `parts` under the active instance key, as far as it is loaded.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn sign<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]]) -> RowMac;
 
-    /// Whether `code` is the one over `parts` under the key that it names; of a key that is not known it is not. So
-    /// [`KeyedDigester::load_keys`] comes first.
+    /// Returns whether `code` is the MAC of `parts` under the key that it names. Returns `false` if that key is not
+    /// loaded, so call [`KeyedDigester::load_keys`] first.
     #[allow(clippy::needless_lifetimes, reason = "the mock cannot name an elided lifetime inside a slice")]
     fn is_signed<'a>(&self, purpose: DigestPurpose, parts: &[&'a [u8]], code: &RowMac) -> bool;
 
-    /// Has the instance keys `keys` known, as far as the deployment has them: reads them from the store if one of them is
-    /// not. Passwords and seeds that they seal open then, too.
+    /// Loads the instance keys `keys` that the instance has: reads them from the store if one of them is not loaded.
+    /// Passwords and TOTP secrets that they seal can then also be decrypted.
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
     async fn load_keys(&self, keys: &[KeyId]) -> Result<(), SealError>;
 
-    /// Reads the keys from the store, unless they were read within the last second: what fits none of those that are known may be under one
-    /// that is new.
+    /// Reads the keys from the store, unless they were read within the last second. A value that matches none of the
+    /// loaded keys may use a new one.
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
     async fn refresh(&self) -> Result<(), SealError>;
 
-    /// Reads the instance keys from the store, after it refused what was sealed under one that is active no longer.
+    /// Reads the instance keys from the store, after the store refused a value that was sealed with a key that is no
+    /// longer active.
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.

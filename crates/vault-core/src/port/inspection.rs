@@ -1,4 +1,4 @@
-//! Reading stored rows one by one, to inspect them. One damaged row hides no other.
+//! Port for the integrity check: reads stored rows one by one, so that a damaged row does not hide others.
 
 use super::{
     AuditLog, EventRepository, InstancePart, InstancePlace, InstanceRow, IssuerRepository, StoreError, StoredVersions,
@@ -11,66 +11,66 @@ use crate::namespace::Namespace;
 use crate::organization::OrganizationState;
 use async_trait::async_trait;
 
-/// A credential with all that is stored of it.
+/// A credential with all of its stored rows.
 #[derive(Clone, Debug)]
 pub struct WholeCredential {
     /// The credential and its versions, without their data.
     pub versions: StoredVersions,
-    /// Each of the versions with its sealed data.
+    /// All versions with their sealed data.
     pub sealed: Vec<TakenCredential>,
-    /// The digests of its labels, in no order.
+    /// Digests of its labels, in any order.
     pub labels: Vec<Digest>,
 }
 
-/// What of an organization is closed.
+/// Restrictions of an organization: its state and its frozen namespaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedState {
-    /// Whether it is as a whole.
+    /// State of the organization.
     pub state: OrganizationState,
-    /// Its frozen namespaces, in any order.
+    /// Frozen namespaces, in any order.
     pub frozen: Vec<Namespace>,
 }
 
-/// Which entries to find.
+/// Query for audit entries that contain the state of a row.
 #[derive(Clone, Debug)]
 pub struct RecordedStates {
-    /// The organization that they name.
+    /// Organization of the entries.
     pub organization: OrganizationId,
-    /// Their subject.
+    /// Subject of the entries.
     pub subject: Subject,
-    /// Which of its rows.
+    /// Kind of row of the subject.
     pub row: RecordedRow,
-    /// The namespace that they name; `None`: whichever.
+    /// Namespace of the entries. `None` for any.
     pub namespace: Option<Namespace>,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
 }
 
-/// Where a row is, as it is stored: the id of its organization, and its own. Neither need be an id, if the row is damaged.
+/// Row key as stored: the IDs of the organization and of the row. In a damaged row they may be malformed.
 pub type StoredPlace = (String, String);
 
-/// What a row is looked up by.
+/// Data by which a row is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookUp {
-    /// The address of an account or an invitation.
+    /// Address of an account or an invitation.
     Address(LookUpDigests),
-    /// The enrolment code of an invitation.
+    /// Enrolment code of an invitation.
     EnrolmentCode(Digest),
-    /// A token of an integration.
+    /// Token of an integration.
     Token(Digest),
-    /// The name of an integration, as it is unique.
+    /// Name of an integration in its unique form.
     Name(String),
-    /// The name of an organization, as its row has it.
+    /// Name of an organization, as stored in its row.
     OwnName,
-    /// The account of a seed, or the invitation of a draft.
+    /// Account of a TOTP secret, or invitation of a draft.
     Owner,
 }
 
-/// Reads rows by their place.
+/// Port that reads rows by their keys.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Inspection: Send + Sync {
-    /// The places of rows of a part, in their order, whichever key the rows name.
+    /// Returns the ordered row keys of a part, whatever key the rows name.
     async fn instance_places(
         &self,
         part: InstancePart,
@@ -78,21 +78,22 @@ pub trait Inspection: Send + Sync {
         limit: usize,
     ) -> Result<Vec<StoredPlace>, StoreError>;
 
-    /// The row at a place. [`StoreError::Integrity`]: it does not decode.
+    /// Returns the row with a key, or [`StoreError::Integrity`] if it cannot be decoded.
     async fn instance_row(&self, part: InstancePart, place: InstancePlace) -> Result<Option<InstanceRow>, StoreError>;
 
-    /// The places of credentials, in their order, those of disabled organizations included.
+    /// Returns the ordered row keys of credentials, including those of disabled organizations.
     async fn credential_places(&self, after: Option<StoredPlace>, limit: usize)
     -> Result<Vec<StoredPlace>, StoreError>;
 
-    /// The credential at a place. [`StoreError::Integrity`]: one of its rows does not decode, or is missing.
+    /// Returns the credential with a row key, or [`StoreError::Integrity`] if one of its rows cannot be decoded or is
+    /// missing.
     async fn whole_credential(
         &self,
         organization: OrganizationId,
         id: CredentialId,
     ) -> Result<Option<WholeCredential>, StoreError>;
 
-    /// Through which tables the row at a place is not found by what it is looked up by.
+    /// Returns the tables through which a lookup does not find the row.
     async fn missing_look_ups(
         &self,
         part: InstancePart,
@@ -100,21 +101,22 @@ pub trait Inspection: Send + Sync {
         expected: Vec<LookUp>,
     ) -> Result<Vec<&'static str>, StoreError>;
 
-    /// The places of credentials that have versions beside the current one, in their order, and whether each is there.
+    /// Returns the ordered row keys of credentials that have versions other than the current one, and whether each
+    /// credential exists.
     async fn version_places(
         &self,
         after: Option<StoredPlace>,
         limit: usize,
     ) -> Result<Vec<(StoredPlace, bool)>, StoreError>;
 
-    /// What of an organization is closed.
+    /// Returns the restrictions of an organization.
     async fn closures(&self, organization: OrganizationId) -> Result<Option<ClosedState>, StoreError>;
 
-    /// The newest entries that say what was left of a row, newest first.
+    /// Returns the newest entries that contain the state of a row, newest first.
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError>;
 }
 
-/// What an inspection needs of a store.
+/// Ports that an integrity check requires of a store.
 pub trait InspectionStore: Inspection + AuditLog + IssuerRepository + EventRepository {}
 
 impl<S: Inspection + AuditLog + IssuerRepository + EventRepository + ?Sized> InspectionStore for S {}

@@ -1,4 +1,4 @@
-//! Moving what lies under one key of the instance to another, and destroying those under which nothing is left.
+//! Port for the rotation of instance keys: moves rows from one key to another and destroys unused keys.
 
 use super::{KeyDestruction, SealError, StoreError};
 use crate::account::SignedAccount;
@@ -14,30 +14,30 @@ use crate::time::Timestamp;
 use async_trait::async_trait;
 use uuid::Uuid;
 
-/// The rows that have something under a key of the instance. Those of the instance-wide keys, and the keyring, are moved when
-/// the instance key is replaced.
+/// A kind of row that depends on a key of the instance. The rotation of the instance key also rewraps the instance-wide
+/// keys and the keyring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstancePart {
-    /// Organizations: their fingerprint keys are wrapped.
+    /// Organizations: wrapped fingerprint keys.
     Organizations,
-    /// Keys of organizations: wrapped.
+    /// Keys of organizations, wrapped.
     OrganizationKeys,
-    /// Accounts: code, password and seed.
+    /// Accounts: MAC, password and TOTP secret.
     Accounts,
-    /// Seeds that wait to be confirmed.
+    /// TOTP secrets that are pending confirmation.
     PendingSeeds,
-    /// Invitations: code.
+    /// Invitations: MAC.
     Invitations,
-    /// Drafts of enrolments: password and seed.
+    /// Enrolment drafts: password and TOTP secret.
     Drafts,
-    /// Integrations: code.
+    /// Integrations: MAC.
     Integrations,
-    /// Receivers: address and signing secrets, under the receiver key.
+    /// Receivers: address and signing secrets, sealed with the receiver key.
     Receivers,
 }
 
 impl InstancePart {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 8] = [
         Self::Organizations,
         Self::OrganizationKeys,
@@ -49,7 +49,7 @@ impl InstancePart {
         Self::Receivers,
     ];
 
-    /// The name of its table.
+    /// Returns the name of its table.
     pub const fn table(self) -> &'static str {
         match self {
             Self::Organizations => "organizations",
@@ -64,49 +64,49 @@ impl InstancePart {
     }
 }
 
-/// Where a row is: its organization, and its own id in it; of an organization, its own id twice. What belongs to the instance has
-/// the nil organization.
+/// Key of a row: its organization and its own ID. A row of an organization itself has the organization's ID twice, and
+/// a row of the instance has the nil organization.
 pub type InstancePlace = (OrganizationId, Uuid);
 
-/// What a row has under keys of the instance. Each of its parts names its own key.
+/// The fields of a row that depend on keys of the instance. Each field names its own key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InstanceRow {
-    /// An organization's fingerprint key.
+    /// The fingerprint key of an organization.
     Organization {
-        /// The organization.
+        /// ID of the organization.
         organization: OrganizationId,
-        /// The key.
+        /// Instance key that wraps the fingerprint key.
         key: KeyId,
-        /// The key, wrapped.
+        /// The wrapped fingerprint key.
         wrapped: Blob,
     },
-    /// An organization's key.
+    /// A key of an organization.
     OrganizationKey {
-        /// The organization.
+        /// ID of the organization.
         organization: OrganizationId,
-        /// The key.
+        /// ID of the organization key.
         key: KeyId,
-        /// The key, wrapped.
+        /// The wrapped organization key.
         wrapped: Blob,
     },
     /// An account.
     Account {
-        /// What its code covers.
+        /// Fields that the row's MAC covers.
         signed: Box<SignedAccount>,
-        /// Its code.
+        /// MAC of the row.
         code: RowMac,
-        /// Its password.
+        /// The sealed password.
         password: SealedPassword,
-        /// Its seed.
+        /// The sealed TOTP secret.
         seed: SealedSeed,
     },
-    /// A seed that waits to be confirmed.
+    /// A TOTP secret that is pending confirmation.
     PendingSeed {
         /// The organization.
         organization: OrganizationId,
         /// The account.
         account: AccountId,
-        /// The seed.
+        /// The sealed TOTP secret.
         seed: SealedSeed,
     },
     /// An invitation.
@@ -117,9 +117,9 @@ pub enum InstanceRow {
         organization: OrganizationId,
         /// The account.
         account: AccountId,
-        /// The password.
+        /// The sealed password.
         password: SealedPassword,
-        /// The seed.
+        /// The sealed TOTP secret.
         seed: SealedSeed,
     },
     /// An integration.
@@ -129,7 +129,7 @@ pub enum InstanceRow {
 }
 
 impl InstanceRow {
-    /// Which part it belongs to.
+    /// Returns the kind of the row.
     pub const fn part(&self) -> InstancePart {
         match self {
             Self::Organization { .. } => InstancePart::Organizations,
@@ -143,7 +143,7 @@ impl InstanceRow {
         }
     }
 
-    /// Where it is.
+    /// Returns the key of the row.
     pub fn place(&self) -> InstancePlace {
         match self {
             Self::Organization { organization, .. } => (*organization, *organization.as_uuid()),
@@ -164,7 +164,7 @@ impl InstanceRow {
         }
     }
 
-    /// The keys that its parts name.
+    /// Returns the keys that the fields of the row name.
     pub fn keys(&self) -> Vec<KeyId> {
         let (code, blobs): (Option<KeyId>, Vec<&Blob>) = match self {
             Self::Organization { wrapped, .. } | Self::OrganizationKey { wrapped, .. } => (None, vec![wrapped]),
@@ -182,142 +182,146 @@ impl InstanceRow {
     }
 }
 
-/// Puts a new instance key in the place of the active one, which then only opens.
+/// Replaces the active instance key with a new one. The old key can then only decrypt.
 #[derive(Clone, Debug)]
 pub struct ReplaceInstanceKey {
-    /// The deployment as it was read: the row must still name its root key and instance key, with the same wrap.
+    /// The instance as read. The stored row must still have the same root key, instance key and wrap.
     pub current: InstanceRecord,
-    /// The deployment with its new instance key, under the same root key.
+    /// The instance with its new instance key, wrapped by the same root key.
     pub next: InstanceRecord,
-    /// All instance-wide keys, wrapped by the new instance key: those that there were, and those that take their place.
+    /// All instance-wide keys, existing and new, wrapped by the new instance key.
     pub keys: Vec<InstanceKeyRecord>,
-    /// When it is replaced.
+    /// Time of the replacement.
     pub now: Timestamp,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Asks for rows with something under a key, ordered by their place.
+/// Query for rows that depend on a key, ordered by row key.
 #[derive(Clone, Copy, Debug)]
 pub struct FindUnderInstanceKey {
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// Which rows.
+    /// Kind of rows.
     pub part: InstancePart,
     /// Only those after this place.
     pub after: Option<InstancePlace>,
-    /// How many to return at most.
+    /// Maximum number of results.
     pub limit: usize,
 }
 
-/// Stores what other keys have wrapped, sealed and signed.
+/// Stores fields that were rewrapped, resealed and signed again.
 #[derive(Clone, Debug)]
 pub struct MoveToInstanceKey {
-    /// The instance key of the deployment; it must be active.
+    /// Instance key of the new values, which must be active.
     pub to: KeyId,
-    /// Rows as they were read, and as they are to be; all of one part, ordered by their place.
+    /// Rows as read and as they are to be stored. All are of one kind and ordered by row key.
     pub rows: Vec<(InstanceRow, InstanceRow)>,
 }
 
-/// A row, and the digests that the look-up key in use makes for it.
+/// A row with the digests that the current lookup key produces for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookUpMove {
-    /// What leads to an account or an invitation by its address.
+    /// Lookup digest of the address of an account or invitation.
     Address {
         /// [`InstancePart::Accounts`] or [`InstancePart::Invitations`].
         part: InstancePart,
-        /// The row.
+        /// Key of the row.
         place: InstancePlace,
-        /// The digest of its address. It is found by no other from now on.
+        /// New digest of the address. It replaces all previous ones.
         address: Digest,
     },
-    /// A credential.
+    /// Label digests of a credential.
     Credential {
-        /// Its organization.
+        /// ID of the organization.
         organization: OrganizationId,
-        /// The credential.
+        /// ID of the credential.
         id: CredentialId,
-        /// The code that its row has, or else nothing is changed, and the one that it gets.
+        /// Expected MAC of the row and its new MAC. If the row has another MAC, nothing is changed.
         code: (Digest, Digest),
-        /// The digests of its labels, in the place of those that it has.
+        /// New digests of the labels, which replace the stored ones.
         labels: Vec<Digest>,
     },
 }
 
-/// Destroys a key that only opens.
+/// Destroys a key that only decrypts.
 #[derive(Clone, Debug)]
 pub struct DestroyKey {
-    /// The key, which retires.
+    /// The retiring key.
     pub term: KeyTerm,
-    /// The keyring document as it was read; it must still be stored.
+    /// The keyring document as read. It must still be stored.
     pub current: Blob,
     /// The keyring document without the key.
     pub keyring: Blob,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// What moves rows from one instance key to another.
+/// Port that moves rows from one instance key to another.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InstanceKeyRotation: Send + Sync {
-    /// Replaces the active key. `false`: the deployment is not as it was read any more, nothing was changed. From this
-    /// decision on, whatever was sealed or signed under the key before is refused as
+    /// Replaces the active key. Returns `false` and changes nothing if the instance is no longer as it was read. After
+    /// this transaction, a write of anything sealed or signed with the previous key is refused with
     /// [`Refusal::Contended`](crate::Refusal::Contended).
     async fn replace_instance_key(&self, command: ReplaceInstanceKey) -> Result<bool, StoreError>;
 
-    /// Rows with something under an instance key or a receiver key.
+    /// Returns rows that depend on an instance key or a receiver key.
     async fn find_under_instance_key(&self, query: FindUnderInstanceKey) -> Result<Vec<InstanceRow>, StoreError>;
 
-    /// How many rows still need a key that retires. An instance key: those with something under it, the instance-wide keys
-    /// included. A receiver key: the receivers under it. An audit key: entries, checkpoints and the position of the delivery that
-    /// name it. A token key: the sessions that began before it retired, or within [`KeyTerm::DRAINED_SECONDS`] after. A look-up
-    /// key: deliveries of events, and idempotency keys, from before that time, which are removed by and by; the other rows that it made
-    /// digests of are not counted, but [moved](Self::move_look_ups) before it is destroyed.
+    /// Returns the number of rows that still require a retiring key:
+    /// - Instance key: rows that depend on it, including the instance-wide keys.
+    /// - Receiver key: receivers that are sealed with it.
+    /// - Audit key: entries, checkpoints and the delivery position that name it.
+    /// - Token key: sessions that started before it retired, or within [`KeyTerm::DRAINED_SECONDS`] after.
+    /// - Lookup key: deliveries of events and idempotency keys from before that time, which are deleted gradually.
+    ///   Other rows with digests of the key are not counted, but [rekeyed](Self::move_look_ups) before it is destroyed.
     async fn count_under(&self, term: KeyTerm) -> Result<i64, StoreError>;
 
-    /// Stores rows as another key has made them again, and gives how many: a row that was changed or deleted meanwhile is
-    /// left as it is. Versions and times stay. `None`: the key is not active, nothing was changed.
+    /// Stores rows as rewritten for another key and returns their number. Skips rows that were changed or deleted in
+    /// the meantime, and preserves versions and times. Returns `None` and changes nothing if the key is not active.
     async fn move_to_instance_key(&self, command: MoveToInstanceKey) -> Result<Option<usize>, StoreError>;
 
-    /// Gives rows the digests that another look-up key makes of them, and says how many it changed: one that has them already, is gone or
-    /// was changed meanwhile is left as it is. Versions and times stay. Whoever enters the same address at that moment finds the row by one
-    /// of the two digests.
+    /// Replaces lookup digests of rows with those of another lookup key, and returns the number of changed rows. Skips
+    /// rows that have these digests already, were deleted or were changed in the meantime, and preserves versions and
+    /// times. A concurrent lookup of the same address finds the row by one of the two digests.
     async fn move_look_ups(&self, rows: Vec<LookUpMove>) -> Result<usize, StoreError>;
 
-    /// Destroys a key, unless a row [needs it](Self::count_under), and stores the keyring document without it. An instance key is
-    /// counted in one statement after its row was locked, so nothing can come between. Of another purpose's key the caller says
-    /// that it retired so long ago that nothing is made under it any more.
+    /// Destroys a key unless a row [requires it](Self::count_under), and stores the keyring document without it. For an
+    /// instance key, the count runs in one statement after the key's row is locked, so no row can start to use it
+    /// concurrently. For other purposes, the caller guarantees that the key retired so long ago that nothing new is
+    /// created with it.
     ///
     /// # Errors
-    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): another keyring document is stored by now.
+    /// [`Refusal::Contended`](crate::Refusal::Contended) if another keyring document has been stored since.
     async fn destroy_key(&self, command: DestroyKey) -> Result<KeyDestruction, StoreError>;
 }
 
-/// A new instance key, and what is below it already.
+/// A new instance key, with the keys that it wraps.
 #[derive(Clone, Debug)]
 pub struct NextInstanceKey {
-    /// The deployment with the new key, wrapped by the root key, and the next keyring document under it.
+    /// The instance with the new key, wrapped by the root key, and the next keyring document.
     pub instance: InstanceRecord,
-    /// The instance-wide keys, wrapped by the new key: those given, and a new one of each purpose that has its keys replaced.
+    /// The instance-wide keys, wrapped by the new key: the given ones, and a new one for each purpose whose keys are
+    /// replaced.
     pub keys: Vec<InstanceKeyRecord>,
 }
 
-/// Wraps and seals again, under the active instance key, what another one has wrapped and sealed. What the active one has made
-/// already, and what is no blob, is returned as it is.
+/// Rewraps and reseals values with the active instance key. Returns values unchanged that already use the active key or
+/// are not a blob.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
-    /// The keys that `current` says there are.
+    /// Returns the keys that the keyring of `current` lists.
     ///
     /// # Errors
-    /// The keyring document does not open.
+    /// The keyring document cannot be decrypted.
     fn terms(&self, current: &InstanceRecord) -> Result<Vec<KeyTerm>, SealError>;
 
-    /// A successor for the instance key of `current`, made at `now`, and `keys` under it, with new ones for tokens, the audit and
-    /// receivers.
+    /// Creates a successor for the instance key of `current` at time `now`, and wraps `keys` with it, plus new keys for
+    /// tokens, the audit log and receivers.
     ///
     /// # Errors
-    /// One of the keys does not unwrap; the root key cannot be used; no entropy.
+    /// One of the keys cannot be unwrapped, the root key is unavailable, or the operating system returns no randomness.
     async fn next_instance_key(
         &self,
         current: &InstanceRecord,
@@ -325,46 +329,46 @@ pub trait InstanceRewrapper: Send + Sync {
         now: Timestamp,
     ) -> Result<NextInstanceKey, SealError>;
 
-    /// The keyring document after that of `current`, without the retiring key `key`; that of `current` where it does
-    /// not have the key, whose row was then put there by somebody else.
+    /// Returns the next keyring document, without the retiring key `key`. Returns the document of `current` if it does
+    /// not list the key: its row was then inserted outside OrgVault.
     ///
     /// # Errors
-    /// The document does not open, or the key is active; no entropy.
+    /// The document cannot be decrypted, the key is active, or the operating system returns no randomness.
     fn keyring_without(&self, current: &InstanceRecord, key: KeyId) -> Result<Blob, SealError>;
 
-    /// The fingerprint key of an organization.
+    /// Rewraps the fingerprint key of an organization.
     ///
     /// # Errors
-    /// It does not unwrap.
+    /// The key cannot be unwrapped.
     fn fingerprint_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
 
-    /// A key of an organization.
+    /// Rewraps a key of an organization.
     ///
     /// # Errors
-    /// It does not unwrap.
+    /// The key cannot be unwrapped.
     fn organization_key(&self, organization: OrganizationId, key: KeyId, wrapped: &Blob) -> Result<Blob, SealError>;
 
-    /// The verifier of an account's password.
+    /// Reseals the password verifier of an account.
     ///
     /// # Errors
-    /// It does not open.
+    /// The verifier cannot be decrypted.
     fn password(&self, account: AccountId, sealed: &SealedPassword) -> Result<SealedPassword, SealError>;
 
-    /// What is sealed of a receiver.
+    /// Reseals the address and signing secrets of a receiver.
     ///
     /// # Errors
-    /// It does not open.
+    /// A field cannot be decrypted.
     fn receiver(&self, receiver: ReceiverId, target: &SealedTarget) -> Result<SealedTarget, SealError>;
 
-    /// Sees that everything of a row that keys of the instance wrap and seal opens.
+    /// Checks that every wrapped and sealed field of a row can be decrypted.
     ///
     /// # Errors
-    /// What does not.
+    /// The first field that cannot be decrypted.
     fn opens(&self, row: &InstanceRow) -> Result<(), SealError>;
 
-    /// The seed of an account.
+    /// Reseals the TOTP secret of an account.
     ///
     /// # Errors
-    /// It does not open.
+    /// The TOTP secret cannot be decrypted.
     fn seed(&self, account: AccountId, sealed: &SealedSeed) -> Result<SealedSeed, SealError>;
 }

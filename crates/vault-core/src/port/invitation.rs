@@ -1,4 +1,4 @@
-//! Invitations in the store.
+//! Port for invitations in the store.
 
 use super::StoreError;
 use crate::account::SignedAccount;
@@ -13,85 +13,86 @@ use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Invites somebody.
+/// Invites a user.
 #[derive(Clone, Debug)]
 pub struct CreateInvitation {
     /// The invitation.
     pub stored: StoredInvitation,
-    /// The digest of its address.
+    /// Lookup digests of its address.
     pub address: LookUpDigests,
-    /// What to record if the address has an account.
+    /// Audit record if the address already has an account.
     pub address_in_use: SealedAuditRecord,
 }
 
-/// An invitation that can be taken up now, as its code finds it.
+/// An invitation that can be accepted now, as found by its code.
 #[derive(Clone, Debug)]
 pub struct OpenInvitation {
     /// The invitation.
     pub stored: StoredInvitation,
-    /// The organization's name.
+    /// Name of the organization.
     pub organization: OrganizationName,
-    /// The seed of the newest draft, if there is a draft.
+    /// TOTP secret of the newest draft, if any.
     pub seed: Option<SealedSeed>,
-    /// The account that it re-enrols, as its row is now, with the digest that the row carries; absent where it makes one.
+    /// Account to re-enrol with its current row and the MAC of that row. `None` if the invitation creates an account.
     pub account: Option<(SignedAccount, RowMac)>,
 }
 
-/// Writes the draft of an enrolment, in the place of any before. There is no principal yet: the code is the authority.
+/// Writes the draft of an enrolment and replaces any previous one. There is no principal yet: the enrolment code
+/// authorizes the change.
 #[derive(Clone, Debug)]
 pub struct WriteDraft {
     /// The organization.
     pub organization: OrganizationId,
-    /// The account to be.
+    /// The account to create.
     pub account: AccountId,
-    /// The digest of the code that the invitation must still have.
+    /// Digest of the enrolment code, which the invitation must still have.
     pub code: Digest,
     /// The draft.
     pub draft: EnrolmentDraft,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Makes an account of an invitation and its draft, or gives the account that it re-enrols new secrets: password, seed and
-/// recovery codes are the draft's. There is no principal yet: the code is the authority.
+/// Creates an account from an invitation and its draft, or gives the re-enrolled account the password, TOTP secret and
+/// recovery codes of the draft. There is no principal yet: the enrolment code authorizes the change.
 #[derive(Clone, Debug)]
 pub struct ConfirmEnrolment {
-    /// What the account's row will be signed with: the invitation's grant, active, or what the account that is re-enrolled
-    /// grants; and the seed of the draft as read, which must be unchanged.
+    /// Fields of the new row: the rights of the invitation with state active, or those of the re-enrolled account, and
+    /// the TOTP secret of the draft, which must be unchanged.
     pub signed: SignedAccount,
-    /// The version of the account that is re-enrolled, as read; must be unchanged. Absent: an account is made.
+    /// Version of the re-enrolled account as read, which must be unchanged. `None` if an account is created.
     pub account_version: Option<i64>,
-    /// The code over it.
+    /// MAC of the new row.
     pub digest: RowMac,
-    /// The digests of the address.
+    /// Lookup digests of the address.
     pub address: LookUpDigests,
-    /// The digest of the enrolment code that the invitation must still have.
+    /// Digest of the enrolment code, which the invitation must still have.
     pub code: Digest,
-    /// The invitation's version as read; must be unchanged.
+    /// Version of the invitation as read, which must be unchanged.
     pub version: i64,
-    /// The step whose code confirmed it; marked used, so that this code cannot log in.
+    /// Time step whose code confirmed the enrolment. It is marked as used, so that this code cannot log in.
     pub step: TimeStep,
-    /// The time of the passcode's enrolment, and of the creation of an account that is made.
+    /// Time of the passcode's enrolment, and of the creation of a new account.
     pub now: Timestamp,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
 impl ConfirmEnrolment {
-    /// The seed of the draft.
+    /// Returns the ID of the draft's TOTP secret.
     pub const fn seed(&self) -> SeedId {
         self.signed.seed
     }
 }
 
-/// One change of an invitation.
+/// Change of an invitation.
 #[derive(Clone, Debug)]
 pub enum InvitationChange {
-    /// Another role; code, draft and end stay.
+    /// New role. Enrolment code, draft and expiry are unchanged.
     Role(StoredInvitation),
-    /// It is withdrawn, with its draft.
+    /// Deletes the invitation and its draft.
     Delete,
 }
 
@@ -100,45 +101,54 @@ pub enum InvitationChange {
 pub struct ChangeInvitation {
     /// The organization.
     pub organization: OrganizationId,
-    /// The account to be.
+    /// The account to create.
     pub account: AccountId,
-    /// The version that the change was decided on.
+    /// Version that the change is based on.
     pub version: i64,
     /// The change.
     pub change: InvitationChange,
 }
 
-/// Invitations. None of them is ever met by what logs in. Methods with a [`Command`] refuse a principal that may not
-/// act ([`StoreError::Denied`]), in the same transaction.
+/// Port for invitations. Logins never read them. Methods with a [`Command`] check authorization in their own
+/// transaction and return [`StoreError::Denied`] if the principal may not act.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait InvitationRepository: Send + Sync {
-    /// Makes one. An invitation of the organization for the same address that is over goes in the same decision.
+    /// Creates an invitation, and deletes an expired one of the organization for the same address in the same
+    /// transaction.
     ///
-    /// Refused with [`Refusal::NoOrganization`](crate::Refusal::NoOrganization),
-    /// [`Refusal::AlreadyInvited`](crate::Refusal::AlreadyInvited),
-    /// [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED);
-    /// [`Refusal::AddressInUse`](crate::Refusal::AddressInUse), recorded and, unless an operator asked, counted by the
-    /// rule of [`HourlyLimit::ADDRESS_CONFLICTS`](crate::hourly::HourlyLimit), which then refuses with
-    /// [`Refusal::TooManyConflicts`](crate::Refusal::TooManyConflicts).
+    /// # Errors
+    /// - [`Refusal::NoOrganization`](crate::Refusal::NoOrganization): the organization does not exist.
+    /// - [`Refusal::AlreadyInvited`](crate::Refusal::AlreadyInvited): the organization has an open invitation for the
+    ///   address.
+    /// - [`ACCOUNT_LIMIT_REACHED`](crate::account::ACCOUNT_LIMIT_REACHED): the organization has the maximum number of
+    ///   accounts and invitations.
+    /// - [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): the address has an account. The refusal is recorded
+    ///   and, except for operators, counted by [`HourlyLimit::ADDRESS_CONFLICTS`](crate::hourly::HourlyLimit).
+    /// - [`Refusal::TooManyConflicts`](crate::Refusal::TooManyConflicts): that limit is exceeded.
     async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError>;
 
-    /// The one with this code, if it is open at `now` and its organization active.
+    /// Returns the invitation with this code if it is open at `now` and its organization is active.
     async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError>;
 
-    /// Writes a draft. `false`: there is no such open invitation in an active organization; nothing was changed.
+    /// Writes a draft. Returns `false` and changes nothing if no such invitation is open in an active organization.
     async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError>;
 
-    /// Makes the account, or gives it new secrets; invitation and code are gone. Of several at once, one is told so.
+    /// Creates the account or replaces its secrets, and deletes the invitation with its code. If several calls race,
+    /// exactly one succeeds.
     ///
-    /// Refused with [`Refusal::Contended`](crate::Refusal::Contended): the invitation or the account that it re-enrols is
-    /// not as read, over, gone, or its organization not active; [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): the address has got an account
-    /// meanwhile, by an invitation of another organization.
+    /// # Errors
+    /// - [`Refusal::Contended`](crate::Refusal::Contended): the invitation or the re-enrolled account has changed, was
+    ///   deleted or has expired, or its organization is not active.
+    /// - [`Refusal::AddressInUse`](crate::Refusal::AddressInUse): an invitation of another organization has created an
+    ///   account for the address in the meantime.
     async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError>;
 
-    /// Changes one, open or over.
+    /// Changes an open or expired invitation.
     ///
-    /// Refused with [`Refusal::NotFound`](crate::Refusal::NotFound): no such invitation that the principal may see;
-    /// [`Refusal::Contended`](crate::Refusal::Contended): the row has another version.
+    /// # Errors
+    /// - [`Refusal::NotFound`](crate::Refusal::NotFound): the principal may not see such an invitation, or it does not
+    ///   exist.
+    /// - [`Refusal::Contended`](crate::Refusal::Contended): the row has another version.
     async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError>;
 }

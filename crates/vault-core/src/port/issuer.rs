@@ -1,4 +1,4 @@
-//! Issuers of workloads' tokens: in the store, asked for their keys, and their tokens verified.
+//! Ports for issuers of identity tokens: storage, retrieval of their keys, and verification of tokens.
 
 use super::StoreError;
 use crate::command::Command;
@@ -9,71 +9,72 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Issuers in the store. They are few, and the operator's.
+/// Port for issuers in the store. There are few, and only operators manage them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerRepository: Send + Sync {
-    /// Adds one.
+    /// Adds an issuer.
     ///
-    /// Refused with [`Refusal::IssuerExists`](crate::Refusal::IssuerExists): one has the name.
+    /// # Errors
+    /// [`Refusal::IssuerExists`](crate::Refusal::IssuerExists) if an issuer with this name exists.
     async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError>;
 
-    /// All of them, by name.
+    /// Returns all issuers, ordered by name.
     async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError>;
 
-    /// Those of these names that there are.
+    /// Returns the existing issuers among these names.
     async fn find_issuers(&self, names: Vec<IssuerName>) -> Result<Vec<StoredIssuer>, StoreError>;
 
-    /// Removes one. `false`: there is none of the name.
+    /// Removes an issuer. Returns `false` if none has this name.
     async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError>;
 
-    /// Notes what an issuer answered. Nothing is noted if the row is not as it was `seen`.
+    /// Records the response of an issuer, unless its row has changed since it was `seen`.
     async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError>;
 }
 
-/// Why an issuer's keys were not had, in fixed words.
+/// Reason why the keys of an issuer could not be fetched, in fixed words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct IssuerFailure(pub &'static str);
 
-/// The keys of an issuer.
+/// Fetched keys of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedKeys {
     /// A JSON Web Key Set.
     pub keys: String,
-    /// Where they were: from now on, they are fetched there alone.
+    /// Location of the keys, from which all later requests fetch them.
     pub source: KeySource,
 }
 
-/// Asks issuers for their keys.
+/// Port that fetches the keys of issuers.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait IssuerKeys: Send + Sync {
-    /// The issuer's keys. Where a discovery document names another origin than the one on record, it is not asked.
+    /// Fetches the keys of an issuer. Refuses a discovery document that refers to another origin than the recorded one.
     async fn fetch(&self, issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure>;
 }
 
-/// A token as it was sent, before anything of it is verified.
+/// Fields of a token before verification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnverifiedToken {
     /// `iss`, if it has one.
     pub issuer: Option<String>,
     /// `sub`, if it has one.
     pub subject: Option<String>,
-    /// The one audience, if there is one and no other.
+    /// The audience, if there is exactly one.
     pub audience: Option<String>,
 }
 
-/// Why a signature was not verified.
+/// Reason why a signature was not verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureFlaw {
-    /// None of the keys has the id that the token names, or fits its algorithm.
+    /// No key matches the key ID and algorithm of the token.
     UnknownKey,
-    /// It is no token, asks for what is not permitted, or nobody who has one of the keys made it.
+    /// The token is malformed, uses a feature that is not permitted, or was not signed by any of the keys.
     Wrong,
 }
 
-/// The keys of a set that verify tokens, by their `use`.
+/// Selects the keys of a set that verify tokens, by their `use`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyUse {
     /// Keys with `use` `sig` or without `use` (OpenID Connect Core, 10.1.1).
@@ -82,12 +83,12 @@ pub enum KeyUse {
     JwtSvid,
 }
 
-/// The keys of a set.
+/// Numbers of keys in a set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyCount {
     /// Keys that can verify a token.
     pub usable: usize,
-    /// All other keys, by the reason: their `use`, or that key type or size is not supported.
+    /// All other keys, by reason: their `use`, or an unsupported type or size.
     pub others: BTreeMap<&'static str, usize>,
 }
 
@@ -103,9 +104,9 @@ impl fmt::Display for KeyCount {
     }
 }
 
-/// Reads and verifies tokens (RFC 7515, 7518, 8725).
+/// Port that reads and verifies tokens (RFC 7515, 7518, 8725).
 pub trait TokenVerifier: Send + Sync {
-    /// What a token says, unverified; `None`: it is none.
+    /// Reads the fields of a token without verification. Returns `None` if it is malformed.
     fn read_unverified(&self, token: &SecretString) -> Option<UnverifiedToken>;
 
     /// Returns the claims of a token that was signed by one of `keys`, a JSON Web Key Set.

@@ -1,4 +1,4 @@
-//! Where wrapped keys lie.
+//! Port for wrapped keys.
 
 use super::StoreError;
 use crate::audit::SealedAuditRecord;
@@ -8,79 +8,80 @@ use crate::sealed::{
 };
 use async_trait::async_trait;
 
-/// Makes a deployment's keys, once.
+/// Creates the keys of an instance, once.
 #[derive(Clone, Debug)]
 pub struct CreateInstance {
-    /// The root of its keys.
+    /// The instance with its root.
     pub instance: InstanceRecord,
-    /// Its instance-wide keys.
+    /// Instance-wide keys.
     pub keys: Vec<InstanceKeyRecord>,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Puts another root key in the place of the one that wraps the instance key.
+/// Replaces the root key that wraps the instance key.
 #[derive(Clone, Debug)]
 pub struct ReplaceRootKey {
-    /// The deployment as it was read: the row must still name its root key and instance key, with the same wrap.
+    /// The instance as read. The stored row must still have the same root key, instance key and wrap.
     pub current: InstanceRecord,
-    /// The new root key.
+    /// ID of the new root key.
     pub root_key: KeyId,
-    /// The same instance key, wrapped under the new root key.
+    /// The same instance key, wrapped by the new root key.
     pub wrapped: Blob,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Takes the next block of an organization key's uses.
+/// Reserves the next block of an organization key's uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakeKeyUses {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// Uses reserved before this block; the block begins here.
+    /// Number of uses that were reserved before this block.
     pub from: i64,
-    /// How many to take.
+    /// Number of uses to reserve.
     pub block: i64,
 }
 
-/// Puts a new active key in the place of another, which then only opens.
+/// Replaces the active key with a new one. The old key can then only decrypt.
 #[derive(Clone, Debug)]
 pub struct ReplaceOrganizationKey {
-    /// The key that must still be active.
+    /// ID of the key that must still be active.
     pub current: KeyId,
     /// Its successor.
     pub next: OrganizationKeyRecord,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// Wrapped keys. None of them can be read without the root key.
+/// Port for wrapped keys. None of them can be unwrapped without the root key.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyRepository: Send + Sync {
-    /// The deployment's root record, if it has been made.
+    /// Returns the instance, if it has been created.
     async fn instance(&self) -> Result<Option<InstanceRecord>, StoreError>;
 
-    /// Makes the deployment. `false`: there already is one, nothing was changed.
+    /// Creates the instance. Returns `false` and changes nothing if it exists already.
     async fn create_instance(&self, command: CreateInstance) -> Result<bool, StoreError>;
 
-    /// The instance keys that were replaced and are not destroyed yet, oldest first.
+    /// Returns the replaced instance keys that are not destroyed yet, oldest first.
     async fn retiring_instance_keys(&self) -> Result<Vec<RetiringInstanceKey>, StoreError>;
 
-    /// The instance-wide keys, oldest first.
+    /// Returns the instance-wide keys, oldest first.
     async fn instance_keys(&self) -> Result<Vec<InstanceKeyRecord>, StoreError>;
 
-    /// Replaces the root key. `false`: the row is not as it was read any more, nothing was changed.
+    /// Replaces the root key. Returns `false` and changes nothing if the row is no longer as it was read.
     async fn replace_root_key(&self, command: ReplaceRootKey) -> Result<bool, StoreError>;
 
-    /// An organization's keys, if the organization exists.
+    /// Returns the keys of an organization, if it exists.
     async fn organization_keys(&self, organization: OrganizationId) -> Result<Option<OrganizationKeys>, StoreError>;
 
-    /// Takes a block of uses. `false`: somebody else took one since, or the key is no longer active; read again.
+    /// Reserves a block of uses. Returns `false` if another process reserved one since, or the key is no longer active.
+    /// Read the keys again in that case.
     async fn take_key_uses(&self, command: TakeKeyUses) -> Result<bool, StoreError>;
 
-    /// Replaces the active key. `false`: it was no longer active, nothing was changed.
+    /// Replaces the active key. Returns `false` and changes nothing if it was no longer active.
     async fn replace_organization_key(&self, command: ReplaceOrganizationKey) -> Result<bool, StoreError>;
 }

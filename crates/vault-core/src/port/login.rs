@@ -1,5 +1,5 @@
-//! The two decisions of every proof that an account's owner is present, a login first of all: reserving an attempt
-//! before the password is hashed, and concluding it after. Each commits once, whatever it comes to.
+//! Port for login attempts and re-authentication: one transaction reserves an attempt before the password is hashed,
+//! another finishes it. Each commits exactly once, whatever the outcome.
 
 use super::StoreError;
 use crate::account::SignedAccount;
@@ -13,194 +13,197 @@ use crate::session::NewSession;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// Reserves one attempt: counted and committed before any hashing.
+/// Reserves one attempt, which is counted and committed before any hashing.
 #[derive(Clone, Debug)]
 pub struct ReserveAttempt {
-    /// The digest of the address.
+    /// Lookup digests of the address.
     pub address: LookUpDigests,
-    /// The address's decoy, below [`DECOYS`](crate::lockout::DECOYS).
+    /// Decoy row of the address, less than [`DECOYS`](crate::lockout::DECOYS).
     pub decoy: u16,
-    /// The digest of the network.
+    /// Digest of the network.
     pub network: Digest,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// What reserving came to. Each writes one row: a class, or the decoy of the address in its place.
+/// Outcome of a reservation. Each writes one row: a throttle bucket, or instead the decoy of the address.
 #[derive(Clone, Debug)]
 pub enum Reservation {
-    /// Counted in its class; this is what the attempt will be decided on. Where it was the last that its class allows,
-    /// the owner has got the notice `attempts-closed`.
+    /// The attempt was counted in its bucket. Contains the facts on which the attempt is decided. If the attempt was
+    /// the last that the bucket allows, the account has got the notice `attempts-closed`.
     Account(Box<ReservedAccount>),
-    /// Not counted: no account has the address. One that is only invited is such an address.
+    /// Not counted, because no account has the address. An address that is only invited counts as unknown.
     Unknown,
-    /// Not counted: a wait lasts, or the class is closed.
+    /// Not counted, because of a lockout or a locked bucket.
     Throttled(OrganizationId, AccountId),
-    /// Not counted: the account or its organization is disabled.
+    /// Not counted, because the account or its organization is disabled.
     Disabled(OrganizationId, AccountId),
 }
 
-/// The facts an attempt is decided on. Account and organization are active.
+/// The facts on which an attempt is decided. Account and organization are active.
 #[derive(Clone, Debug)]
 pub struct ReservedAccount {
     /// What the row's code covers.
     pub signed: SignedAccount,
-    /// The code that the row carries.
+    /// MAC of the row.
     pub digest: RowMac,
-    /// The password.
+    /// The sealed password.
     pub password: SealedPassword,
-    /// The passcode seed.
+    /// The sealed TOTP secret.
     pub seed: SealedSeed,
-    /// The attempts in a row of the class that counted this one, this one included.
+    /// Consecutive attempts in the bucket that counted this one, including this one.
     pub attempts: u32,
 }
 
 impl ReservedAccount {
-    /// The instance keys that made its code and sealed its secrets.
+    /// Returns the instance keys of its MAC and of its sealed secrets.
     pub fn keys(&self) -> [KeyId; 3] {
         let of = |blob: &Blob| blob.key().unwrap_or(self.digest.key);
         [self.digest.key, of(&self.password.0), of(&self.seed.blob)]
     }
 }
 
-/// Concludes an attempt: the one committed outcome of it.
+/// Finishes an attempt with its only committed outcome.
 #[derive(Clone, Debug)]
 pub enum ConcludeAttempt {
-    /// Of an attempt that was not counted. Reads and writes the decoy with as many statements and locks as the refusal
-    /// of an account takes; decides nothing, and adds nothing to the audit.
+    /// An attempt that was not counted. Reads and writes the decoy with the same number of statements and locks as the
+    /// refusal of an account. Has no effect and adds no audit entry.
     Decoy {
-        /// The decoy of the address.
+        /// Decoy of the address.
         decoy: u16,
-        /// The digest of the recovery code that came along, if one did. It is looked up in vain.
+        /// Digest of the presented recovery code, if any. Its lookup never succeeds.
         recovery_code: Option<Digest>,
-        /// What the audit would get. It is written to the decoy in place of it.
+        /// Audit entry of an equivalent refusal, which is written to the decoy instead.
         entry: Box<SealedAuditRecord>,
     },
-    /// Of an attempt on an account.
+    /// An attempt on an account.
     Account(Box<ConcludeProof>),
 }
 
-/// The conclusion of an attempt on an account: decided by [`conclude_proof`](crate::proof::conclude_proof) and carried out or
-/// refused, in one transaction.
+/// Finishes an attempt on an account. [`conclude_proof`](crate::proof::conclude_proof) decides the outcome in the same
+/// transaction that stores it.
 #[derive(Clone, Debug)]
 pub struct ConcludeProof {
     /// The account as reserved.
     pub reserved: SignedAccount,
-    /// What was brought.
+    /// The presented factors.
     pub brought: VerifiedFactors,
-    /// What to record if it is refused.
+    /// Audit records of a refusal.
     pub refusal: RefusalRecords,
-    /// The network's digest.
+    /// Digest of the network.
     pub network: Digest,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// The outcome of checking password and passcode without the store.
+/// Outcome of checking password and passcode without the store.
 #[derive(Clone, Debug)]
 pub enum VerifiedFactors {
-    /// A wrong password. The recovery code that came along, if one did, is looked up all the same: it takes the same
-    /// work as one that comes with the right password.
+    /// A wrong password. A presented recovery code is looked up anyway, so that it takes the same work as with the
+    /// correct password.
     WrongPassword {
-        /// Its digest.
+        /// Digest of the recovery code.
         recovery_code: Option<Digest>,
     },
-    /// The right password, and a passcode that is no code of the account.
+    /// The correct password with a passcode that does not match.
     WrongPasscode,
-    /// The right password, and a passcode that may be unused.
+    /// The correct password with a passcode that may be unused.
     Proof(Box<VerifiedProof>),
 }
 
-/// A proof, and what it is for.
+/// A successful verification with its purpose.
 #[derive(Clone, Debug)]
 pub struct VerifiedProof {
-    /// The second factor; is marked used. A recovery code leaves the notice `recovery-code-used`.
+    /// The second factor, which is marked as used. A recovery code creates the notice `recovery-code-used`.
     pub passcode: PasscodeProof,
-    /// The verifier to store instead, where parameters have risen. Absent where the password is replaced.
+    /// New verifier to store if the hash parameters were raised. `None` if the password is replaced.
     pub rehashed: Option<SealedPassword>,
-    /// What it is for.
+    /// Purpose of the re-authentication or login.
     pub effect: ProofEffect,
-    /// The record of it.
+    /// Audit record of the success.
     pub audit: SealedAuditRecord,
 }
 
-/// The records of a refusal. [`conclude_proof`](crate::proof::conclude_proof) picks those that apply.
+/// Audit records of a refusal. [`conclude_proof`](crate::proof::conclude_proof) selects those that apply.
 #[derive(Clone, Debug)]
 pub struct RefusalRecords {
-    /// After a wrong password, or where the facts have changed.
+    /// For a wrong password, or if the facts have changed.
     pub refused: SealedAuditRecord,
-    /// After the right password.
+    /// For a wrong passcode after the correct password.
     pub passcode_refused: SealedAuditRecord,
-    /// The attempt closed its class, if it did: appended to the refusal's, with the notice `attempts-closed`.
+    /// For an attempt that locks its bucket, if it does. Added to the record of the refusal, with the notice
+    /// `attempts-closed`.
     pub class_closed: Option<SealedAuditRecord>,
-    /// The attempt disabled time-based passcodes: appended to the refusal's, with the notice `passcode-disabled`, only
-    /// if this very attempt is the one.
+    /// For the attempt that disables time-based passcodes. Added to the record of the refusal, with the notice
+    /// `passcode-disabled`, only for the attempt that disables them.
     pub passcode_disabled: SealedAuditRecord,
 }
 
-/// What a proof is for: carried out in the decision that concludes it.
+/// Effect of a successful verification, carried out in the transaction that finishes the attempt.
 #[derive(Clone, Debug)]
 pub enum ProofEffect {
-    /// A login: makes this session.
+    /// A login, which creates this session.
     Session(NewSession),
-    /// A change of one's own account.
+    /// A change of the caller's own account.
     Own {
-        /// Who asks; must still be allowed to act, for the account that is proven.
+        /// Principal that makes the request. It must be active and belong to the verified account.
         principal: SessionPrincipal,
         /// The change.
         change: OwnChange,
     },
 }
 
-/// A change of one's own account that a proof permits.
+/// A change of the caller's own account after re-authentication.
 #[derive(Clone, Debug)]
 pub enum OwnChange {
-    /// New password; every other session ends. The row must still have the reserved version.
+    /// New password. All other sessions end, and the row must still have the reserved version.
     Password {
-        /// The password.
+        /// The new sealed password.
         password: SealedPassword,
-        /// What the row's code covers from now on.
+        /// New fields that the row's MAC covers.
         after: SignedAccount,
-        /// The code.
+        /// New MAC of the row.
         digest: RowMac,
     },
-    /// A new seed waits to be confirmed, in the place of any that waits already. Nothing else changes.
+    /// New TOTP secret, pending confirmation. Replaces one that is already pending, and changes nothing else.
     PendingSeed {
-        /// The seed.
+        /// The sealed TOTP secret.
         seed: SealedSeed,
-        /// How long it waits.
+        /// Time at which the confirmation expires.
         expires_at: Timestamp,
     },
-    /// Recovery codes instead of all those before; every other session ends.
+    /// Recovery codes that replace all previous ones. All other sessions end.
     RecoveryCodes(Vec<Digest>),
 }
 
-/// What concluding came to.
+/// Outcome of finishing an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Done: the passcode is marked used, the network is known, its class and a closed shared class are reset.
+    /// Success: the passcode is marked as used and the network as known. The bucket of the network and a locked shared
+    /// bucket are reset.
     Completed,
-    /// Refused for this reason; recorded.
+    /// Refused for this reason and recorded.
     Refused(super::LoginRefusal),
-    /// Refused for a wrong passcode, which disabled the account's time-based passcodes; recorded.
+    /// Refused and recorded. The wrong passcode disabled the account's time-based passcodes.
     PasscodeDisabled,
-    /// The principal of [`ProofEffect::Own`] may no longer act, or is of another account
+    /// The principal of [`ProofEffect::Own`] is no longer authorized, or belongs to another account
     /// ([`Denial::AccountChanged`]). The refusal is recorded.
     Denied(Denial),
 }
 
-/// Counts attempts and concludes them.
+/// Port that counts and finishes attempts.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait LoginAttemptRepository: Send + Sync {
-    /// Reserves an attempt by the rule of [`lockout`](crate::lockout).
+    /// Reserves an attempt according to [`lockout`](crate::lockout).
     async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError>;
 
-    /// Concludes an attempt. A refusal is recorded also if the account is gone by now. Only [`ProofEffect::Session`]
-    /// counts as the account's last login.
+    /// Finishes an attempt. Records a refusal even if the account has been deleted. Only [`ProofEffect::Session`]
+    /// counts as the last login of the account.
     async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError>;
 
-    /// Whether any account logged in from the network within
-    /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS), to the day. Looks at the network alone.
+    /// Returns whether any account logged in from the network within
+    /// [`NETWORK_KNOWN_SECONDS`](crate::lockout::NETWORK_KNOWN_SECONDS), with a precision of one day. Reads only by
+    /// network.
     async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError>;
 }

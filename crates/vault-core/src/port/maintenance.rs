@@ -1,4 +1,4 @@
-//! What keeps the store small, and whether it answers.
+//! Port for the deletion of expired rows, and for health checks of the store.
 
 use super::StoreError;
 use crate::credential_counts::{CountedCredentials, ExpiryBounds};
@@ -6,63 +6,63 @@ use crate::id::{CredentialId, OrganizationId};
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// How many rows one delete_expired deletes at most.
+/// Maximum number of rows that one call of `delete_expired` deletes.
 pub const EXPIRED_SLICE: usize = 500;
-/// How long an idempotency key is kept, in seconds: 24 h.
+/// Retention of an idempotency key, in seconds: 24 h.
 pub const IDEMPOTENCY_SECONDS: i64 = 24 * 3600;
 
-/// How many credentials one count looks at, at most.
+/// Maximum number of credentials that one call counts.
 pub const COUNT_SLICE: usize = 10_000;
 
-/// Counts credentials of all organizations, in the order of organization and id.
+/// Counts credentials of all organizations, ordered by organization and ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountCredentials {
-    /// What tells the expiries apart.
+    /// Limits of the expiry groups.
     pub bounds: ExpiryBounds,
-    /// Only those after this one.
+    /// Position after which the slice starts.
     pub after: Option<(OrganizationId, CredentialId)>,
-    /// How many, at most.
+    /// Maximum number of credentials.
     pub limit: usize,
 }
 
-/// What a count came to.
+/// Result of a count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountedSlice {
-    /// The credentials, each in one group.
+    /// Numbers of credentials. Each credential is in one group.
     pub groups: Vec<CountedCredentials>,
-    /// The last credential; `None`: there was none to count.
+    /// The last counted credential. `None` if none remained.
     pub last: Option<(OrganizationId, CredentialId)>,
 }
 
-/// A kind of row that is deleted when its time has come.
+/// A kind of row that expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Expired {
     /// Sessions past their expiry.
     Sessions,
     /// Idempotency keys older than [`IDEMPOTENCY_SECONDS`].
     IdempotencyKeys,
-    /// Networks without a login for 90 days, and attempt counters that say nothing any more.
+    /// Networks without a login for 90 days, and attempt counters without effect.
     Attempts,
     /// Invitations past their expiry, with their directory entries.
     Invitations,
     /// Notices older than 90 days.
     Notices,
-    /// New passcode seeds that nobody confirmed in time.
+    /// New TOTP secrets that were not confirmed in time.
     PendingSeeds,
     /// Activations past their expiry.
     Activations,
-    /// Previous versions of credentials whose time is over.
+    /// Previous versions of credentials after their retention.
     PreviousVersions,
     /// Uses of credentials older than [`USE_SECONDS`](super::USE_SECONDS).
     CredentialUses,
-    /// Counts whose hour is over.
+    /// Hourly counts of past hours.
     HourlyCounts,
     /// Credentials, idempotency keys and activations of deleted organizations.
     Erasures,
 }
 
 impl Expired {
-    /// Every kind.
+    /// All kinds.
     pub const ALL: [Self; 11] = [
         Self::Sessions,
         Self::IdempotencyKeys,
@@ -77,7 +77,7 @@ impl Expired {
         Self::Erasures,
     ];
 
-    /// The kind's name in the log.
+    /// Returns the name of the kind in logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Sessions => "sessions",
@@ -95,20 +95,21 @@ impl Expired {
     }
 }
 
-/// Maintenance of the store.
+/// Port for the maintenance of the store.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Maintenance: Send + Sync {
-    /// Deletes up to [`EXPIRED_SLICE`] rows of one kind whose time has come at `now`, found by an index. How many it
-    /// deleted: with fewer than a slice, none is left.
+    /// Deletes at most [`EXPIRED_SLICE`] rows of one kind that are expired at `now`, using an index. Returns the number
+    /// of deleted rows. If it is less than a slice, none remain.
     async fn delete_expired(&self, expired: Expired, now: Timestamp) -> Result<usize, StoreError>;
 
-    /// Whether the store answers and, where it is a server, how far its clock is from `now`, in milliseconds.
+    /// Checks whether the store responds. If it is a server, returns the difference of its clock to `now`, in
+    /// milliseconds.
     async fn check(&self, now: Timestamp) -> Result<Option<i64>, StoreError>;
 
-    /// Counts credentials. The first slice begins with the first one of all.
+    /// Counts a slice of credentials. The first slice starts with the first credential.
     async fn count_credentials(&self, query: CountCredentials) -> Result<CountedSlice, StoreError>;
 
-    /// How many uses were taken of the active organization key that has the most; 0 if there is none.
+    /// Returns the number of reserved uses of the most used active organization key, or 0 if there is none.
     async fn most_key_uses(&self) -> Result<i64, StoreError>;
 }

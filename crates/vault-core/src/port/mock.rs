@@ -8,7 +8,7 @@ use crate::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, Retirin
 use async_trait::async_trait;
 
 mockall::mock! {
-    /// A store for the vault's members.
+    /// A store for the operations on credentials.
     pub CredentialStore {}
 
     #[async_trait]

@@ -1,9 +1,8 @@
-//! What the domain needs from outside, one trait per file. Adapters implement these; use cases hold them as
-//! `Arc<dyn Port>`.
+//! Ports of the domain, one trait per file. Adapters implement them, and use cases contain them as `Arc<dyn Port>`.
 //!
-//! Every method of a store port is **one decision, made atomically**: it carries everything the decision
-//! needs, its audit record included, and returns what was decided. `Ok(None)` means "not there"; an error is
-//! a failure. No transaction handle crosses a port.
+//! Every method of a store port is **one atomic transaction**: its arguments contain everything that the transaction
+//! requires, including its audit record, and it returns the result. `Ok(None)` means that the object does not exist. An
+//! error is a failure. No transaction handle is passed through a port.
 
 mod account;
 mod activation;

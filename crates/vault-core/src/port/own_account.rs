@@ -1,4 +1,4 @@
-//! One's own account in the store.
+//! Port for the caller's own account in the store.
 
 use super::StoreError;
 use crate::account::SignedAccount;
@@ -12,63 +12,63 @@ use crate::sealed::SealedSeed;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// What the store knows of an account for its owner.
+/// An account as its user sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnAccount {
-    /// What its row's code covers.
+    /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// Its organization's name.
+    /// Name of its organization.
     pub organization: OrganizationName,
-    /// Since when its passcode seed is in use.
+    /// Time since which its TOTP secret is in use.
     pub passcode_enrolled_at: Timestamp,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
-    /// Its notices, in any order; those past their time may be among them.
+    /// Notices in any order. Expired notices may be included.
     pub notices: Vec<StoredNotice>,
 }
 
-/// A seed that waits to be confirmed, and the account as it is before.
+/// A TOTP secret that is pending confirmation, with the current state of the account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingSeed {
-    /// The seed.
+    /// The sealed TOTP secret.
     pub seed: SealedSeed,
-    /// What the account's row is signed with.
+    /// Fields that the row's MAC covers.
     pub signed: SignedAccount,
-    /// The code that the row carries.
+    /// MAC of the row.
     pub digest: RowMac,
 }
 
-/// Replaces the seed by the confirmed one: resets wrong passcodes, revokes every other session and sets the time of
-/// enrolment. The principal is a session, of the account that `after` names.
+/// Replaces the TOTP secret with the confirmed one, resets wrong passcodes, revokes all other sessions and sets the
+/// time of enrolment. The principal is a session of the account in `after`.
 #[derive(Clone, Debug)]
 pub struct ConfirmPasscode {
-    /// The row's version that it was decided on; must be unchanged.
+    /// Version of the row that the change is based on, which must be unchanged.
     pub version: i64,
-    /// What the row is signed with from now on. Its seed is the waiting one, which must be unchanged.
+    /// New fields that the row's MAC covers. Their TOTP secret is the pending one, which must be unchanged.
     pub after: SignedAccount,
-    /// The code over it.
+    /// MAC of the row.
     pub digest: RowMac,
-    /// The step whose code confirmed it; is marked used.
+    /// Time step whose code confirmed it. It is marked as used.
     pub step: TimeStep,
 }
 
-/// One's own account. Every method refuses a principal that may no longer act ([`StoreError::Denied`]), in the same
-/// transaction.
+/// Port for the caller's own account. Every method checks authorization in its own transaction and returns
+/// [`StoreError::Denied`] if the principal may no longer act.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait OwnAccountRepository: Send + Sync {
-    /// What the principal's account is.
+    /// Returns the principal's account.
     async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError>;
 
-    /// Counts a code that is to confirm the waiting seed, before it is compared, and gives the seed. `None`: none waits that
-    /// [`may_be_confirmed`](crate::passcode::may_be_confirmed).
+    /// Counts a code for the pending TOTP secret before it is compared, and returns the secret. Returns `None` if none
+    /// is pending that [`may_be_confirmed`](crate::passcode::may_be_confirmed).
     async fn reserve_confirmation(
         &self,
         principal: SessionPrincipal,
         now: Timestamp,
     ) -> Result<Option<WaitingSeed>, StoreError>;
 
-    /// Makes the waiting seed the account's. `false`: this seed waits no longer, or the row has changed; nothing was
-    /// changed.
+    /// Makes the pending TOTP secret that of the account. Returns `false` and changes nothing if this secret is no
+    /// longer pending or the row has changed.
     async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError>;
 }

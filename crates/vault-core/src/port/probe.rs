@@ -1,4 +1,4 @@
-//! Checking a credential against its storage.
+//! Port for checks of a credential with its storage.
 
 use crate::activation::ShortData;
 use crate::check::{CheckReport, StorageOperation};
@@ -6,25 +6,26 @@ use crate::credential::CredentialData;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// What to check.
+/// Request for a check.
 #[derive(Debug)]
 pub struct ProbeRequest {
-    /// The short-lived credential made from the data, if that would be issued. It is checked instead of the saved data.
+    /// Short-lived credential issued from the data, if an activation would issue one. It is checked instead of the
+    /// saved data.
     pub short: Option<ShortData>,
-    /// The operations, each once. None at all: authenticate only.
+    /// Operations without duplicates. If empty, the check only authenticates.
     pub operations: Vec<StorageOperation>,
-    /// When the job will be done, if that was said.
+    /// Planned end of the job, if specified.
     pub until: Option<Timestamp>,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Checks a credential with its storage provider, in the form in which it would be issued. Implementations limit time, size
-/// and addresses of connections, follow no redirects, and remove what they wrote.
+/// Port that checks a credential with its storage provider, in the form in which it would be issued. Implementations
+/// limit duration, size and addresses of connections, do not follow redirects, and delete what they wrote.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait StorageProbe: Send + Sync {
-    /// Authenticates first, then tries each operation. Failures are in the report; what needs no network (
-    /// [`judge_locally`](crate::check::judge_locally)) is not.
+    /// Authenticates first, then tries each operation. The report contains failures, but not the checks that require no
+    /// connection ([`judge_locally`](crate::check::judge_locally)).
     async fn check(&self, data: &CredentialData, request: ProbeRequest) -> CheckReport;
 }

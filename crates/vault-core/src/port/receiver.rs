@@ -1,4 +1,4 @@
-//! Receivers of events: in the store, their secrets sealed, and what reaches them.
+//! Ports for receivers: storage, encryption of their secrets, and delivery of notifications.
 
 use super::{AuditTrail, Find, IssuerRepository, List, SealError, StoreError};
 use crate::audit::SealedAuditRecord;
@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use secrecy::SecretString;
 use uuid::Uuid;
 
-/// Whose receivers are meant: an organization's, or those of the instance.
+/// Owner of receivers: an organization, or `None` for the instance.
 pub type ReceiverOwner = Option<OrganizationId>;
 
 /// Adds a receiver.
@@ -24,14 +24,15 @@ pub type ReceiverOwner = Option<OrganizationId>;
 pub struct AddReceiver {
     /// The receiver.
     pub receiver: StoredReceiver,
-    /// The digest of the e-mail address, which must be that of an active account of the organization; `None`: anybody's.
+    /// Lookup digests of the e-mail address, which must belong to an active account of the organization. `None` allows
+    /// any address.
     pub member: Option<LookUpDigests>,
-    /// The most receivers that its owner may have.
+    /// Maximum number of receivers of the owner.
     pub limit: i64,
 }
 
 impl AddReceiver {
-    /// The refusal of one receiver too many.
+    /// Returns the refusal for an exceeded receiver limit.
     pub const fn limit_reached(&self) -> Refusal {
         Refusal::LimitReached { what: "receivers", limit: self.limit }
     }
@@ -40,140 +41,147 @@ impl AddReceiver {
 /// Changes a receiver.
 #[derive(Clone, Debug)]
 pub struct ChangeReceiver {
-    /// Whose it is.
+    /// Owner of the receiver.
     pub owner: ReceiverOwner,
-    /// The receiver.
+    /// ID of the receiver.
     pub receiver: ReceiverId,
-    /// The version that the change was decided on.
+    /// Version that the change is based on.
     pub version: i64,
-    /// The row as it is from now on; `None`: it is removed, with what waits for it.
+    /// New row. `None` removes the receiver and its pending deliveries.
     pub next: Option<Box<StoredReceiver>>,
 }
 
-/// Sends an event again.
+/// Delivers an event again.
 #[derive(Clone, Copy, Debug)]
 pub struct ResendEvent {
-    /// Whose receiver it is.
+    /// Owner of the receiver.
     pub owner: ReceiverOwner,
-    /// The receiver.
+    /// ID of the receiver.
     pub receiver: ReceiverId,
-    /// The event.
+    /// ID of the event.
     pub event: EventId,
 }
 
-/// Receivers, as admins and operators administer them. Every method refuses a principal that may no longer act
-/// ([`StoreError::Denied`]), in the same transaction.
+/// Port for the administration of receivers by admins and operators. Every method checks authorization in its own
+/// transaction and returns [`StoreError::Denied`] if the principal may no longer act.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait ReceiverRepository: Send + Sync {
-    /// Adds one.
+    /// Adds a receiver.
     ///
-    /// Refused with [`AddReceiver::limit_reached`]; [`Refusal::NoMember`]: the address belongs to no active account of the
-    /// organization.
+    /// # Errors
+    /// - [`AddReceiver::limit_reached`]: the owner has the maximum number of receivers.
+    /// - [`Refusal::NoMember`]: the address belongs to no active account of the organization.
     async fn add_receiver(&self, command: Command<AddReceiver>) -> Result<(), StoreError>;
 
-    /// Those of an owner, by id; with an id, that one.
+    /// Returns the receivers of an owner, ordered by ID. With an ID, returns only that one.
     async fn list_receivers(
         &self,
         query: Find<Option<ReceiverId>, ReceiverOwner>,
     ) -> Result<Vec<StoredReceiver>, StoreError>;
 
-    /// Changes one.
+    /// Changes or removes a receiver.
     ///
-    /// Refused with [`Refusal::NotFound`]; [`Refusal::Contended`]: the row has another version.
+    /// # Errors
+    /// - [`Refusal::NotFound`]: the receiver does not exist.
+    /// - [`Refusal::Contended`]: the row has another version.
     async fn change_receiver(&self, command: Command<ChangeReceiver>) -> Result<(), StoreError>;
 
-    /// Puts a delivery on its way, as the newest of its receiver.
+    /// Queues a delivery as the newest of its receiver.
     ///
-    /// Refused with [`Refusal::NotFound`]: there is no such receiver.
+    /// # Errors
+    /// [`Refusal::NotFound`] if the receiver does not exist.
     async fn add_delivery(&self, command: Command<EventDelivery>) -> Result<(), StoreError>;
 
-    /// Has an event attempted again as if it were new. `None`: there is none.
+    /// Queues an event again as if it were new. Returns `None` if it does not exist.
     async fn resend_event(&self, command: Command<ResendEvent>) -> Result<Option<EventDelivery>, StoreError>;
 
-    /// Deliveries to a receiver, the newest first; [`List::after`] is the position of the last one that was read.
+    /// Returns deliveries to a receiver, newest first. [`List::after`] is the position of the last delivery that was
+    /// read.
     async fn list_deliveries(
         &self,
         query: List<i64, (ReceiverOwner, ReceiverId)>,
     ) -> Result<Vec<EventDelivery>, StoreError>;
 }
 
-/// The right of one process to read events and to deliver them, while others wait.
+/// Lease of one process to read and deliver events, while other processes wait.
 #[derive(Clone, Debug)]
 pub struct EventLease {
-    /// The process.
+    /// ID of the process.
     pub holder: Uuid,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
-    /// Until when the process has the right, unless it takes it again.
+    /// End of the lease, unless the process renews it.
     pub until: Timestamp,
-    /// Where reading begins if no events were ever read.
+    /// Position at which reading starts if no events were ever read.
     pub first: EventPosition,
 }
 
 impl EventLease {
-    /// For how long the right is taken at most, in seconds. One that ends later was not taken by a process, and counts as none.
+    /// Maximum duration of a lease, in seconds. A stored lease that ends later was not created by OrgVault, and is
+    /// ignored.
     pub const LONGEST_SECONDS: i64 = 60;
 }
 
-/// Notes what was read of events.
+/// Records events that were read.
 #[derive(Clone, Debug)]
 pub struct NoteEvents {
-    /// The process that has the right.
+    /// ID of the process that has the lease.
     pub holder: Uuid,
-    /// Where it read from.
+    /// Position from which it read.
     pub from: EventPosition,
-    /// How far it has read.
+    /// Position up to which it read.
     pub to: EventPosition,
-    /// What is to be delivered. What is stored already is left as it is.
+    /// Deliveries to queue. Deliveries that are already stored are not changed.
     pub deliveries: Vec<EventDelivery>,
 }
 
-/// What of an organization expires within a time.
+/// Query for credentials and integrations of an organization that expire within a period.
 #[derive(Clone, Copy, Debug)]
 pub struct FindExpiring {
     /// The organization.
     pub organization: OrganizationId,
-    /// After this moment.
+    /// Exclusive start of the period.
     pub after: Timestamp,
-    /// At this moment or before.
+    /// Inclusive end of the period.
     pub until: Timestamp,
-    /// At most so many credentials, and so many integrations.
+    /// Maximum number of credentials, and of integrations.
     pub limit: usize,
 }
 
-/// A notice of an account.
+/// A notice with its account.
 pub type AccountNotice = (OrganizationId, AccountId, StoredNotice);
 
-/// What delivers events needs of a store.
+/// Port for the delivery of events.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait EventRepository: Send + Sync {
-    /// Takes the right to read and deliver. How far events were read: at first [`EventLease::first`]. `None`: another process
-    /// has the right, for at most [`EventLease::LONGEST_SECONDS`] from [`EventLease::now`].
+    /// Acquires the lease for reading and delivering, and returns the position up to which events were read, initially
+    /// [`EventLease::first`]. Returns `None` if another process has the lease, for at most
+    /// [`EventLease::LONGEST_SECONDS`] from [`EventLease::now`].
     async fn take_events(&self, lease: EventLease) -> Result<Option<EventPosition>, StoreError>;
 
-    /// Every receiver of every owner, each with its id as it is stored; `None`: its row does not decode. One damaged row hides
-    /// no other.
+    /// Returns all receivers with their IDs as stored. A row that cannot be decoded is returned as `None`, so that it
+    /// does not hide the others.
     async fn all_receivers(&self) -> Result<Vec<(String, Option<StoredReceiver>)>, StoreError>;
 
-    /// What expires, by the time of it.
+    /// Returns what expires within a period, ordered by expiry.
     async fn find_expiring(&self, query: FindExpiring) -> Result<Vec<Expiring>, StoreError>;
 
-    /// Notices left after one moment and not after another, by their time.
+    /// Returns notices created after `after` and not after `until`, ordered by time.
     async fn notices_between(&self, after: Timestamp, until: Timestamp) -> Result<Vec<AccountNotice>, StoreError>;
 
-    /// Stores deliveries, and how far events were read, in one decision. `false`: the process no longer has the right, or
-    /// events were not read up to [`NoteEvents::from`] only; nothing was changed.
+    /// Stores deliveries and the position up to which events were read, in one transaction. Returns `false` and changes
+    /// nothing if the process no longer has the lease, or if the stored position is not [`NoteEvents::from`].
     async fn note_events(&self, command: NoteEvents) -> Result<bool, StoreError>;
 
-    /// Stores deliveries that are read from nothing else.
+    /// Stores deliveries without changing the position, for events that no other source contains.
     async fn add_deliveries(&self, deliveries: Vec<EventDelivery>) -> Result<(), StoreError>;
 
-    /// The receivers for which something waits that may be attempted at `now`.
+    /// Returns the receivers with pending deliveries that may be attempted at `now`.
     async fn receivers_due(&self, now: Timestamp) -> Result<Vec<(ReceiverOwner, ReceiverId)>, StoreError>;
 
-    /// What waits for a receiver, the oldest first, at most `limit`.
+    /// Returns at most `limit` pending deliveries of a receiver, oldest first.
     async fn waiting_deliveries(
         &self,
         owner: ReceiverOwner,
@@ -181,64 +189,64 @@ pub trait EventRepository: Send + Sync {
         limit: usize,
     ) -> Result<Vec<EventDelivery>, StoreError>;
 
-    /// Whether an e-mail address, by its digest, belongs to an active account of the organization.
+    /// Returns whether an e-mail address, given as its digests, belongs to an active account of the organization.
     async fn is_member(&self, organization: OrganizationId, address: LookUpDigests) -> Result<bool, StoreError>;
 
-    /// Notes what attempts came to, in their order. A delivery or a receiver that is gone is left out.
+    /// Records the results of attempts, in their order. Skips deliveries and receivers that were deleted.
     async fn note_attempts(&self, attempts: Vec<Attempted>) -> Result<(), StoreError>;
 
-    /// Disables a receiver and gives up what waits for it, unless its row has another version by now.
+    /// Disables a receiver and gives up its pending deliveries, unless its row has another version.
     async fn disable_receiver(&self, next: StoredReceiver, audit: SealedAuditRecord) -> Result<(), StoreError>;
 
-    /// Removes deliveries that ended before a moment. How many.
+    /// Deletes deliveries that finished before a time, and returns their number.
     async fn remove_deliveries(&self, ended_before: Timestamp) -> Result<usize, StoreError>;
 }
 
-/// What telling receivers needs of a store.
+/// Ports that the delivery of notifications requires of a store.
 pub trait EventStore: EventRepository + ReceiverRepository + AuditTrail + IssuerRepository {}
 
 impl<S: EventRepository + ReceiverRepository + AuditTrail + IssuerRepository + ?Sized> EventStore for S {}
 
-/// Seals what is secret of a receiver; cannot open it.
+/// Port that seals the address and secrets of receivers. It cannot decrypt.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverSealer: Send + Sync {
     /// Seals an address.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn seal_address(&self, receiver: ReceiverId, address: &SecretString) -> Result<Blob, SealError>;
 
-    /// A new signing secret, and it sealed as number `number` of the receiver.
+    /// Generates a signing secret, and seals it as number `number` of the receiver.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_secret(&self, receiver: ReceiverId, number: i64) -> Result<(SecretString, Blob), SealError>;
 }
 
-/// An opened receiver.
+/// The decrypted address and secrets of a receiver.
 pub struct OpenedTarget {
     /// Its URL or e-mail address.
     pub address: SecretString,
-    /// Its signing secrets that are valid, the current one first.
+    /// Valid signing secrets, the current one first.
     pub secrets: Vec<SecretString>,
 }
 
-/// Opens what is secret of a receiver, and signs with it.
+/// Port that decrypts the address and secrets of receivers, and signs with them.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverOpener: Send + Sync {
-    /// The receiver's address and its secrets.
+    /// Decrypts the address and the valid secrets of a receiver.
     ///
     /// # Errors
-    /// It does not open.
+    /// The value cannot be decrypted.
     fn open(&self, receiver: ReceiverId, target: &SealedTarget, now: Timestamp) -> Result<OpenedTarget, SealError>;
 
-    /// The signature of a webhook's message: `v1,` and the base64 of HMAC-SHA-256 (Standard Webhooks 1.0).
+    /// Returns the signature of a webhook message: `v1,` and the base64 of HMAC-SHA-256 (Standard Webhooks 1.0).
     fn sign(&self, secret: &SecretString, id: &str, at: Timestamp, body: &str) -> String;
 }
 
-/// A webhook's message. No `Debug`: its URL may be a secret.
+/// A webhook message. It does not implement `Debug`, because its URL may be a secret.
 pub struct WebhookMessage {
-    /// Where to.
+    /// Target URL.
     pub url: SecretString,
     /// `webhook-id`.
     pub id: String,
@@ -246,27 +254,27 @@ pub struct WebhookMessage {
     pub at: Timestamp,
     /// `webhook-signature`: one for each valid secret, separated by spaces.
     pub signature: String,
-    /// The body: JSON.
+    /// Body in JSON.
     pub body: String,
 }
 
-/// Carries events to receivers.
+/// Port that sends events to receivers.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait EventCarrier: Send + Sync {
     /// Posts a message.
     async fn post(&self, message: &WebhookMessage) -> Result<(), DeliveryFailure>;
 
-    /// Sends a mail. `id` is the same when it is sent again.
+    /// Sends a mail. A repeated mail has the same `id`.
     async fn mail(&self, to: &SecretString, id: &str, mail: &Mail) -> Result<(), DeliveryFailure>;
 }
 
-/// Judges where receivers may be, before they are added.
+/// Port that checks permitted addresses before receivers are added.
 #[cfg_attr(feature = "mock", mockall::automock)]
 pub trait ReceiverGuard: Send + Sync {
-    /// Whether this server would connect to the URL, as far as that is seen by the URL alone.
+    /// Returns whether this server would connect to the URL. Checks only the URL itself, without resolving names.
     fn permits(&self, url: &WebhookUrl) -> bool;
 
-    /// Whether this server sends mail.
+    /// Returns whether this server sends mail.
     fn sends_mail(&self) -> bool;
 }

@@ -1,42 +1,44 @@
-//! What must not come back with an earlier state of the store.
+//! Port for the steps after a restore of an earlier state.
 
 use super::StoreError;
 use crate::command::Command;
 use crate::passcode::TimeStep;
 use async_trait::async_trait;
 
-/// Ends what an earlier state of the store would bring back: every session, recovery code, live activation, and new seed or
-/// enrolment that waits to be confirmed.
+/// Revokes what a restored state would reactivate: all sessions, recovery codes, active activations, and TOTP secrets
+/// and enrolments that are pending confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettleRestore {
-    /// The restore epoch from now on. Access tokens of another epoch are refused by servers that start after this.
+    /// New restore epoch. Servers that start after this refuse access tokens of another epoch.
     pub epoch: u64,
-    /// Passcodes of this step and of earlier ones are spent, for every account.
+    /// Passcodes of this and earlier time steps are marked as used, for every account.
     pub step: TimeStep,
-    /// Whether open enrolment codes end too, because nobody knows which of them were used or withdrawn since.
+    /// Whether open enrolment codes are also revoked, because the restored state does not show which of them were used
+    /// or withdrawn since.
     pub ends_invitations: bool,
 }
 
-/// What settling a restore ended.
+/// Numbers of revoked objects after a restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// How many sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// How many recovery codes.
+    /// Number of recovery codes.
     pub recovery_codes: u64,
-    /// How many activations.
+    /// Number of activations.
     pub activations: u64,
-    /// How many invitations and enrolment codes.
+    /// Number of invitations and enrolment codes.
     pub invitations: u64,
 }
 
-/// The restore epoch, and the steps after a restore.
+/// Port for the restore epoch, and for the steps after a restore.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait RestoreRepository: Send + Sync {
-    /// The restore epoch: 0 until the first restore.
+    /// Returns the restore epoch, which is 0 before the first restore.
     async fn restore_epoch(&self) -> Result<u64, StoreError>;
 
-    /// Settles a restore. `None`: the store has a later epoch, or the same; nothing was changed. Only an operator may.
+    /// Finishes a restore. Returns `None` and changes nothing if the store has the same or a later epoch. Only an
+    /// operator may call it.
     async fn settle_restore(&self, command: Command<SettleRestore>) -> Result<Option<Settled>, StoreError>;
 }

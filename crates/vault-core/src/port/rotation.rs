@@ -1,4 +1,4 @@
-//! Moving credentials from one organization key to another, and destroying keys that no row names.
+//! Port for the rotation of organization keys: moves credentials from one key to another and destroys unused keys.
 
 use super::{EventStore, Inspection, InstanceKeyRotation, KeyRepository, OrganizationRepository, StoreError};
 use crate::audit::SealedAuditRecord;
@@ -6,69 +6,69 @@ use crate::id::{CredentialId, KeyId, OrganizationId};
 use crate::sealed::{SealedCredential, SealedMetadata};
 use async_trait::async_trait;
 
-/// What an organization key seals of a credential.
+/// A part of a credential that an organization key seals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SealedPart {
     /// Wrapped data key and information of the current version.
     Current,
-    /// The same of the staged and previous versions.
+    /// Wrapped data key and information of the staged and previous versions.
     Other,
     /// Labels, description and declared expiries.
     Metadata,
 }
 
 impl SealedPart {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 3] = [Self::Current, Self::Other, Self::Metadata];
 }
 
-/// Where a part is: the credential, and the version or, of metadata, the revision that it was sealed for.
+/// Row key of a part: the credential with the version or, for metadata, the revision to which it is bound.
 pub type SealedPlace = (CredentialId, i64);
 
-/// Asks for parts that one key seals, ordered by their place.
+/// Query for parts that a key seals, ordered by row key.
 #[derive(Clone, Copy, Debug)]
 pub struct FindSealed {
     /// The organization.
     pub organization: OrganizationId,
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// Which part.
+    /// Kind of parts.
     pub part: SealedPart,
-    /// Only those after this place.
+    /// Returns only parts after this row key.
     pub after: Option<SealedPlace>,
-    /// How many of these to leave out.
+    /// Number of these parts to skip.
     pub skip: usize,
-    /// How many to return at most.
+    /// Maximum number of results.
     pub limit: usize,
 }
 
-/// A part and its place.
+/// A sealed part with its row key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedRow {
-    /// The credential.
+    /// ID of the credential.
     pub credential: CredentialId,
-    /// The version; of metadata, the revision that it was sealed for.
+    /// Version or, for metadata, the revision to which it is bound.
     pub version: i64,
-    /// The part.
+    /// The sealed part.
     pub content: SealedContent,
 }
 
-/// A part, as its key sealed it.
+/// A part in sealed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealedContent {
-    /// A version. Its data is sealed under its data key, which stays the same.
+    /// A version. Its data is sealed with its data key, which does not change.
     Version(SealedCredential),
     /// Metadata.
     Metadata(SealedMetadata),
 }
 
 impl SealedRow {
-    /// Where it is.
+    /// Returns its row key.
     pub const fn place(&self) -> SealedPlace {
         (self.credential, self.version)
     }
 
-    /// The key that sealed it.
+    /// Returns the key that sealed it.
     pub const fn key(&self) -> KeyId {
         match &self.content {
             SealedContent::Version(sealed) => sealed.key,
@@ -77,44 +77,44 @@ impl SealedRow {
     }
 }
 
-/// Stores parts as another key has sealed them.
+/// Stores parts that were resealed with another key.
 #[derive(Clone, Debug)]
 pub struct MoveSealed {
     /// The organization.
     pub organization: OrganizationId,
-    /// The key that rows must still name.
+    /// Key that the stored rows must still name.
     pub from: KeyId,
-    /// The key of `rows`; it must be active.
+    /// Key of `rows`, which must be active.
     pub to: KeyId,
-    /// Which part.
+    /// Kind of parts.
     pub part: SealedPart,
-    /// The parts, all of this kind, ordered by their place.
+    /// Parts of this kind, ordered by row key.
     pub rows: Vec<SealedRow>,
 }
 
-/// Destroys a key that only opens.
+/// Destroys a key that only decrypts.
 #[derive(Clone, Debug)]
 pub struct DestroyOrganizationKey {
     /// The organization.
     pub organization: OrganizationId,
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// The record of it.
+    /// Audit record of the change.
     pub audit: SealedAuditRecord,
 }
 
-/// What became of a key that was to be destroyed.
+/// Result of the request to destroy a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyDestruction {
-    /// It is gone.
+    /// The key was destroyed.
     Destroyed,
     /// Rows still name it.
     InUse,
-    /// It is active, or not one of the organization.
+    /// The key is active, or does not belong to the organization.
     NotRetiring,
 }
 
-/// How many parts a key seals.
+/// Numbers of parts that a key seals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealedCount {
     /// Current versions.
@@ -126,31 +126,32 @@ pub struct SealedCount {
 }
 
 impl SealedCount {
-    /// All of them.
+    /// Returns the sum of all counts.
     pub const fn total(self) -> i64 {
         self.current.saturating_add(self.other).saturating_add(self.metadata)
     }
 }
 
-/// What moves an organization's credentials from one of its keys to another.
+/// Port that moves an organization's credentials from one of its keys to another.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait KeyRotation: Send + Sync {
-    /// Parts that a key seals.
+    /// Returns parts that a key seals.
     async fn find_sealed(&self, query: FindSealed) -> Result<Vec<SealedRow>, StoreError>;
 
-    /// How many parts a key seals.
+    /// Returns the numbers of parts that a key seals.
     async fn count_sealed(&self, organization: OrganizationId, key: KeyId) -> Result<SealedCount, StoreError>;
 
-    /// Stores parts that were sealed again, and gives how many: a row that was moved, replaced or deleted meanwhile is left
-    /// as it is. Revisions and times stay. `None`: the new key is not active, nothing was changed.
+    /// Stores resealed parts and returns their number. Skips rows that were moved, replaced or deleted in the meantime,
+    /// and preserves revisions and times. Returns `None` and changes nothing if the new key is not active.
     async fn move_sealed(&self, command: MoveSealed) -> Result<Option<usize>, StoreError>;
 
-    /// Destroys a key, unless a row names it. Counted after its row was locked, so no save can come between.
+    /// Destroys a key unless a row names it. Rows are counted after the key's row is locked, so no save can use it
+    /// concurrently.
     async fn destroy_organization_key(&self, command: DestroyOrganizationKey) -> Result<KeyDestruction, StoreError>;
 }
 
-/// What the rotation of keys needs of a store.
+/// Ports that the rotation of keys requires of a store.
 pub trait RotationStore:
     OrganizationRepository + KeyRepository + KeyRotation + InstanceKeyRotation + Inspection + EventStore
 {

@@ -1,4 +1,4 @@
-//! Sealing and opening. Three ports, so that what may only seal cannot open.
+//! Ports for encryption and decryption, separated so that a component that only seals cannot decrypt.
 
 use super::{SealError, SealedRow};
 use crate::credential::{CredentialData, CredentialType, Fingerprint, Information, Metadata, SecretBytes};
@@ -8,31 +8,34 @@ use crate::sealed::{Blob, OrganizationKeyRecord, OrganizationKeys, SealedCredent
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// What a sealed part is bound to: it opens nowhere else.
+/// Context to which a sealed part is bound. It cannot be decrypted in any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialContext {
-    /// The organization.
+    /// ID of the organization.
     pub organization: OrganizationId,
-    /// The credential.
+    /// ID of the credential.
     pub credential: CredentialId,
-    /// Its version.
+    /// Version of the credential.
     pub version: i64,
 }
 
-/// Seals; cannot open.
+/// Seals only. It cannot decrypt.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Sealer: Send + Sync {
-    /// The fingerprint of `data` (canonical JSON): equal within the organization for equal data, meaningless outside.
+    /// Returns the fingerprint of `data` (canonical JSON). Equal data of an organization has equal fingerprints, which
+    /// disclose nothing outside of it.
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError>;
 
-    /// Seals data under a new data key, and the data key and the information under `key`, which is the organization's.
-    /// The data opens in `namespace` alone.
+    /// Seals data with a new data key, and the data key and the information with the organization's key `key`. The data
+    /// can be decrypted only for `namespace`.
     ///
-    /// Counts nothing: [`CountedSealer`](crate::usecase::CountedSealer) takes a use of `key` from the store before.
+    /// Does not count the use of `key`: [`CountedSealer`](crate::usecase::CountedSealer) reserves it in the store
+    /// before.
     ///
     /// # Errors
-    /// [`SealError::NoKeys`] if the organization does not exist; [`SealError::UnknownKey`] if `key` is not one of its keys.
+    /// [`SealError::NoKeys`] if the organization does not exist. [`SealError::UnknownKey`] if `key` is not one of its
+    /// keys.
     async fn seal(
         &self,
         key: KeyId,
@@ -42,8 +45,8 @@ pub trait Sealer: Send + Sync {
         information: &Information,
     ) -> Result<SealedCredential, SealError>;
 
-    /// Seals labels, description and declared expiries under `key`; the context's version is the credential's revision.
-    /// Counts nothing either.
+    /// Seals labels, description and declared expiries with `key`. The version in the context is the revision of the
+    /// credential. Does not count the use of `key` either.
     ///
     /// # Errors
     /// Those of [`Sealer::seal`].
@@ -54,26 +57,27 @@ pub trait Sealer: Send + Sync {
         metadata: &Metadata,
     ) -> Result<SealedMetadata, SealError>;
 
-    /// Keys for a new organization, wrapped.
+    /// Generates wrapped keys for a new organization.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_organization_keys(
         &self,
         organization: OrganizationId,
         now: Timestamp,
     ) -> Result<OrganizationKeys, SealError>;
 
-    /// Reads the instance keys again, after the store refused keys that were wrapped under one that is active no longer.
+    /// Reads the instance keys again, after the store refused keys that were wrapped with a key that is no longer
+    /// active.
     ///
     /// # Errors
     /// The store failed, or the root key cannot be used.
     async fn reload_keys(&self) -> Result<(), SealError>;
 
-    /// A successor for an organization's active key, wrapped.
+    /// Generates a wrapped successor for an organization's active key.
     ///
     /// # Errors
-    /// No entropy.
+    /// The operating system returns no randomness.
     fn new_organization_key(
         &self,
         organization: OrganizationId,
@@ -81,15 +85,16 @@ pub trait Sealer: Send + Sync {
     ) -> Result<OrganizationKeyRecord, SealError>;
 }
 
-/// Seals again what one organization key has sealed, under another one. Opens no data: of that it moves the wrapped key.
+/// Port that reseals values of one organization key with another. It decrypts no data, only rewraps its data key.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Rewrapper: Send + Sync {
-    /// The rows, in their order, sealed under `to`, which is the organization's. A row that does not open is an error of
-    /// its own and keeps no other from being sealed. Each row is one use of `to`, which is not counted here.
+    /// Returns the rows in their order, resealed with the organization's key `to`. A row that cannot be decrypted
+    /// results in its own error, and does not prevent the others. Each row is one use of `to`, which is not counted
+    /// here.
     ///
     /// # Errors
-    /// The organization's keys cannot be read; [`SealError::UnknownKey`] if `to` is not one of them.
+    /// The organization's keys cannot be read. [`SealError::UnknownKey`] if `to` is not one of them.
     async fn rewrap(
         &self,
         organization: OrganizationId,
@@ -98,10 +103,10 @@ pub trait Rewrapper: Send + Sync {
     ) -> Result<Vec<Result<SealedRow, SealError>>, SealError>;
 }
 
-/// One row's sealed information and what it is bound to.
+/// Sealed information of a row, and the context to which it is bound.
 #[derive(Clone, Copy, Debug)]
 pub struct SealedInformation<'a> {
-    /// What it is bound to.
+    /// Context to which it is bound.
     pub context: CredentialContext,
     /// The organization key whose information key sealed it.
     pub key: KeyId,
@@ -109,11 +114,11 @@ pub struct SealedInformation<'a> {
     pub blob: &'a Blob,
 }
 
-/// Opens what a list shows; cannot open data.
+/// Port that decrypts what lists show. It cannot decrypt credential data.
 #[async_trait]
 pub trait InformationOpener: Send + Sync {
-    /// Opens the information of rows of one organization, in their order. A row that does not open is an error of its
-    /// own and keeps no other from being opened.
+    /// Decrypts the information of rows of one organization, in their order. A row that cannot be decrypted results in
+    /// its own error, and does not prevent the others.
     ///
     /// # Errors
     /// The organization's keys cannot be read.
@@ -123,8 +128,8 @@ pub trait InformationOpener: Send + Sync {
         rows: &[SealedInformation<'a>],
     ) -> Result<Vec<Result<Information, SealError>>, SealError>;
 
-    /// The same for labels, descriptions and declared expiries; the version in a row's context is the revision that its
-    /// metadata was sealed for.
+    /// Decrypts labels, descriptions and declared expiries in the same way. The version in the context of a row is the
+    /// revision for which its metadata was sealed.
     ///
     /// # Errors
     /// The organization's keys cannot be read.
@@ -135,7 +140,7 @@ pub trait InformationOpener: Send + Sync {
     ) -> Result<Vec<Result<Metadata, SealError>>, SealError>;
 }
 
-/// Opens data: the activation side's alone.
+/// Port that decrypts credential data. Only the activation process has it.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait Opener: Send + Sync {

@@ -1,4 +1,4 @@
-//! Short-lived credentials, from the stores themselves.
+//! Port for short-lived credentials, which storage providers issue.
 
 use crate::activation::ShortData;
 use crate::check::CheckReason;
@@ -8,22 +8,22 @@ use crate::namespace::Namespace;
 use crate::time::Timestamp;
 use async_trait::async_trait;
 
-/// For what something short-lived is wanted.
+/// Request for a short-lived credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VendOrder {
-    /// The integration's organization.
+    /// Organization of the integration.
     pub organization: OrganizationId,
-    /// The integration.
+    /// ID of the integration.
     pub integration: IntegrationId,
-    /// The namespace.
+    /// Namespace of the credential.
     pub namespace: Namespace,
-    /// The activation; names the session at the storage, where that has one.
+    /// ID of the activation, which names the session at the storage provider if it has names.
     pub activation: ActivationId,
-    /// The credential.
+    /// ID of the credential.
     pub credential: CredentialId,
-    /// Now.
+    /// Current time.
     pub now: Timestamp,
-    /// The requested expiry. If the provider does not support it, the credential expires later or is refused; the result
+    /// Requested expiry. If the provider does not support it, the credential expires later or is refused. The result
     /// contains the actual expiry.
     pub expires_at: Timestamp,
 }
@@ -31,20 +31,21 @@ pub struct VendOrder {
 /// A short-lived credential.
 #[derive(Debug)]
 pub struct ShortLived {
-    /// The data, of the type of the credential it was made from.
+    /// Data, of the same type as the credential from which it was issued.
     pub data: ShortData,
-    /// The first moment at which it no longer works.
+    /// Time from which it is no longer valid.
     pub expires_at: Timestamp,
 }
 
-/// Makes short-lived credentials from long-lived ones. Reaches stores; bounds the time of that itself.
+/// Port that issues short-lived credentials from long-lived ones. It connects to storage providers and limits the
+/// duration itself.
 #[cfg_attr(feature = "mock", mockall::automock)]
 #[async_trait]
 pub trait CredentialVendor: Send + Sync {
-    /// Something short-lived, no wider than the bucket and prefix of `data`. Asked only where
-    /// [`allows_short`](crate::activation::allows_short) says that there can be something.
+    /// Issues a short-lived credential that is limited to the bucket and prefix of `data`. Called only if
+    /// [`allows_short`](crate::activation::allows_short) succeeds.
     ///
     /// # Errors
-    /// Why there is nothing.
+    /// The reason why none is issued.
     async fn vend(&self, data: &CredentialData, order: VendOrder) -> Result<ShortLived, CheckReason>;
 }

@@ -1,14 +1,14 @@
-//! The addresses of webhooks.
+//! URLs of webhooks.
 
 use crate::field::{FieldCode, FieldError};
 use std::fmt;
 use std::net::IpAddr;
 use url::{Host, Url as Parsed};
 
-/// The longest URL of a webhook, in bytes.
+/// Maximum length of a webhook's URL, in bytes.
 pub const MAX_ADDRESS_LENGTH: usize = 2_048;
 
-/// The URL of a webhook. Its path may be a secret: only the masked form is shown.
+/// URL of a webhook. Its path may be a secret, so only the masked form is shown.
 #[derive(Clone)]
 pub struct Url {
     text: String,
@@ -23,17 +23,17 @@ impl fmt::Debug for Url {
 }
 
 impl Url {
-    /// The URL.
+    /// Returns the URL.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The URL with its host alone: path and query of many services are what lets one in.
+    /// Returns the URL with only its host, because path and query are secrets of many services.
     pub fn masked(&self) -> &str {
         &self.masked
     }
 
-    /// The address in place of a host name, if there is one.
+    /// Returns the IP address that is used instead of a host name, if any.
     pub const fn address(&self) -> Option<IpAddr> {
         match self.host {
             Host::Ipv4(address) => Some(IpAddr::V4(address)),
@@ -43,10 +43,10 @@ impl Url {
     }
 }
 
-/// Judges the URL of a webhook: https, or http on this machine alone.
+/// Validates the URL of a webhook, which must be `https`, or `http` to the loopback address.
 ///
 /// # Errors
-/// [`FieldCode::TooLong`], [`FieldCode::Malformed`], [`FieldCode::NotAllowed`].
+/// [`FieldCode::TooLong`], [`FieldCode::Malformed`] or [`FieldCode::NotAllowed`].
 pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
     let flaw = |code, detail: &str| Err(FieldError::new(pointer, code, detail.to_owned()));
     if text.len() > MAX_ADDRESS_LENGTH {

@@ -1,4 +1,4 @@
-//! An event on its way to a receiver, and what follows from an attempt.
+//! Delivery of an event to a receiver, and the result of an attempt.
 
 use super::{Channel, EventKind, ReceiverStatus};
 use crate::digest::{Digest, DigestPurpose};
@@ -6,34 +6,35 @@ use crate::id::{EventId, OrganizationId, ReceiverId};
 use crate::port::KeyedDigester;
 use crate::time::Timestamp;
 
-/// The second attempt is made so many seconds after the first, at least; at most twelve times as many.
+/// Minimum time between the first and the second attempt, in seconds. The maximum is twelve times as long.
 pub const FIRST_RETRY_SECONDS: i64 = 5;
-/// After so many seconds, nothing more is attempted.
+/// Time after which a delivery is given up, in seconds.
 pub const GIVE_UP_SECONDS: i64 = 24 * 3600;
-/// How long a delivery that has ended is kept to be looked at, in seconds.
+/// Retention of a finished delivery, in seconds.
 pub const KEPT_SECONDS: i64 = 7 * 24 * 3600;
-/// A receiver gets at most one mail in so many seconds.
+/// Minimum time between two mails to a receiver, in seconds.
 pub const MAIL_EVERY_SECONDS: i64 = 3600;
 
-/// How long after each further attempt the next one is made, in seconds; after the last, always as long.
+/// Time after each further attempt until the next one, in seconds. The last value applies to all later attempts.
 const RETRIES: [i64; 5] = [300, 900, 3_600, 7_200, 14_400];
 
-/// Why an attempt failed, in fixed words: a receiver's answer is no way to look into a network.
+/// Reason why an attempt failed, in fixed words, so that the response of a receiver cannot be used to explore a
+/// network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeliveryFailure {
-    /// The host name does not resolve.
+    /// The host name cannot be resolved.
     Dns,
-    /// The address lies in a network that this server does not connect to.
+    /// The address is in a network to which this server does not connect.
     Blocked,
-    /// No connection, or no answer in time.
+    /// No connection, or no response in time.
     Unreachable,
     /// The certificate is not trusted.
     Tls,
-    /// It redirects, which is not followed.
+    /// The endpoint responded with a redirect, which is not followed.
     Redirected,
-    /// It answers with status 410: it wants no more.
+    /// The endpoint responded with status 410, and wants no more events.
     Gone,
-    /// It answers with another error.
+    /// The endpoint responded with another error.
     Refused,
     /// This server sends no mail.
     NoMail,
@@ -41,14 +42,14 @@ pub enum DeliveryFailure {
     NoStartTls,
     /// The mail server offers no login, or none that is supported.
     NoLogin,
-    /// The address belongs to no active account of the organization any more.
+    /// The address no longer belongs to an active account of the organization.
     NoMember,
     /// The row was changed outside the service.
     Damaged,
 }
 
 impl DeliveryFailure {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Self; 12] = [
         Self::Dns,
         Self::Blocked,
@@ -64,7 +65,7 @@ impl DeliveryFailure {
         Self::Damaged,
     ];
 
-    /// Its name on the wire and in the store.
+    /// Returns its name on the wire and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dns => "unknown-host",
@@ -82,35 +83,35 @@ impl DeliveryFailure {
         }
     }
 
-    /// The failure of this exact name.
+    /// Returns the failure with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|failure| failure.as_str() == text)
     }
 
-    /// Whether nothing that waits for the receiver could be delivered now, whichever it is.
+    /// Returns whether the failure applies to all pending deliveries of the receiver.
     const fn concerns_all(self) -> bool {
         !matches!(self, Self::Refused | Self::Damaged)
     }
 
-    /// Whether the receiver is to be disabled.
+    /// Returns whether the failure disables the receiver.
     const fn disables(self) -> bool {
         matches!(self, Self::Gone | Self::NoMember)
     }
 }
 
-/// How far a delivery is.
+/// State of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeliveryState {
-    /// It is to be attempted, again perhaps.
+    /// Queued for the first or another attempt.
     Waiting,
-    /// It was accepted.
+    /// Accepted by the receiver.
     Delivered,
-    /// It was given up.
+    /// Given up.
     Failed,
 }
 
 impl DeliveryState {
-    /// Its name on the wire and in the store.
+    /// Returns its name on the wire and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -119,7 +120,7 @@ impl DeliveryState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Waiting, Self::Delivered, Self::Failed].into_iter().find(|state| state.as_str() == text)
     }
@@ -128,47 +129,47 @@ impl DeliveryState {
 /// An event for a receiver, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventDelivery {
-    /// The event. A receiver gets it as `webhook-id`, with each attempt the same.
+    /// ID of the event. Every attempt sends it as `webhook-id`.
     pub id: EventId,
-    /// Whose event it is.
+    /// Organization of the event.
     pub organization: Option<OrganizationId>,
-    /// Who is told.
+    /// ID of the receiver.
     pub receiver: ReceiverId,
-    /// Orders the events of a receiver.
+    /// Position in the order of the receiver's events.
     pub position: i64,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// What it happened to: events of one subject are delivered in their order.
+    /// Object of the event. Events of one subject are delivered in order.
     pub subject: String,
-    /// The body of the webhook: JSON.
+    /// Body of the webhook, in JSON.
     pub body: String,
-    /// When it happened.
+    /// Time of the event.
     pub at: Timestamp,
-    /// The code over all of that. Where it does not fit, nothing is sent.
+    /// MAC of all fields above. If it does not verify, nothing is sent.
     pub code: Digest,
-    /// How far it is.
+    /// State of the delivery.
     pub state: DeliveryState,
-    /// Since when it waits: it is given up a day later.
+    /// Time since which it is pending. A day later, it is given up.
     pub since: Timestamp,
-    /// How often it was attempted.
+    /// Number of attempts.
     pub attempts: i64,
-    /// When it was attempted last.
+    /// Time of the last attempt.
     pub attempted_at: Option<Timestamp>,
-    /// When it is attempted next, while it waits.
+    /// Time of the next attempt, while it is pending.
     pub next_at: Timestamp,
-    /// Why the last attempt failed.
+    /// Failure of the last attempt.
     pub failure: Option<DeliveryFailure>,
 }
 
 impl EventDelivery {
-    /// The delivery under the code that its row is to carry.
+    /// Signs the fields and returns the delivery with its MAC.
     #[must_use]
     pub fn signed(self, digester: &dyn KeyedDigester) -> Self {
         let code = self.with_parts(|parts| digester.digest(DigestPurpose::EventDelivery, parts));
         Self { code, ..self }
     }
 
-    /// Whether the row fits its code.
+    /// Returns whether the row's MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::EventDelivery, parts, &self.code))
     }
@@ -187,8 +188,8 @@ impl EventDelivery {
         ])
     }
 
-    /// How many seconds after its last attempt it is attempted again. Of many that failed at one moment, each waits for
-    /// another time.
+    /// Returns the time until the next attempt, in seconds. The first delay depends on the event ID, so that deliveries
+    /// that fail together are not retried together.
     fn retry_seconds(&self) -> i64 {
         if self.attempts <= 1 {
             let spread = i64::from(self.id.as_bytes()[15]) % 12 + 1;
@@ -199,27 +200,27 @@ impl EventDelivery {
     }
 }
 
-/// What an attempt changes of its receiver.
+/// Change of a receiver by an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverEffect {
-    /// How telling it goes from now on.
+    /// New delivery status.
     pub status: ReceiverStatus,
     /// Whether it is disabled.
     pub disables: bool,
 }
 
-/// What follows from an attempt.
+/// Result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
-    /// The delivery as it is from now on.
+    /// New state of the delivery.
     pub delivery: EventDelivery,
-    /// What it changes of its receiver.
+    /// Change of its receiver.
     pub receiver: ReceiverEffect,
-    /// Whether others that wait for the receiver may be attempted now.
+    /// Whether other pending deliveries of the receiver may be attempted now.
     pub goes_on: bool,
 }
 
-/// Decides what follows from an attempt at `now` to deliver an event to a receiver.
+/// Decides the result of an attempt at `now` to deliver an event to a receiver.
 pub fn judge_attempt(
     channel: Channel,
     status: &ReceiverStatus,

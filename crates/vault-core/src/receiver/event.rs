@@ -1,11 +1,11 @@
-//! What is reported.
+//! Kinds of events of which receivers are notified.
 
 use crate::field::{FieldCode, FieldError};
 use std::fmt;
 
 macro_rules! events {
     ($($kind:ident = $name:literal, $scope:ident, $title:literal, $advice:literal;)*) => {
-        /// What happened. Its name is `type` in a webhook's body.
+        /// Kind of an event. Its name is `type` in a webhook's body.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum EventKind {
@@ -13,20 +13,20 @@ macro_rules! events {
         }
 
         impl EventKind {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
-            /// Its name.
+            /// Returns its name.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
-            /// What happened, in a few words.
+            /// Returns what happened, in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$kind => $title,)* }
             }
 
-            /// Why it matters and what to do.
+            /// Returns the relevance and the next step.
             pub const fn advice(self) -> &'static str {
                 match self { $(Self::$kind => $advice,)* }
             }
@@ -96,12 +96,12 @@ events! {
 }
 
 impl EventKind {
-    /// The event of this exact name.
+    /// Returns the event with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == text)
     }
 
-    /// Whether receivers of an organization may be told it (`true`) or those of the instance (`false`).
+    /// Returns whether receivers of an organization (`true`) or of the instance (`false`) may be notified of it.
     pub fn is_for(self, organization: bool) -> bool {
         match self.scope() {
             Scope::Both => true,
@@ -116,21 +116,21 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// Which events a receiver is told.
+/// Events of which a receiver is notified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventKinds(Vec<EventKind>);
 
 impl EventKinds {
-    /// All that receivers of an organization, or of the instance, can be told.
+    /// Returns all events for receivers of an organization, or of the instance.
     pub fn all(organization: bool) -> Self {
         let wanted = |kind: &EventKind| kind.is_for(organization) && *kind != EventKind::ReceiverTest;
         Self(EventKind::ALL.iter().copied().filter(wanted).collect())
     }
 
-    /// Those of these names; of none, all.
+    /// Parses names of events. An empty list selects all.
     ///
     /// # Errors
-    /// [`FieldCode::OutOfRange`] at `/events/…`: there is none of the name, or not for such a receiver.
+    /// [`FieldCode::OutOfRange`] at `/events/…` if the name is unknown or not available for this kind of receiver.
     pub fn parse(names: &[String], organization: bool, pointer: &str) -> Result<Self, Vec<FieldError>> {
         if names.is_empty() {
             return Ok(Self::all(organization));
@@ -151,23 +151,23 @@ impl EventKinds {
         if errors.is_empty() { Ok(Self(kinds)) } else { Err(errors) }
     }
 
-    /// Whether `kind` is one of them.
+    /// Returns whether `kind` is one of them.
     pub fn contains(&self, kind: EventKind) -> bool {
         self.0.contains(&kind)
     }
 
-    /// Each of them.
+    /// Iterates over the events.
     pub fn iter(&self) -> impl Iterator<Item = EventKind> {
         self.0.iter().copied()
     }
 
-    /// Their names, as a store keeps them: a line for each.
+    /// Returns the stored form: one name per line.
     pub fn to_stored(&self) -> String {
         let names: Vec<&str> = self.0.iter().map(|kind| kind.as_str()).collect();
         names.join("\n")
     }
 
-    /// Those that a store kept so.
+    /// Parses the stored form.
     pub fn from_stored(text: &str) -> Option<Self> {
         let kinds: Option<Vec<_>> = text.lines().map(EventKind::parse).collect();
         kinds.filter(|kinds| !kinds.is_empty()).map(Self)

@@ -1,22 +1,22 @@
-//! Mails: what happened, why it matters, what to do.
+//! Mails with events, their relevance and the next step.
 
 use super::{EventDelivery, EventKind};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// So many events of one kind are named in a mail; of the rest, their number.
+/// Maximum number of events of one kind that are listed in a mail. The others are only counted.
 const NAMED: usize = 20;
 
-/// A mail.
+/// A mail to a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Its subject, in one line.
+    /// Subject, in one line.
     pub subject: String,
-    /// Its text, in lines.
+    /// Text, in lines.
     pub text: String,
 }
 
-/// The mail that tells of these events. `console` is where the console is, if that is known.
+/// Composes the mail about these events. `console` is the address of the console, if known.
 pub fn compose_mail(deliveries: &[EventDelivery], console: Option<&str>) -> Mail {
     let mut by_kind: BTreeMap<EventKind, Vec<&EventDelivery>> = BTreeMap::new();
     for delivery in deliveries {
@@ -45,7 +45,7 @@ pub fn compose_mail(deliveries: &[EventDelivery], console: Option<&str>) -> Mail
     Mail { subject, text }
 }
 
-/// What a mail says of one event: its time, and its members by name.
+/// Returns the line for one event: its time, and its fields by name.
 fn line(delivery: &EventDelivery) -> String {
     let body: Value = serde_json::from_str(&delivery.body).unwrap_or_default();
     let mut parts = vec![delivery.at.to_rfc3339().unwrap_or_default()];
@@ -67,7 +67,7 @@ fn line(delivery: &EventDelivery) -> String {
     parts.join(", ")
 }
 
-/// In one line, without what a mail reader could take for something else.
+/// Replaces control characters, so that the text stays in one line and cannot affect the structure of the mail.
 fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }

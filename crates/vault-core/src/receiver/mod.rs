@@ -1,7 +1,8 @@
-//! Receivers: where the vault reports what happens, by webhook or e-mail, so that nobody has to look.
+//! Receivers: webhooks and e-mail addresses that get notifications of events.
 //!
-//! What happened is read from the audit, from expiries and from notices, after it was decided: a decision writes nothing for
-//! receivers. [`Occurrence`] says what is reported, [`judge_attempt`] what follows from an attempt to deliver it.
+//! Events are read from the audit log, from expiries and from notices after their transactions, so no transaction
+//! writes anything for receivers. [`Occurrence`] defines what is reported, and [`judge_attempt`] the result of an
+//! attempt to deliver it.
 
 mod address;
 mod delivery;
@@ -25,14 +26,14 @@ use crate::port::KeyedDigester;
 use crate::sealed::Blob;
 use crate::time::Timestamp;
 
-/// The most receivers that an organization, or the instance, may have.
+/// Maximum number of receivers of an organization, or of the instance.
 pub const MAX_RECEIVERS: i64 = 10;
-/// How long a signing secret that was replaced still signs, in seconds.
+/// Time for which a replaced signing secret still signs, in seconds.
 pub const SECRET_OVERLAP_SECONDS: i64 = 24 * 3600;
-/// What a signing secret begins with (Standard Webhooks 1.0).
+/// Prefix of a signing secret (Standard Webhooks 1.0).
 pub const SECRET_PREFIX: &str = "whsec_";
 
-/// By what a receiver is told.
+/// Channel through which a receiver gets notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Channel {
     /// A signed request to a URL (Standard Webhooks 1.0).
@@ -42,7 +43,7 @@ pub enum Channel {
 }
 
 impl Channel {
-    /// The channel's name on the wire and in the store.
+    /// Returns the name of the channel on the wire and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Webhook => "webhook",
@@ -50,23 +51,23 @@ impl Channel {
         }
     }
 
-    /// The channel of this exact name.
+    /// Returns the channel with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Webhook, Self::Email].into_iter().find(|channel| channel.as_str() == text)
     }
 }
 
-/// Whether a receiver is told anything.
+/// State of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiverState {
-    /// It is told what happens.
+    /// Gets notifications.
     Active,
-    /// It is told nothing: an admin said so, or the receiver did, by status 410.
+    /// Gets no notifications, because an admin or a response with status 410 disabled it.
     Disabled,
 }
 
 impl ReceiverState {
-    /// The state's name on the wire and in the store.
+    /// Returns the name of the state on the wire and in the store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -74,73 +75,74 @@ impl ReceiverState {
         }
     }
 
-    /// The state of this exact name.
+    /// Returns the state with exactly this name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Active, Self::Disabled].into_iter().find(|state| state.as_str() == text)
     }
 }
 
-/// A receiver, without what is secret of it.
+/// A receiver without its secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
-    /// Its id.
+    /// ID of the receiver.
     pub id: ReceiverId,
-    /// Whose events it is told; `None`: those of the instance.
+    /// Organization whose events it gets. `None` for those of the instance.
     pub organization: Option<OrganizationId>,
-    /// By what it is told.
+    /// Channel.
     pub channel: Channel,
-    /// Its address, masked.
+    /// Masked address.
     pub shown: String,
-    /// What it is told.
+    /// Events of which it is notified.
     pub events: EventKinds,
-    /// Whether it is told anything.
+    /// Whether it gets notifications.
     pub state: ReceiverState,
-    /// One more with every change.
+    /// Number that each change increments.
     pub version: i64,
-    /// When it was added.
+    /// Time of the addition.
     pub created_at: Timestamp,
 }
 
 impl Receiver {
-    /// The version of a new receiver.
+    /// Version of a new receiver.
     pub const FIRST_VERSION: i64 = 1;
 
-    /// Whether it is told of this event.
+    /// Returns whether it is notified of events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         self.state == ReceiverState::Active && (kind == EventKind::ReceiverTest || self.events.contains(kind))
     }
 }
 
-/// What is sealed of a receiver.
+/// Sealed fields of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedTarget {
     /// Its URL or e-mail address.
     pub address: Blob,
-    /// The number of the current signing secret: 1 for the first.
+    /// Number of the current signing secret, starting at 1.
     pub secret_number: i64,
-    /// The current signing secret; empty for e-mail.
+    /// The current signing secret, empty for e-mail.
     pub secret: Blob,
-    /// The signing secret before it; empty if there is none.
+    /// The previous signing secret, empty if there is none.
     pub previous_secret: Blob,
-    /// Until when that one signs too.
+    /// Time until which the previous secret also signs.
     pub previous_until: Timestamp,
 }
 
-/// How telling a receiver goes. None of it is under the row's code.
+/// Delivery status of a receiver. The row's MAC does not cover it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverStatus {
-    /// When it last accepted something.
+    /// Time of the last accepted delivery.
     pub last_delivered_at: Option<Timestamp>,
-    /// Why the last attempt failed; `None`: it did not.
+    /// Failure of the last attempt. `None` if it succeeded.
     pub last_failure: Option<DeliveryFailure>,
-    /// Since when a delivery was given up, or it said that it is gone, and nothing was accepted.
+    /// Time since which deliveries fail: a delivery was given up or the endpoint is gone, and nothing was accepted
+    /// since.
     pub failing_since: Option<Timestamp>,
-    /// It is told nothing before this, tests aside.
+    /// Time before which nothing but tests is sent.
     pub not_before: Timestamp,
 }
 
 impl ReceiverStatus {
-    /// That of a new receiver.
+    /// Status of a new receiver.
     pub const NEW: Self = Self {
         last_delivered_at: None,
         last_failure: None,
@@ -149,21 +151,21 @@ impl ReceiverStatus {
     };
 }
 
-/// A receiver as stored.
+/// A stored receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReceiver {
     /// The receiver.
     pub receiver: Receiver,
-    /// What is sealed of it.
+    /// Its sealed fields.
     pub target: SealedTarget,
-    /// The code over both. Where it does not fit, the receiver is told nothing.
+    /// MAC of both. If it does not verify, the receiver gets no notifications.
     pub code: Digest,
-    /// How telling it goes.
+    /// Delivery status.
     pub status: ReceiverStatus,
 }
 
 impl StoredReceiver {
-    /// The receiver under the code that its row is to carry.
+    /// Signs the fields and returns the row with its MAC.
     pub fn sign(
         receiver: Receiver,
         target: SealedTarget,
@@ -175,12 +177,12 @@ impl StoredReceiver {
         Self { code, ..unsigned }
     }
 
-    /// Whether the row fits its code.
+    /// Returns whether the row's MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         self.with_parts(|parts| digester.fits(DigestPurpose::ReceiverGrant, parts, &self.code))
     }
 
-    /// Its state as it is shown: `active`, `disabled` or `failing`.
+    /// Returns the displayed state: `active`, `disabled` or `failing`.
     pub const fn shown_state(&self) -> &'static str {
         match (self.receiver.state, self.status.failing_since) {
             (ReceiverState::Active, Some(_)) => "failing",

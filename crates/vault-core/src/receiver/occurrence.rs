@@ -1,4 +1,4 @@
-//! What happened, as receivers are told it: read from entries of the audit, from expiries and from notices.
+//! Events for receivers, read from audit entries, from expiries and from notices.
 
 use super::{EventDelivery, EventKind, Receiver};
 use crate::audit::{AuditAction, AuditEntry, ChangedField};
@@ -12,41 +12,42 @@ use crate::role::Role;
 use crate::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// So many days before something expires, receivers are told.
+/// Days before an expiry on which receivers are notified.
 pub const THRESHOLD_DAYS: [i64; 3] = [30, 7, 1];
-/// Seconds of a day.
+/// Seconds per day.
 pub(crate) const DAY: i64 = 24 * 3600;
-/// A job that asks for a frozen namespace is reported once in so many seconds.
+/// Interval at which refused requests for a frozen namespace are reported, in seconds.
 const REFUSED_SECONDS: i64 = 24 * 3600;
 
-/// How far events have been read, as a store has it: it may have been changed outside the service. Its code tells.
+/// Position up to which events were read, as stored: it may have been changed outside the service. Its MAC shows
+/// whether it is genuine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventPosition {
-    /// The last checkpoint of the audit whose entries were read.
+    /// Last checkpoint of the audit log whose entries were read.
     pub checkpoint: i64,
-    /// Until when expiries and notices were read.
+    /// Time up to which expiries and notices were read.
     pub scanned: Timestamp,
-    /// The position of the newest delivery.
+    /// Position of the newest delivery.
     pub newest: i64,
-    /// The code over the three.
+    /// MAC of the three fields.
     pub code: Digest,
 }
 
 impl EventPosition {
-    /// The position under the code that its row is to carry.
+    /// Signs the fields and returns the position with its MAC.
     pub fn sign(checkpoint: i64, scanned: Timestamp, newest: i64, digester: &dyn KeyedDigester) -> Self {
         let code =
             with_parts(checkpoint, scanned, newest, |parts| digester.digest(DigestPurpose::EventDelivery, parts));
         Self { checkpoint, scanned, newest, code }
     }
 
-    /// The same position under the code that new ones get.
+    /// Returns the same position, signed with the current key.
     #[must_use]
     pub fn signed_again(self, digester: &dyn KeyedDigester) -> Self {
         Self::sign(self.checkpoint, self.scanned, self.newest, digester)
     }
 
-    /// Whether it fits its code.
+    /// Returns whether the MAC verifies.
     pub fn is_sound(&self, digester: &dyn KeyedDigester) -> bool {
         with_parts(self.checkpoint, self.scanned, self.newest, |parts| {
             digester.fits(DigestPurpose::EventDelivery, parts, &self.code)
@@ -60,17 +61,17 @@ fn with_parts<T>(checkpoint: i64, scanned: Timestamp, newest: i64, digest: impl 
     digest(&[b"position", checkpoint, scanned, newest])
 }
 
-/// What expires.
+/// Object that expires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpiringObject {
-    /// A credential: its type and namespace.
+    /// A credential with its type and namespace.
     Credential(CredentialId, String, String),
-    /// An integration: its name.
+    /// An integration with its name.
     Integration(IntegrationId, String),
 }
 
 impl ExpiringObject {
-    /// The subject of its audit entries and events.
+    /// Returns the subject of its audit entries and events.
     pub fn subject(&self) -> String {
         match self {
             Self::Credential(id, ..) => format!("credential:{id}"),
@@ -79,38 +80,38 @@ impl ExpiringObject {
     }
 }
 
-/// Something that expires.
+/// An expiry of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expiring {
-    /// Whose it is.
+    /// Organization of the object.
     pub organization: OrganizationId,
-    /// What expires.
+    /// The object.
     pub object: ExpiringObject,
-    /// When.
+    /// Time of the expiry.
     pub expires_at: Timestamp,
-    /// Since when this is known to be its expiry, or earlier.
+    /// Time since which the expiry has been set, or an earlier one.
     pub known_since: Timestamp,
 }
 
-/// What happened.
+/// An event for receivers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
-    /// Its id: the same whenever it is read.
+    /// ID, which is the same every time that the event is read.
     pub id: EventId,
-    /// Of which organization; `None`: of the instance.
+    /// Organization of the event. `None` for an event of the instance.
     pub organization: Option<OrganizationId>,
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// To what.
+    /// Affected object.
     pub subject: String,
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What a webhook's `data` says of it: ids, names, namespaces and types, never a secret.
+    /// Content of `data` in a webhook: IDs, names, namespaces and types, never a secret.
     pub data: Map<String, Value>,
 }
 
 impl Occurrence {
-    /// What an entry of the audit tells; `None`: nothing that receivers are told. The entry fits its code.
+    /// Returns the event of an audit entry, whose MAC must verify. Returns `None` if receivers are not notified of it.
     pub fn of_entry(entry: &AuditEntry, digester: &dyn KeyedDigester) -> Option<Self> {
         let kind = kind_of(entry)?;
         let organization = entry.organization.as_deref().map(str::parse).transpose().ok()?;
@@ -133,8 +134,8 @@ impl Occurrence {
         Some(Self { id, organization, kind, subject, at: entry.at, data })
     }
 
-    /// What is told of something that expires, between two looks at the clock: `after` is the last one, `now` this one. Of
-    /// several thresholds that were passed meanwhile, the last is told; `None`: none was.
+    /// Returns the event of an expiry between the times of the last scan, `after`, and of this one, `now`. If several
+    /// thresholds were passed in between, reports only the last. Returns `None` if none was passed.
     pub fn of_expiry(
         expiring: &Expiring,
         after: Timestamp,
@@ -145,14 +146,14 @@ impl Occurrence {
             let at = threshold(expiring, *days);
             at > after && at <= now && (*days == 0 || at >= expiring.known_since)
         };
-        // What an integration is refused when it has expired tells itself.
+        // The expiry of an integration is not reported: its jobs are refused then, which is noticed without an event.
         let end = matches!(expiring.object, ExpiringObject::Credential(..)).then_some(0);
         let days = THRESHOLD_DAYS.into_iter().chain(end).rfind(passed)?;
         Some(Self::of_threshold(expiring, days, threshold(expiring, days), digester))
     }
 
-    /// Returns the event of an expiry that was set at `set_at`, after one or more of its thresholds. Only the nearest of them is
-    /// announced. Returns `None` if no threshold had passed, or if the expiry had.
+    /// Returns the event of an expiry that was set at `set_at`, after one or more of its thresholds. Only the nearest
+    /// of them is reported. Returns `None` if no threshold had passed, or if the expiry had.
     pub fn of_missed_threshold(expiring: &Expiring, set_at: Timestamp, digester: &dyn KeyedDigester) -> Option<Self> {
         if expiring.expires_at <= set_at {
             return None;
@@ -161,7 +162,7 @@ impl Occurrence {
         Some(Self::of_threshold(expiring, days, set_at, digester))
     }
 
-    /// The event of one threshold of one expiry. Its id is the same whenever and however often it is announced.
+    /// Returns the event of one threshold of an expiry. Its ID is always the same, so repeated reports are recognized.
     fn of_threshold(expiring: &Expiring, days: i64, at: Timestamp, digester: &dyn KeyedDigester) -> Self {
         let Expiring { organization, object, expires_at, .. } = expiring;
         let mut data = Map::new();
@@ -187,8 +188,8 @@ impl Occurrence {
         Self { id, organization: Some(*organization), kind, subject, at, data }
     }
 
-    /// What is told of a notice to an account; `None`: nothing. What happens at a login is read from notices, so that no
-    /// login costs more than another.
+    /// Returns the event of a notice to an account, if any. Events of logins are read from notices, so that all logins
+    /// have the same cost.
     pub fn of_notice(
         organization: OrganizationId,
         account: AccountId,
@@ -207,7 +208,7 @@ impl Occurrence {
         Some(Self { id, organization: Some(organization), kind, subject, at: notice.at, data })
     }
 
-    /// Something that happened to the instance at `at`, about `name` perhaps.
+    /// Returns an event of the instance at `at`, optionally about `name`.
     pub fn of_instance(kind: EventKind, name: Option<&str>, at: Timestamp, digester: &dyn KeyedDigester) -> Self {
         let subject = name.map_or_else(|| "instance".to_owned(), |name| format!("instance:{name}"));
         let millis = at.as_millis().to_be_bytes();
@@ -216,19 +217,19 @@ impl Occurrence {
         Self { id, organization: None, kind, subject, at, data }
     }
 
-    /// That the keys of an issuer could not be fetched.
+    /// Returns the event that the keys of an issuer could not be fetched.
     pub fn of_issuer(issuer: &IssuerName, asked_at: Timestamp, digester: &dyn KeyedDigester) -> Self {
         Self::of_instance(EventKind::IssuerUnreachable, Some(issuer.as_str()), asked_at, digester)
     }
 
-    /// A test of a receiver.
+    /// Returns a test event for a receiver.
     pub fn test(id: EventId, receiver: &Receiver, at: Timestamp) -> Self {
         let kind = EventKind::ReceiverTest;
         let (subject, data) = (format!("receiver:{}", receiver.id), Map::new());
         Self { id, organization: receiver.organization, kind, subject, at, data }
     }
 
-    /// It on its way to `receiver`, as number `position`.
+    /// Returns the signed delivery of the event to `receiver` with number `position`.
     pub fn to_delivery(
         &self,
         receiver: &Receiver,
@@ -262,12 +263,12 @@ impl Occurrence {
     }
 }
 
-/// When a threshold of an expiry passes.
+/// Returns the time at which a threshold of an expiry passes.
 fn threshold(expiring: &Expiring, days: i64) -> Timestamp {
     expiring.expires_at.plus_seconds(-days * DAY)
 }
 
-/// Whether an entry is of an operation that may set an expiry.
+/// Returns whether an entry is about an operation that may set an expiry.
 pub(crate) fn may_set_expiry(entry: &AuditEntry) -> bool {
     const ACTIONS: [AuditAction; 4] = [
         AuditAction::CredentialSaved,
@@ -279,7 +280,7 @@ pub(crate) fn may_set_expiry(entry: &AuditEntry) -> bool {
         || entry.changes().iter().any(|change| change.field == ChangedField::ExpiresAt.as_str() && change.to.is_some())
 }
 
-/// Which event an entry is.
+/// Returns the kind of event of an entry.
 fn kind_of(entry: &AuditEntry) -> Option<EventKind> {
     const ACTIONS: [(AuditAction, EventKind); 9] = [
         (AuditAction::CredentialReplaced, EventKind::CredentialReplaced),
@@ -301,13 +302,13 @@ fn kind_of(entry: &AuditEntry) -> Option<EventKind> {
     let role = entry.changes().into_iter().find(|change| change.field == ChangedField::Role.as_str());
     match (role.and_then(|change| change.to), granting) {
         (Some(role), _) if role == Role::Admin.as_str() => Some(EventKind::AccountAdminAdded),
-        // An account that is there already gets no role.
+        // Only a new account gets a role, so this entry is about an existing one.
         (None, AuditAction::AccountEnrolled) => Some(EventKind::AccountReEnrolmentConfirmed),
         _ => None,
     }
 }
 
-/// An id that follows from what happened (RFC 9562, version 8).
+/// Derives an ID from the content of an event (RFC 9562, version 8).
 fn derived_id(digester: &dyn KeyedDigester, parts: &[&[u8]]) -> EventId {
     let digest = digester.digest(DigestPurpose::EventId, parts);
     let mut bytes = [0; 16];

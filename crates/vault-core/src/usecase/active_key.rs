@@ -1,17 +1,17 @@
-//! Sealing and signing under the instance key that is active, and verifying under those that there are.
+//! Encryption and signing with the active instance key, and verification with all existing ones.
 
 use super::Environment;
 use crate::error::{Error, Refusal};
 use crate::port::{Event, KeyedDigester, RetryReason, SealError};
 
-/// How often something is sealed again because the instance key was replaced meanwhile.
+/// Maximum number of attempts if the instance key is replaced concurrently.
 const ATTEMPTS: usize = 5;
 
-/// Carries out what seals or signs under the active instance key: again, with the keys that there are now, as long as the
-/// store refuses it as [`Refusal::Contended`]. Nothing was changed then.
+/// Runs an operation that seals or signs with the active instance key. Reloads the keys and repeats it while the store
+/// refuses it with [`Refusal::Contended`], in which case nothing was changed.
 ///
 /// # Errors
-/// [`Refusal::Contended`] after some attempts; those of `act`.
+/// [`Refusal::Contended`] after the last attempt, and the errors of `act`.
 pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
     environment: &Environment,
     keys: &dyn KeyedDigester,
@@ -29,7 +29,8 @@ pub(crate) async fn under_active_key<T, F: Future<Output = Result<T, Error>>>(
     act().await
 }
 
-/// Whether something is sound. What is not may be under a key that is new: the keys are read again before it counts as damaged.
+/// Returns whether `is_sound` succeeds. A value that does not verify may use a new key, so the keys are read again
+/// before it counts as damaged.
 ///
 /// # Errors
 /// The keys cannot be read.

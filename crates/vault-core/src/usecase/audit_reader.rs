@@ -1,4 +1,4 @@
-//! Read the audit: for operators and for admins of an organization.
+//! Lists of audit entries, for operators and for admins of an organization.
 
 use super::{AuditTally, Environment};
 use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
@@ -11,32 +11,32 @@ use crate::role::Action;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// How many entries are read at a time.
+/// Number of entries that are read at a time.
 const SLICE: usize = 1_000;
-/// How many entries one page looks at, at most.
+/// Maximum number of entries that are read for one page.
 const WINDOW: usize = 10_000;
-/// By how much the time in an id may be ahead of its entry's, in seconds: an hour, where a clock was set back.
+/// Maximum time by which the time in an ID can be ahead of its entry's after a clock moved back, in seconds: one hour.
 const ID_AHEAD_SECONDS: i64 = 3_600;
 
-/// Which entries a list holds: those that all members fit.
+/// Filter of a list of entries, which must match all fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Only those from this moment on.
+    /// Earliest time of entries.
     pub since: Option<Timestamp>,
-    /// Only those before this moment.
+    /// Exclusive latest time of entries.
     pub until: Option<Timestamp>,
-    /// Only those of this action, also where other acts of the same request gave the entry its name.
+    /// Action, also if another action of the same request determined the name of the entry.
     pub action: Option<String>,
-    /// Only those in which this object had a part: `credential:<id>`, or an id alone. See [`AuditEntry::concerns`].
+    /// Object that is involved: `credential:<id>`, or only an ID. See [`AuditEntry::concerns`].
     pub subject: Option<String>,
-    /// Only those of this actor: a kind as in `operator`, or the id of an account or integration.
+    /// Actor: a kind such as `operator`, or the ID of an account or integration.
     pub actor: Option<String>,
-    /// Only those about this namespace.
+    /// Namespace of the entries.
     pub namespace: Option<String>,
 }
 
 impl AuditFilter {
-    /// Whether the list holds `entry`.
+    /// Returns whether the list contains `entry`.
     pub fn fits(&self, entry: &AuditEntry) -> bool {
         let AuditEntry { actor, account, integration, .. } = entry;
         let actors = [Some(actor), account.as_ref(), integration.as_ref()];
@@ -48,7 +48,7 @@ impl AuditFilter {
             && self.actor.as_ref().is_none_or(|wanted| actors.contains(&Some(wanted)))
     }
 
-    /// What a cursor is bound to: another filter does not take it.
+    /// Returns the bytes to which a cursor is bound, so that it is not valid for another filter.
     fn to_bytes(&self) -> Vec<u8> {
         let Self { since, until, action, subject, actor, namespace } = self;
         let times = [since, until].map(|time| time.map(|time| time.as_millis().to_string()));
@@ -67,7 +67,7 @@ impl AuditFilter {
         bytes
     }
 
-    /// The range of ids in which its entries are.
+    /// Returns the range of IDs that contains its entries.
     fn range(&self, scope: Scope, order: AuditOrder) -> AuditRange {
         let from = self.since.map(first_id);
         let until = self.until.map(|until| first_id(until.plus_seconds(ID_AHEAD_SECONDS)));
@@ -75,7 +75,7 @@ impl AuditFilter {
     }
 }
 
-/// The smallest id of a moment: UUIDs of version 7 begin with the milliseconds in 48 bits.
+/// Returns the smallest ID of a time: UUIDs of version 7 start with the milliseconds in 48 bits.
 fn first_id(moment: Timestamp) -> AuditId {
     let millis = moment.as_millis().clamp(0, (1 << 48) - 1).to_be_bytes();
     let mut id = [0; 16];
@@ -83,9 +83,9 @@ fn first_id(moment: Timestamp) -> AuditId {
     AuditId::from_bytes(id)
 }
 
-/// Reads the audit.
+/// Lists of audit entries.
 ///
-/// Its methods may be cancelled.
+/// All methods may be cancelled.
 #[derive(Clone)]
 pub struct AuditReader {
     environment: Environment,
@@ -95,7 +95,7 @@ pub struct AuditReader {
 }
 
 impl AuditReader {
-    /// Reads the audit of `store`.
+    /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
@@ -105,11 +105,11 @@ impl AuditReader {
         Self { environment, tally, store, digester }
     }
 
-    /// Reads a page of the entries in `scope` that fit `filter`. It looks at 10,000 entries at most, so a page may be
-    /// short, or empty, and still have a successor. Of one organization: entries that a checkpoint holds.
+    /// Reads a page of the entries in `scope` that match `filter`. At most 10,000 entries are read, so a page may be
+    /// short or empty although another one follows. For one organization, only entries in a checkpoint are returned.
     ///
     /// # Errors
-    /// The principal may not read them; [`Refusal::Cursor`], also for a cursor of another filter or order.
+    /// The principal is not authorized. [`Refusal::Cursor`], also for a cursor of another filter or order.
     pub async fn list(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! Acts that change nothing and may be many: counted in memory, recorded once a minute.
+//! Frequent actions that change nothing: counted in memory and recorded once a minute.
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditChange, AuditRecord, ChangedField, Origin, Subject};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const MINUTE: i64 = 60_000;
-/// Records written in one append.
+/// Number of records per append.
 const APPEND_SLICE: usize = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,9 +21,9 @@ struct Key {
     subject: Subject,
 }
 
-/// Counts lists and shows per session and minute, and logins turned away per account or bucket and minute.
+/// Counts lists and reads per session and minute, and refused logins per account or bucket and minute.
 ///
-/// They reveal no secret, so their record may follow the answer. [`AuditTally::flush`] is called every few
+/// They disclose no secret, so they may be recorded after the response. [`AuditTally::flush`] is called every few
 /// seconds, and with everything at shutdown.
 pub struct AuditTally {
     environment: Environment,
@@ -31,7 +31,7 @@ pub struct AuditTally {
     counts: Mutex<HashMap<Key, Count>>,
 }
 
-/// How often something was done, and why it was refused the last time, where that is recorded.
+/// Number of occurrences, and the cause of the last refusal if that is recorded.
 #[derive(Default)]
 struct Count {
     times: i64,
@@ -46,12 +46,12 @@ impl Count {
 }
 
 impl AuditTally {
-    /// An empty tally that writes to `log`.
+    /// Creates an empty tally that writes to `log`.
     pub fn new(environment: Environment, log: Arc<dyn AuditLog>) -> Self {
         Self { environment, log, counts: Mutex::default() }
     }
 
-    /// Counts one act at `at`.
+    /// Counts one action at `at`.
     pub fn count(
         &self,
         at: Timestamp,
@@ -63,7 +63,7 @@ impl AuditTally {
         self.count_because(at, organization, actor, action, subject, None);
     }
 
-    /// The same, with the cause of a workload's refusal. Of one minute, the last cause is recorded.
+    /// Counts one action with the cause of a workload's refusal. Only the last cause of each minute is recorded.
     pub(crate) fn count_because(
         &self,
         at: Timestamp,
@@ -77,10 +77,11 @@ impl AuditTally {
         self.lock().entry(key).or_default().add(1, cause);
     }
 
-    /// Records the minutes that are over, or all with `everything`. What is not written is kept for the next call,
-    /// also if this one is cancelled; what the store wrote although its answer was lost is then recorded twice.
+    /// Records the past minutes, or all with `everything`. Counts that are not written are kept for the next call, also
+    /// if this one is cancelled. If the response of the store was lost, they may be recorded twice.
     ///
     /// # Errors
+    /// The log could not be written.
     /// The log could not be written.
     pub async fn flush(&self, everything: bool) -> Result<(), StoreError> {
         let current = self.environment.now().as_millis().div_euclid(MINUTE);
@@ -91,7 +92,8 @@ impl AuditTally {
         let mut unwritten = Unwritten { tally: self, counts: due };
         while !unwritten.counts.is_empty() {
             let slice = unwritten.counts.iter().take(APPEND_SLICE);
-            // Not the minute: whoever reads what came after the last time would miss what is written late.
+            // Do not use the counted minute as the time: a reader of entries after the last read time would miss an
+            // entry that is written late.
             let now = self.environment.now();
             let records = slice.map(|(key, count)| self.environment.audit.seal(self.record(now, key, count))).collect();
             self.log.append(records).await?;
@@ -118,12 +120,12 @@ impl AuditTally {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Key, Count>> {
-        // A count is whole at every point, so a panic elsewhere leaves nothing half done.
+        // A count is consistent at every point, so a panic elsewhere does not leave a partial change.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Counts on their way to the log: those that are dropped before they are written are counted again.
+/// Counts to be written. If they are dropped before that, they are added to the tally again.
 struct Unwritten<'tally> {
     tally: &'tally AuditTally,
     counts: Vec<(Key, Count)>,

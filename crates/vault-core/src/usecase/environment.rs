@@ -1,4 +1,4 @@
-//! What every operation needs from its surroundings.
+//! Environment that all operations require.
 
 use crate::audit::{Actor, Affected, AuditAction, AuditNote, AuditRecord, SealedAuditRecord};
 use crate::command::Command;
@@ -8,55 +8,55 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// How often a decision is made at least, because others change the same rows.
+/// Minimum number of attempts at a transaction if others change the same rows.
 const FEWEST_ATTEMPTS: usize = 16;
-/// How often it is made at most.
+/// Maximum number of attempts.
 const MOST_ATTEMPTS: usize = 256;
-/// How long it is made anew, in milliseconds.
+/// Time for which attempts are repeated, in milliseconds.
 const ATTEMPTS_MILLIS: i64 = 2_000;
 
-/// Clock, ids, events and the audit's codes.
+/// Clock, IDs, events and MACs of audit entries.
 #[derive(Clone)]
 pub struct Environment {
-    /// The clock.
+    /// Port for the time.
     pub clock: Arc<dyn Clock>,
-    /// Ids.
+    /// Port that generates IDs.
     pub ids: Arc<dyn IdGenerator>,
-    /// Events.
+    /// Port that receives events.
     pub events: Arc<dyn EventSink>,
-    /// Codes over audit records.
+    /// Port that computes the MACs of audit entries.
     pub audit: Arc<dyn AuditSealer>,
-    /// The request that is being carried out, for audit records.
+    /// Port that identifies the current request, for audit entries.
     pub request_context: Arc<dyn RequestContext>,
 }
 
 impl Environment {
-    /// Now.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Attempts at a decision that another one may come between: as many as fit into two seconds, so that fifty callers
-    /// who change one row at one instant all have their turn.
+    /// Returns the attempts at a transaction that can conflict with others. They are repeated for two seconds, so that
+    /// fifty callers that change the same row concurrently all succeed.
     pub(crate) fn attempts(&self) -> impl Iterator<Item = usize> + Send + use<> {
         let (clock, began) = (Arc::clone(&self.clock), self.now());
         let in_time = move |made: &usize| *made < FEWEST_ATTEMPTS || clock.now().millis_since(began) < ATTEMPTS_MILLIS;
         (0..MOST_ATTEMPTS).take_while(in_time)
     }
 
-    /// Counts or logs something.
+    /// Emits an event.
     pub fn emit(&self, event: Event) {
         self.events.emit(event);
     }
 
-    /// Counts and logs that a stored row does not open.
+    /// Emits the event that a stored row cannot be decrypted.
     pub fn report(&self, error: &SealError) {
         if let SealError::Integrity { table, object, .. } | SealError::UnknownKey { table, object, .. } = error {
             self.emit(Event::IntegrityFailure { table, id: object.clone() });
         }
     }
 
-    /// A sealed record of a single act.
+    /// Creates the sealed audit entry of a single action.
     pub fn record(
         &self,
         at: Timestamp,
@@ -70,7 +70,7 @@ impl Environment {
         self.seal(at, organization, actor, action, affected, note)
     }
 
-    /// The envelope of `act`, recorded as `action` on what it affects.
+    /// Creates the command for `act`, recorded as `action` on what it affects.
     pub fn command<A>(
         &self,
         principal: &Principal,
@@ -84,7 +84,7 @@ impl Environment {
         Command { principal: principal.clone(), now, audit, act }
     }
 
-    /// A sealed record of a single act that concerns a namespace of `organization`.
+    /// Creates the sealed audit entry of a single action on a namespace of `organization`.
     pub fn record_on(
         &self,
         at: Timestamp,

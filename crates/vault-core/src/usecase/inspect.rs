@@ -1,5 +1,5 @@
-//! Inspect all stored rows: whether they can be decrypted where they are, whether rows that grant rights fit their codes, and
-//! whether a row was put back in an earlier state.
+//! Integrity check of all stored rows: whether they can be decrypted at their location, whether the MACs of privileged
+//! rows verify, and whether a row was rolled back to an earlier state.
 
 mod look_ups;
 
@@ -20,66 +20,67 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// How often a row in which something is wrong is read again: it, its entries and its keys are not read at one moment.
+/// Maximum number of reads of a row that appears damaged. The row, its audit entries and its keys are not read in one
+/// snapshot, so a concurrent change can look like damage.
 const LOOKS: usize = 4;
-/// How many of the newest entries about a row are read.
+/// Number of the newest entries about a row that are read.
 const ENTRIES: usize = 8;
-/// How many of the newest entries about an organization's namespaces are read.
+/// Number of the newest entries about an organization's namespaces that are read.
 const NAMESPACES: usize = 1_000;
-/// How many rows are read at a time, to record their states.
+/// Number of rows per step when states are recorded.
 const RECORDED: usize = 256;
-/// How far the clocks of two servers may differ, in milliseconds, each 2 s from the database's: entries of so short a time
-/// have no certain order.
+/// Maximum difference between the clocks of two servers, in milliseconds: each may differ by 2 s from the database's.
+/// The order of entries within this time is uncertain.
 const UNCERTAIN: i64 = 4_000;
 
-/// What is wrong with a row.
+/// A finding about a row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RowFinding {
-    /// Its table.
+    /// Table of the row.
     pub table: &'static str,
-    /// Its id.
+    /// ID of the row.
     pub id: String,
-    /// What is wrong.
+    /// The violation.
     pub flaw: Flaw,
 }
 
-/// How a row is not as it was written.
+/// Way in which a row differs from what was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Flaw {
-    /// It does not decode, or is missing beside another.
+    /// The row cannot be decoded, or a related row is missing.
     Unreadable(&'static str),
-    /// A column does not open.
+    /// A column cannot be decrypted.
     Sealed {
-        /// The column.
+        /// Name of the column.
         column: &'static str,
-        /// Why not.
+        /// Reason of the failure.
         reason: &'static str,
     },
-    /// It does not fit its code.
+    /// The row's MAC does not verify.
     Code,
-    /// The digests of a credential's labels are not those of its labels.
+    /// The stored label digests of a credential differ from its labels.
     Labels,
-    /// It is not in the state that the newest entry about it recorded.
+    /// The row is not in the state that the newest entry about it recorded.
     NotAsRecorded {
-        /// The entry's id.
+        /// ID of the entry.
         entry: String,
     },
-    /// It is there, and the newest entry about it says that it was removed.
+    /// The row exists although the newest entry about it recorded its removal.
     Removed {
-        /// The entry's id.
+        /// ID of the entry.
         entry: String,
     },
-    /// What it is looked up by does not lead to it.
+    /// The lookup data does not lead to the row.
     LookUp {
-        /// The table that should.
+        /// Table that should contain the lookup data.
         table: &'static str,
     },
-    /// It is not the version of a credential.
+    /// The row is a version of a credential that does not exist.
     NoCredential,
-    /// An entry about it does not fit its code.
+    /// The MAC of an audit entry about the row does not verify.
     Entry {
-        /// The entry's id.
+        /// ID of the entry.
         entry: String,
     },
 }
@@ -110,22 +111,23 @@ impl fmt::Display for RowFinding {
     }
 }
 
-/// What an inspection opens with.
+/// Keys and decryption ports of an integrity check.
 #[derive(Clone)]
 pub struct InspectionCrypto {
-    /// Opens what lists show.
+    /// Decrypts the information of credentials.
     pub information: Arc<dyn InformationOpener>,
-    /// Opens what lies under the instance key.
+    /// Decrypts values that depend on the instance key.
     pub instance: Arc<dyn InstanceRewrapper>,
-    /// Makes the codes and states of rows.
+    /// Computes MACs and states of rows.
     pub digester: Arc<dyn KeyedDigester>,
-    /// Opens what is secret of receivers.
+    /// Decrypts the addresses and secrets of receivers.
     pub receivers: Arc<dyn ReceiverOpener>,
-    /// Opens the data of credentials. Without it, only that their data lies beside what opens.
+    /// Decrypts the data of credentials. Without it, the check only verifies that the data exists next to decryptable
+    /// information.
     pub opener: Option<Arc<dyn Opener>>,
 }
 
-/// Inspects what is stored.
+/// Integrity check of stored rows.
 #[derive(Clone)]
 pub struct Inspector {
     environment: Environment,
@@ -134,17 +136,17 @@ pub struct Inspector {
     records: Records,
 }
 
-/// Which states of sound rows that grant are recorded.
+/// Selection of the valid privileged rows whose states are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Records {
     No,
-    /// Those of which no entry says anything.
+    /// Rows about which no entry contains a state.
     Unknown,
-    /// Those and such as are not as recorded.
+    /// Those rows, and rows that differ from their recorded state.
     All,
 }
 
-/// Where an inspection is.
+/// Position of an integrity check.
 #[derive(Clone, Debug)]
 enum Stage {
     Instance(usize, Option<StoredPlace>),
@@ -154,7 +156,7 @@ enum Stage {
     End,
 }
 
-/// One way through all rows. Its progress is in memory alone: one that is dropped is begun anew.
+/// One pass over all rows. The progress is only in memory, so a dropped round starts again.
 pub struct InspectionRound {
     inspector: Inspector,
     stage: Stage,
@@ -163,20 +165,20 @@ pub struct InspectionRound {
 }
 
 impl Inspector {
-    /// Inspections through these ports.
+    /// Creates an integrity check on these ports.
     pub const fn new(environment: Environment, store: Arc<dyn InspectionStore>, crypto: InspectionCrypto) -> Self {
         Self { environment, store, crypto, records: Records::No }
     }
 
-    /// With a record of the state of each sound row that grants and of which no entry says anything: it was written by a
-    /// version that did not, or the entry was removed because its time was over.
+    /// Also records the state of each valid privileged row about which no entry contains a state. Either an older
+    /// version wrote the row, or the retention of its entry has ended.
     #[must_use]
     pub fn recording(self) -> Self {
         Self { records: Records::Unknown, ..self }
     }
 
-    /// Records the state of each sound row that grants and is not as the newest entry about it says: after a restore, which
-    /// brings rows of a newer database into an earlier one.
+    /// Records the state of each valid privileged row that differs from its newest entry. Needed after a restore, which
+    /// adds rows of a newer database to an older one.
     ///
     /// # Errors
     /// The store failed, or keys cannot be read.
@@ -188,7 +190,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// What is wrong with a receiver.
+    /// Returns the violation of a receiver, if any.
     fn flaw_of_receiver(&self, stored: &StoredReceiver) -> Option<Flaw> {
         if !stored.is_sound(&*self.crypto.digester) {
             return Some(Flaw::Code);
@@ -200,28 +202,28 @@ impl Inspector {
         }
     }
 
-    /// Begins at the first row.
+    /// Starts a round at the first row.
     pub fn begin(&self) -> InspectionRound {
         InspectionRound { inspector: self.clone(), stage: Stage::Instance(0, None), rows: 0, unrecorded: 0 }
     }
 }
 
 impl InspectionRound {
-    /// How many rows were inspected; a credential and its versions are one.
+    /// Returns the number of inspected rows. A credential and its versions count as one.
     pub const fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many rows no entry says anything of, so that an earlier state of them would not show.
+    /// Returns the number of rows about which no entry contains a state. A rollback of these rows cannot be detected.
     pub const fn unrecorded(&self) -> u64 {
         self.unrecorded
     }
 
-    /// Inspects the next rows, `limit` at most, and tells `report` what it finds. Each finding is counted and logged like a
-    /// row that a request finds damaged. `false`: nothing was left.
+    /// Inspects at most `limit` further rows and passes each finding to `report`. Findings are counted and logged like
+    /// damage that a request encounters. Returns `false` if no rows remain.
     ///
     /// # Errors
-    /// The store failed, or keys cannot be read. The call may be made again.
+    /// The store failed, or keys cannot be read. The call can be repeated.
     pub async fn step(&mut self, limit: usize, report: &mut (dyn FnMut(RowFinding) + Send)) -> Result<bool, Error> {
         let store = &self.inspector.store;
         match self.stage.clone() {
@@ -252,7 +254,7 @@ impl InspectionRound {
                 }
             }
             Stage::Versions(after) => {
-                // What is stored beside a credential was looked at with it.
+                // Versions of existing credentials were inspected with the credential.
                 let places = store.version_places(after, limit).await?;
                 self.stage = places.last().map_or(Stage::Issuers, |(last, _)| Stage::Versions(Some(last.clone())));
                 for ((_, id), has_credential) in places {
@@ -264,7 +266,7 @@ impl InspectionRound {
             Stage::Issuers => {
                 self.stage = Stage::End;
                 self.inspector.crypto.digester.refresh().await?;
-                // They are few.
+                // Read without paging, because an instance has few issuers.
                 for stored in store.list_issuers().await? {
                     self.rows += 1;
                     if !stored.is_sound(&*self.inspector.crypto.digester) {
@@ -278,7 +280,7 @@ impl InspectionRound {
         Ok(true)
     }
 
-    /// Looks at a place, or says of a table's row that it has none.
+    /// Inspects a row, or reports that the row key of a table is invalid.
     async fn look(
         &mut self,
         place: Result<InspectedRow, (&'static str, &StoredPlace)>,
@@ -311,30 +313,30 @@ impl InspectionRound {
     }
 }
 
-/// The ids of a place, if they are such.
+/// Parses the IDs of a row key. Returns `None` if they are malformed.
 fn ids<O: FromStr, I: FromStr>((organization, id): &StoredPlace) -> Option<(O, I)> {
     Some((organization.parse().ok()?, id.parse().ok()?))
 }
 
-/// A row, or a credential with its versions.
+/// A row of the instance part, or a credential with its versions.
 #[derive(Clone, Copy)]
 enum InspectedRow {
     Instance(InstancePart, InstancePlace),
     Credential(OrganizationId, CredentialId),
 }
 
-/// A row whose states the audit records, and the state that it is in.
+/// A row whose states the audit log records, with its current state.
 struct Recorded {
     organization: OrganizationId,
     subject: Subject,
     row: RecordedRow,
     namespace: Option<Namespace>,
     state: RowState,
-    /// The same state, as the audit recorded it under keys that were replaced.
+    /// The same state as the audit log recorded it under keys that have been replaced.
     others: Vec<RowState>,
 }
 
-/// What one look at a row came to.
+/// Result of reading a row once.
 #[derive(Default)]
 struct Seen {
     findings: Vec<RowFinding>,
@@ -346,7 +348,7 @@ impl Seen {
         self.findings.push(RowFinding { table, id: id.to_string(), flaw });
     }
 
-    /// What a store could not read, if it is the row's fault.
+    /// Records a finding if the store could not read the row because the row is damaged.
     fn unreadable<T>(&mut self, read: Result<Option<T>, StoreError>) -> Result<Option<T>, Error> {
         match read {
             Err(StoreError::Integrity { table, id, reason }) => {
@@ -357,7 +359,8 @@ impl Seen {
         }
     }
 
-    /// What did not open, if it is the row's fault. `None` also where its organization is gone by now.
+    /// Records a finding if decryption failed because the row is damaged. Returns `None` in that case, and also if the
+    /// row's organization has been deleted in the meantime.
     fn opened<T>(&mut self, opened: Result<T, SealError>) -> Result<Option<T>, Error> {
         match opened {
             Ok(opened) => Ok(Some(opened)),
@@ -433,7 +436,8 @@ impl Inspector {
         }
         let (state, others) = (state.current(), state.all().skip(1).collect());
         self.compare(&Recorded { organization, subject, row: kind, namespace: None, state, others }, seen).await?;
-        // A row that was put back is looked up by what was removed with it.
+        // A row that was put back would also fail the lookup, because its lookup data was removed with it. Report only
+        // the first finding.
         if seen.findings.is_empty() { self.look_for(row, seen).await } else { Ok(()) }
     }
 
@@ -459,7 +463,7 @@ impl Inspector {
         Ok(())
     }
 
-    /// Compares a row with the newest entries about it, and records its state if that is due.
+    /// Compares a row with the newest entries about it, and records its state if required.
     async fn compare(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
         let (before, unrecorded) = (seen.findings.len(), std::mem::take(&mut seen.unrecorded));
         self.find_differences(recorded, seen).await?;
@@ -500,7 +504,7 @@ impl Inspector {
         let (digester, current) = (&*self.crypto.digester, &whole.versions.current);
         let id = current.id;
         if !current.is_sound(digester, organization) {
-            // What opens or not in a row that says something else follows from that.
+            // The MAC failure explains any decryption failure of the row, so report only the former.
             seen.find(TABLE, id, Flaw::Code);
             return Ok(());
         }
@@ -523,7 +527,7 @@ impl Inspector {
             })
             .collect();
         let opened = self.crypto.information.open_information(organization, &information).await;
-        // What is left of a deleted organization is removed by and by.
+        // The rest of a deleted organization is removed gradually.
         let Some(opened) = seen.opened(opened)? else { return Ok(()) };
         for one in opened {
             seen.opened(one)?;
@@ -562,7 +566,7 @@ impl Inspector {
         self.find_differences(&recorded, seen).await
     }
 
-    /// Finds how a row differs from what the newest entries about it say.
+    /// Reports how a row differs from the newest entries about it.
     async fn find_differences(&self, recorded: &Recorded, seen: &mut Seen) -> Result<(), Error> {
         let Recorded { organization, subject, row, ref namespace, state, ref others } = *recorded;
         let is_state = |left: Option<RowState>| left == Some(state) || left.is_some_and(|left| others.contains(&left));
@@ -584,9 +588,9 @@ impl Inspector {
         }
         let sound: Vec<_> = entries.iter().filter(|entry| genuine(entry)).collect();
         let last = match row {
-            // One that takes the place of another begins its count anew; these have none.
+            // A replacement of such a row starts its numbering again, so the numbers of these states have no order.
             RecordedRow::Invitation | RecordedRow::Organization | RecordedRow::Namespace => Some(newest),
-            // Entries of two servers may be in another order than their changes.
+            // Entries of two servers may be ordered differently than their changes.
             _ => sound.iter().copied().max_by_key(|entry| entry.left(row).map(RowState::number)),
         };
         let last = last.unwrap_or(newest);

@@ -1,4 +1,4 @@
-//! The operations, as methods of the contexts that hold their ports.
+//! Operations, as methods of contexts that contain their ports.
 
 pub mod accounts;
 pub mod activations;

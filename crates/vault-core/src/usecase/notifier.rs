@@ -1,5 +1,6 @@
-//! Telling receivers what happened: events are read from the audit, from expiries and from notices, and delivered. Of several
-//! processes one does it; killed anywhere, it goes on where it was, and a receiver that gets something twice gets the same id.
+//! Delivery of notifications: reads events from the audit log, expiries and notices, and delivers them to receivers.
+//! One of several processes does so at a time. A restarted process continues at the stored position, and repeated
+//! deliveries of an event have the same ID.
 
 use super::Environment;
 use crate::audit::{Actor, AuditAction, AuditEntry, Subject};
@@ -25,39 +26,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use uuid::Uuid;
 
-/// For how long the right to read and deliver is taken, in seconds.
+/// Duration of the lease for reading and delivering, in seconds.
 const LEASE_SECONDS: i64 = EventLease::LONGEST_SECONDS / 2;
-/// How many checkpoints are read at a time.
+/// Number of checkpoints that are read at a time.
 const CHECKPOINTS: usize = 16;
-/// How often expiries and notices are read, in seconds.
+/// Interval at which expiries and notices are read, in seconds.
 const SCAN_EVERY_SECONDS: i64 = 10;
-/// How long after its time a notice may be committed, in seconds.
+/// Maximum delay between the time of a notice and its commit, in seconds.
 const COMMITTED_WITHIN_SECONDS: i64 = 5;
-/// How often is noted how far was read where nothing is to be delivered, in milliseconds.
+/// Interval at which the position is stored if nothing is to be delivered, in milliseconds.
 const NOTE_EVERY_MILLIS: i64 = 300_000;
-/// How many that expire are read at a time.
+/// Number of expiring objects that are read at a time.
 const EXPIRING: usize = 1_000;
-/// How many deliveries of a receiver are looked at, at a time.
+/// Number of deliveries of a receiver that are read at a time.
 const WAITING: usize = 1_000;
-/// How many attempts are noted at a time: so many may be made twice after a crash.
+/// Number of attempts that are recorded at a time. After a crash, up to this number may be repeated.
 const NOTED: usize = 64;
-/// How long a receiver whose row was changed outside the service is left alone, in seconds.
+/// Time for which deliveries to a receiver are suspended after its row was changed outside the service, in seconds.
 const DAMAGED_SECONDS: i64 = 3_600;
 
-/// Events of expiries.
+/// Kinds of events about expiries.
 const EXPIRY: [EventKind; 3] =
     [EventKind::CredentialExpiring, EventKind::CredentialExpired, EventKind::IntegrationTokenExpiring];
 
-/// What a round of reading came to.
+/// Result of one round of reading events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadEvents {
-    /// How many deliveries were put on their way.
+    /// Number of deliveries that were queued.
     pub deliveries: usize,
-    /// Whether there is more to read.
+    /// Whether more events remain to be read.
     pub more: bool,
 }
 
-/// Tells receivers what happened.
+/// Delivers notifications to receivers.
 #[derive(Clone)]
 pub struct Notifier {
     environment: Environment,
@@ -67,25 +68,25 @@ pub struct Notifier {
     digester: Arc<dyn KeyedDigester>,
     console: Option<Arc<str>>,
     reading: Arc<Mutex<Option<Reading>>>,
-    /// Whether another process had the right to when this one last asked.
+    /// Whether another process had the lease at the last attempt to acquire it.
     waits: Arc<AtomicBool>,
 }
 
-/// How far this process has read, while it has the right to.
+/// Position up to which this process has read, while it has the lease.
 struct Reading {
-    /// As it is stored.
+    /// Position as stored.
     stored: EventPosition,
-    /// As it is read.
+    /// Position as read, which may be ahead of the stored one.
     read: EventPosition,
-    /// When the right is taken again.
+    /// Time at which the lease is renewed.
     renew_at: Timestamp,
 }
 
-/// The receivers that are told something, by their owner.
+/// Active receivers, by owner.
 type Listening = HashMap<ReceiverOwner, Vec<Receiver>>;
 
 impl Notifier {
-    /// On these ports.
+    /// Creates a notifier on these ports.
     pub fn new(
         environment: Environment,
         store: Arc<dyn EventStore>,
@@ -105,16 +106,16 @@ impl Notifier {
         }
     }
 
-    /// With the address of the console, for mails.
+    /// Sets the address of the console, for links in mails.
     #[must_use]
     pub fn console(self, console: Option<Arc<str>>) -> Self {
         Self { console, ..self }
     }
 
-    /// Reads what happened since the last round, and puts it on its way. `None`: another process does this.
+    /// Reads events since the last round and queues their deliveries. Returns `None` if another process has the lease.
     ///
     /// # Errors
-    /// The store failed; the call may be made again.
+    /// The store failed. The call can be repeated.
     pub async fn read_events(&self, holder: Uuid) -> Result<Option<ReadEvents>, Error> {
         let mut reading = self.reading.lock().await;
         self.digester.refresh().await?;
@@ -141,7 +142,7 @@ impl Notifier {
         for occurrence in &occurrences {
             newest += 1;
             for receiver in listening.get(&occurrence.organization).into_iter().flatten() {
-                // A receiver is told what happens from when it was added.
+                // A receiver gets only events that happened after it was added.
                 if receiver.wants(occurrence.kind) && occurrence.at >= receiver.created_at {
                     deliveries.push(occurrence.to_delivery(receiver, newest, now, &*self.digester));
                 }
@@ -150,7 +151,8 @@ impl Notifier {
         let read = EventPosition::sign(checkpoint, scanned, newest, &*self.digester);
         let (count, kept) = (deliveries.len(), read.scanned.millis_since(held.stored.scanned));
         held.read = read;
-        // Where nothing is to be delivered, little is written: it would be read again after a crash, and come to the same.
+        // If nothing is to be delivered, the position is stored rarely to save writes. After a crash, reading the same
+        // events again has the same result.
         if count > 0 || more || kept >= NOTE_EVERY_MILLIS {
             let note = NoteEvents { holder, from: held.stored, to: read, deliveries };
             if !self.store.note_events(note).await? {
@@ -162,8 +164,8 @@ impl Notifier {
         Ok(Some(ReadEvents { deliveries: count, more }))
     }
 
-    /// Takes the right to read and deliver, again perhaps. A position that was changed outside the service is reported, and
-    /// reading begins anew at what is newest.
+    /// Acquires or renews the lease for reading and delivering. If the position was changed outside the service,
+    /// reports that and continues at the newest checkpoint.
     async fn take(&self, holder: Uuid, before: Option<Reading>) -> Result<Option<Reading>, Error> {
         let now = self.environment.now();
         let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
@@ -187,7 +189,8 @@ impl Notifier {
         }
         let signed = stored.signed_again(&*self.digester);
         if signed != stored {
-            // Its key was replaced. It is signed anew before that key is destroyed, whether or not anything happens.
+            // The key of the position was replaced. Sign the position again now, because without events nothing else
+            // would do so before the old key is destroyed.
             let note = NoteEvents { holder, from: stored, to: signed, deliveries: Vec::new() };
             if !self.store.note_events(note).await? {
                 return Ok(None);
@@ -198,10 +201,10 @@ impl Notifier {
         Ok(Some(Reading { stored, read, renew_at: now.plus_seconds(LEASE_SECONDS / 2) }))
     }
 
-    /// Gives the right to read and deliver back, so that another process need not wait until it ends.
+    /// Releases the lease, so that another process can acquire it before it expires.
     ///
     /// # Errors
-    /// The store failed; the right ends by itself.
+    /// The store failed. The lease expires automatically.
     pub async fn end(&self, holder: Uuid) -> Result<(), Error> {
         let Some(Reading { stored, .. }) = self.reading.lock().await.take() else { return Ok(()) };
         let now = self.environment.now();
@@ -209,7 +212,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// The receivers that are told something. One whose row was changed outside the service is told nothing.
+    /// Returns the active receivers. Skips receivers whose rows were changed outside the service.
     async fn listening(&self) -> Result<Listening, Error> {
         let mut listening = Listening::new();
         for stored in self.store.all_receivers().await?.into_iter().filter_map(|(_, stored)| stored) {
@@ -220,8 +223,8 @@ impl Notifier {
         Ok(listening)
     }
 
-    /// The next entries of the audit that fit their codes; of none that listens, none is read. The checkpoint that was read
-    /// last, and whether there are more.
+    /// Returns the next audit entries whose MACs verify, the number of the last checkpoint read, and whether more
+    /// exist. Reads no entries if there are no active receivers.
     async fn read_audit(&self, after: i64, listening: &Listening) -> Result<(Vec<AuditEntry>, i64, bool), Error> {
         if listening.is_empty() {
             let newest = self.store.newest_checkpoint().await?.map_or(0, |checkpoint| checkpoint.number);
@@ -232,7 +235,7 @@ impl Notifier {
         let more = checkpoints.len() == CHECKPOINTS;
         let mut entries = Vec::new();
         for checkpoint in checkpoints {
-            // What is missing or damaged is for the verification of the audit to report.
+            // Missing and damaged checkpoints are reported by the verification of the audit log.
             let ids = checkpoint.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
             entries.extend(self.ordered(ids).await?);
         }
@@ -246,7 +249,7 @@ impl Notifier {
         Ok(ids.iter().filter_map(|id| found.remove(&id.to_string())).collect())
     }
 
-    /// What expiries, notices and issuers tell of the time after `after` until `until`, by that time.
+    /// Returns the events of expiries, notices and issuers after `after` until `until`, ordered by time.
     async fn scan(&self, listening: &Listening, after: Timestamp, until: Timestamp) -> Result<Vec<Occurrence>, Error> {
         let mut found = Vec::new();
         let digester = &*self.digester;
@@ -255,7 +258,7 @@ impl Notifier {
             let Some(organization) = *owner else {
                 if wanted(EventKind::IssuerUnreachable) {
                     for stored in self.store.list_issuers().await? {
-                        // Asked again every minute while it fails: it is told when it begins to.
+                        // The server retries every minute while the issuer fails. Report only the start of the failure.
                         let began = !stored.failure.is_empty() && stored.asked_at > after && stored.asked_at <= until;
                         if began {
                             found.push(Occurrence::of_issuer(&stored.issuer.name, stored.fetched_at, digester));
@@ -275,7 +278,7 @@ impl Notifier {
         Ok(found)
     }
 
-    /// What passed a threshold of its expiry.
+    /// Returns objects that passed a threshold before their expiry.
     async fn expiries(
         &self,
         organization: OrganizationId,
@@ -291,8 +294,8 @@ impl Notifier {
         Ok(found)
     }
 
-    /// Expiries that these entries set after one or more of their thresholds. The entries say what was changed and when, the
-    /// rows when it expires.
+    /// Returns expiries that these entries set when one or more of their thresholds had already passed. The entries
+    /// contain the time of the change, the rows the expiry.
     async fn missed_thresholds(&self, listening: &Listening, entries: &[AuditEntry]) -> Result<Vec<Occurrence>, Error> {
         let mut set: BTreeMap<OrganizationId, HashMap<Cow<'_, str>, Timestamp>> = BTreeMap::new();
         for entry in entries.iter().filter(|entry| may_set_expiry(entry)) {
@@ -316,7 +319,7 @@ impl Notifier {
         Ok(found)
     }
 
-    /// Everything of an organization that expires after `from`, until `end`.
+    /// Returns everything of an organization that expires after `from` until `end`.
     async fn all_expiring(
         &self,
         organization: OrganizationId,
@@ -330,7 +333,7 @@ impl Notifier {
             let (count, last) = (expiring.len(), expiring.iter().map(|one| one.expires_at).max());
             found.extend(expiring);
             match last.filter(|_| count >= limit) {
-                // More of them may have the last moment, which is read again.
+                // More objects may share the last expiry, so read that time again.
                 Some(last) if last > from.plus_seconds(1) => from = Timestamp::from_millis(last.as_millis() - 1),
                 Some(_) => limit *= 2,
                 None => return Ok(found),
@@ -338,7 +341,7 @@ impl Notifier {
         }
     }
 
-    /// The receivers for which something waits.
+    /// Returns the receivers with pending deliveries.
     ///
     /// # Errors
     /// The store failed.
@@ -346,10 +349,10 @@ impl Notifier {
         Ok(self.store.receivers_due(self.environment.now()).await?)
     }
 
-    /// Delivers what waits for a receiver, in order for each subject. How many it accepted.
+    /// Delivers the pending events of a receiver, in order for each subject. Returns the number of accepted deliveries.
     ///
     /// # Errors
-    /// The store failed; what was attempted since the last note is attempted again.
+    /// The store failed. Attempts since the last recorded one are repeated.
     pub async fn deliver(&self, owner: ReceiverOwner, receiver: ReceiverId) -> Result<usize, Error> {
         self.digester.refresh().await?;
         let now = self.environment.now();
@@ -372,7 +375,7 @@ impl Notifier {
         }
     }
 
-    /// Notes that a receiver cannot be told anything now.
+    /// Records that the receiver cannot get events at present.
     async fn leave_alone(
         &self,
         stored: &StoredReceiver,
@@ -435,7 +438,7 @@ impl Notifier {
         Ok(accepted)
     }
 
-    /// Posts an event, unless its row was changed outside the service, or it waits for too long.
+    /// Posts an event, unless its row was changed outside the service or it has been pending too long.
     async fn attempt(
         &self,
         opened: &OpenedTarget,
@@ -463,7 +466,7 @@ impl Notifier {
         self.carrier.post(&message).await
     }
 
-    /// What follows from an attempt; the receiver's status with it.
+    /// Returns the result of an attempt, and updates the receiver's status.
     fn judged(
         &self,
         stored: &mut StoredReceiver,
@@ -476,7 +479,7 @@ impl Notifier {
         attempted
     }
 
-    /// Sends what waits as one mail: tests at any time, the rest at most once an hour.
+    /// Sends pending events as one mail: tests immediately, other events at most once an hour.
     async fn mail(
         &self,
         mut stored: StoredReceiver,
@@ -536,7 +539,7 @@ impl Notifier {
         self.carrier.mail(&opened.address, &first.id.to_string(), &mail).await
     }
 
-    /// Disables a receiver that said that it is gone, or whose address belongs to nobody any more.
+    /// Disables a receiver whose endpoint responded that it is gone, or whose mail address no longer exists.
     async fn disable(&self, stored: &StoredReceiver) -> Result<(), Error> {
         let (receiver, now) = (&stored.receiver, self.environment.now());
         let next = Receiver { state: ReceiverState::Disabled, version: receiver.version + 1, ..receiver.clone() };
@@ -549,7 +552,7 @@ impl Notifier {
         Ok(())
     }
 
-    /// Removes what ended long ago.
+    /// Deletes deliveries that finished long ago.
     ///
     /// # Errors
     /// The store failed.
@@ -558,7 +561,7 @@ impl Notifier {
     }
 }
 
-/// Whether a delivery waits for so long that it is attempted no more.
+/// Returns whether a delivery has been pending too long to be attempted again.
 fn gives_up(delivery: &EventDelivery, now: Timestamp) -> bool {
     now > delivery.since.plus_seconds(GIVE_UP_SECONDS)
 }

@@ -1,4 +1,4 @@
-//! Opening the information of credentials.
+//! Opens the information of credentials.
 
 use crate::context::Context;
 use crate::error::{damaged, does_not_open, unknown_key};
@@ -11,7 +11,7 @@ use vault_core::id::{InstanceId, OrganizationId};
 use vault_core::port::{CredentialContext, InformationOpener, SealError, SealedInformation};
 use vault_core::sealed::Blob;
 
-/// Opens the information of credentials. Cannot open their data.
+/// Opens the information of credentials; cannot open their data.
 pub(super) struct ListOpener {
     keys: Arc<OrganizationKeyring>,
 }
@@ -42,7 +42,7 @@ impl InformationOpener for ListOpener {
 }
 
 impl ListOpener {
-    /// Opens rows that lie under organizations' information keys, bound to `context`, and reads each with `parse`.
+    /// Opens rows sealed under organizations' information keys, bound to `context`, and parses each with `parse`.
     async fn open<T: Send>(
         &self,
         organization: OrganizationId,
@@ -82,6 +82,6 @@ impl ListOpener {
 
 fn open(context: &Context, key: &DerivedKeys, blob: &Blob) -> Result<String, SealError> {
     let mut bytes = key.information.open(context, blob).map_err(|error| does_not_open(context, error))?;
-    // What a list shows is not secret, so it may leave the wiped buffer.
+    // The information shown in a list is not secret, so it may leave the wiped buffer.
     String::from_utf8(std::mem::take(&mut *bytes)).map_err(|_| damaged(context, "not text"))
 }

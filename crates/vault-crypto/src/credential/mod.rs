@@ -1,4 +1,4 @@
-//! Sealing and opening credentials: four adapters over one cache of keys, with one ability each.
+//! Encryption and decryption of credentials: four adapters that share one key cache, with one permission each.
 
 mod list_opener;
 mod opener;
@@ -14,15 +14,15 @@ use crate::organization_keys::OrganizationKeyring;
 use std::sync::Arc;
 use vault_core::port::{InformationOpener, Opener, Rewrapper, Sealer};
 
-/// The four adapters. Give each holder the one it needs.
+/// The four adapters. Pass each component only the one it needs.
 pub struct CredentialCrypto {
-    /// Seals; cannot open.
+    /// Seals only; cannot decrypt.
     pub sealer: Arc<dyn Sealer>,
     /// Opens information; cannot open data.
     pub list_opener: Arc<dyn InformationOpener>,
-    /// Moves credentials from one organization key to another; cannot open data. For operators only.
+    /// Moves credentials from one organization key to another; cannot open data. Only for the operator.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Opens data. For the activation side only.
+    /// Opens data. Only for the activation process.
     pub opener: Arc<dyn Opener>,
 }
 

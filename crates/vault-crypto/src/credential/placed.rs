@@ -1,5 +1,7 @@
-//! The plaintext of a credential's data: its canonical JSON, one line feed, its namespace. Neither has a line feed, so the one
-//! that there is separates them. The namespace is authenticated with the data: a row moved to another namespace does not open.
+//! Plaintext of a credential's data: its canonical JSON, one line feed, its namespace.
+//!
+//! Neither part contains a line feed, so the line feed separates them. The namespace is authenticated with the data: a
+//! row moved to another namespace does not open.
 
 use vault_core::credential::SecretBytes;
 use vault_core::namespace::Namespace;
@@ -7,10 +9,10 @@ use zeroize::Zeroizing;
 
 const LINE_FEED: u8 = b'\n';
 
-/// The plaintext for `data` in `namespace`.
+/// Returns the plaintext for `data` in `namespace`.
 pub(super) fn join(data: &SecretBytes, namespace: &Namespace) -> Zeroizing<Vec<u8>> {
     let (data, namespace) = (data.expose(), namespace.as_str().as_bytes()); // the plaintext to seal
-    // Allocated at its final size: growing would leave a copy of the data behind.
+    // Allocate the final size: a buffer that grows would leave copies of the data in memory.
     let mut text = Zeroizing::new(Vec::with_capacity(data.len() + namespace.len() + 1));
     text.extend_from_slice(data);
     text.push(LINE_FEED);
@@ -18,10 +20,10 @@ pub(super) fn join(data: &SecretBytes, namespace: &Namespace) -> Zeroizing<Vec<u
     text
 }
 
-/// The data in the plaintext `text`, for a row of `namespace`.
+/// Returns the data in the plaintext `text` of a row in `namespace`.
 ///
 /// # Errors
-/// Why it does not belong there.
+/// Returns the reason why the data does not belong to the row.
 pub(super) fn split<'a>(text: &'a [u8], namespace: &Namespace) -> Result<&'a [u8], &'static str> {
     const ELSEWHERE: &str = "sealed for another namespace";
     let end = text.iter().position(|byte| *byte == LINE_FEED).ok_or(ELSEWHERE)?;

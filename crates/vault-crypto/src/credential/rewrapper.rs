@@ -1,4 +1,4 @@
-//! Moving credentials from one organization key to another.
+//! Moves credentials from one organization key to another.
 
 use crate::blob::{self, NONCE, OpenError};
 use crate::context::Context;
@@ -11,10 +11,10 @@ use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::{CredentialContext, Rewrapper, SealError, SealedContent, SealedRow};
 use vault_core::sealed::{SealedCredential, SealedMetadata};
 
-/// Bytes of randomness in one row: two nonces.
+/// Random bytes per row: two nonces.
 const DRAWN: usize = 2 * NONCE;
 
-/// Unwraps data keys and wraps them again; opens information and metadata and seals them again. Has no way to open data.
+/// Rewraps data keys and reseals information and metadata. It cannot open data.
 pub(super) struct CredentialRewrapper {
     keys: Arc<OrganizationKeyring>,
 }

@@ -1,11 +1,11 @@
-//! Why a database key file is refused, in one line.
+//! Errors of database key files, each with a one-line message.
 
 use crate::wrapper::WrapError;
 use std::io;
 use std::path::{Path, PathBuf};
 use vault_core::id::KeyId;
 
-/// The database key file could not be read, written or opened.
+/// Error when a database key file cannot be read, written or opened.
 #[derive(Debug, thiserror::Error)]
 #[error("database key {} {flaw}", .path.display())]
 pub struct DatabaseKeyError {
@@ -18,12 +18,12 @@ impl DatabaseKeyError {
         Self { path: path.to_owned(), flaw }
     }
 
-    /// Whether the file is wrapped under another root key than the one given.
+    /// Returns whether the file is wrapped under a root key other than the given one.
     pub const fn is_wrong_root_key(&self) -> bool {
         matches!(self.flaw, DatabaseKeyFlaw::OtherRoot { .. })
     }
 
-    /// Whether the root key was unavailable; a retry may succeed.
+    /// Returns whether the root key was unavailable; a retry may succeed.
     pub const fn is_root_key_unavailable(&self) -> bool {
         matches!(self.flaw, DatabaseKeyFlaw::Wrap(WrapError::Unavailable(_)))
     }
@@ -34,36 +34,36 @@ impl DatabaseKeyError {
     }
 }
 
-/// What is wrong with a database key file.
+/// Reason why a database key file is rejected.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DatabaseKeyFlaw {
-    /// There is no file. Without it the database cannot be read.
+    /// The file does not exist. Without it the database cannot be read.
     #[error("not found; restore it from the backup that holds the database")]
     Missing,
-    /// A new key was to be made where something already is.
+    /// A new key was requested, but the path already exists.
     #[error("already exists and is never overwritten")]
     Exists,
-    /// Not of this form, or of a version that this program does not know.
+    /// The file is not in this format, or its version is not supported.
     #[error("is damaged or has an unknown version; restore it from a backup")]
     Malformed,
-    /// Wrapped under other root keys.
+    /// The file is wrapped under other root keys.
     #[error("needs root key {}, but was given root key {given}. Use the root key of this vault", list(.wrapped_under))]
     OtherRoot {
-        /// The root keys that open it.
+        /// Root keys that open the file.
         wrapped_under: Vec<KeyId>,
-        /// The root key given.
+        /// Root key that was given.
         given: KeyId,
     },
-    /// Holds two wraps already: a root rotation has not been finished.
+    /// The file already holds two wraps: a root key rotation has not been finished.
     #[error("is already wrapped under two root keys; finish that rotation first")]
     Rotating,
-    /// The root key does not open it.
+    /// The root key does not open the file.
     #[error("cannot be unwrapped: {0}")]
     Wrap(#[from] WrapError),
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot be read or written: {0}")]
     Io(io::Error),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
 }

@@ -1,6 +1,6 @@
-//! The embedded database's key: random, in a file beside it, wrapped under the root key.
+//! The key of the embedded database: random, and stored in a file next to it, wrapped by the root key.
 //!
-//! While the root key is replaced, the file holds two wraps of the same key. It belongs to every backup.
+//! While the root key is being replaced, the file contains two wraps of the same key. Every backup contains it.
 
 mod error;
 mod wraps;
@@ -20,59 +20,59 @@ use vault_core::port::Entropy;
 use wraps::Wraps;
 use zeroize::Zeroizing;
 
-/// The key of an embedded database, unwrapped. Wiped when dropped.
+/// The unwrapped key of an embedded database. It is wiped when dropped.
 #[derive(Debug)]
 pub struct DatabaseKey(SymmetricKey);
 
 impl DatabaseKey {
-    /// The key's bytes, for the database adapter.
+    /// Returns the bytes of the key, for the database adapter.
     pub fn expose_bytes(&self) -> Zeroizing<[u8; SymmetricKey::LENGTH]> {
-        Zeroizing::new(*self.0.expose()) // handed to the database
+        Zeroizing::new(*self.0.expose()) // passed to the database
     }
 
-    /// The key as 64 hexadecimal digits: what stands between the quotes of `PRAGMA key = "x'…'"`.
+    /// Returns the key as 64 hexadecimal digits, for `PRAGMA key = "x'…'"`.
     pub fn expose_hex(&self) -> SecretString {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        // Of the final size at once: growing would leave copies behind.
+        // Allocate the final size, because growing would leave copies of the secret in memory.
         let mut text = Zeroizing::new(String::with_capacity(2 * SymmetricKey::LENGTH));
-        // The key is handed to the database.
+        // The key is passed to the database.
         for byte in self.0.expose() {
             text.push(char::from(DIGITS[usize::from(byte >> 4)]));
             text.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
-        // Copied, so that the buffer is wiped here.
+        // Copy it, so that the buffer is wiped here.
         SecretString::from(text.as_str())
     }
 }
 
-/// The file beside an embedded database that holds its wrapped key.
+/// The file next to an embedded database that contains its wrapped key.
 #[derive(Clone, Debug)]
 pub struct DatabaseKeyFile {
     path: PathBuf,
 }
 
 impl DatabaseKeyFile {
-    /// The file at `path`.
+    /// References the file at `path`.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
 
-    /// The file beside `database`: the same name with `.key` after it.
+    /// References the file next to `database`: the same name with the suffix `.key`.
     pub fn beside(database: &Path) -> Self {
         let mut path = database.to_owned().into_os_string();
         path.push(".key");
         Self::at(path)
     }
 
-    /// Where the file lies.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes a new key and its file, which is on disk when this returns.
+    /// Generates a key and creates its file, which is synced to the disk when this returns.
     ///
     /// # Errors
-    /// There already is something at the path, it cannot be written, or the key cannot be wrapped.
+    /// The path exists, the file cannot be written, or the key cannot be wrapped.
     pub async fn create(
         &self,
         wrapper: &dyn KeyWrapper,
@@ -90,16 +90,17 @@ impl DatabaseKeyFile {
     /// Reads the key.
     ///
     /// # Errors
-    /// The file is missing or damaged, or this is not the root key that it is wrapped under.
+    /// The file is missing or damaged, or is not wrapped by this root key.
     pub async fn load(&self, wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
         let read = async { unwrap(&self.read()?, wrapper).await.map(DatabaseKey) };
         read.await.map_err(|flaw| self.error(flaw))
     }
 
-    /// Reads the key from what such a file contains, which was read from elsewhere; errors name the path of this value.
+    /// Reads the key from the content of such a file, which was read from elsewhere. Errors contain the path of this
+    /// value.
     ///
     /// # Errors
-    /// As for [`DatabaseKeyFile::load`].
+    /// Those of [`DatabaseKeyFile::load`].
     pub async fn load_from(&self, content: &[u8], wrapper: &dyn KeyWrapper) -> Result<DatabaseKey, DatabaseKeyError> {
         let read = async {
             let wraps = Wraps::read(content).ok_or(DatabaseKeyFlaw::Malformed)?;
@@ -108,11 +109,11 @@ impl DatabaseKeyFile {
         read.await.map_err(|flaw| self.error(flaw))
     }
 
-    /// Begins replacing the root key: adds a wrap under `next`, so that either root key opens the file. Done
-    /// again, it changes nothing.
+    /// Starts replacing the root key: adds a wrap with `next`, so that either root key opens the file. Repeating it
+    /// changes nothing.
     ///
     /// # Errors
-    /// As for [`DatabaseKeyFile::load`], or another rotation has not been finished.
+    /// Those of [`DatabaseKeyFile::load`], or another rotation is not finished.
     pub async fn begin_root_rotation(
         &self,
         current: &dyn KeyWrapper,
@@ -130,10 +131,10 @@ impl DatabaseKeyFile {
         begun.await.map_err(|flaw| self.error(flaw))
     }
 
-    /// Ends replacing the root key: leaves the wrap under `next` alone, once it has been seen to open.
+    /// Finishes replacing the root key: keeps only the wrap with `next`, after verifying that it can be unwrapped.
     ///
     /// # Errors
-    /// As for [`DatabaseKeyFile::load`]; then every wrap stays.
+    /// Those of [`DatabaseKeyFile::load`]. All wraps are kept.
     pub async fn finish_root_rotation(&self, next: &dyn KeyWrapper) -> Result<(), DatabaseKeyError> {
         let finished = async {
             let mut wraps = self.read()?;
@@ -146,7 +147,7 @@ impl DatabaseKeyFile {
         finished.await.map_err(|flaw| self.error(flaw))
     }
 
-    /// The ids of the root keys that open the file: two while the root key is replaced.
+    /// Returns the IDs of the root keys that open the file: two while the root key is being replaced.
     ///
     /// # Errors
     /// The file is missing or damaged.

@@ -1,5 +1,5 @@
-//! The form of the file: `"OVDK" | version 1 | number of wraps 1 | id of the database key 16`, then each wrap as
-//! a blob with its length (2, big-endian) before it. Lengths in bytes.
+//! Format of the file: `"OVDK" | version 1 | number of wraps 1 | id of the database key 16`, then each wrap as a blob
+//! preceded by its length (2, big-endian). Lengths are in bytes.
 
 use super::DatabaseKeyFlaw;
 use crate::blob;
@@ -10,31 +10,31 @@ const MAGIC: &[u8; 4] = b"OVDK";
 const VERSION: u8 = 1;
 const MOST: usize = 2;
 
-/// The wraps of one database key.
+/// Wraps of one database key.
 pub(super) struct Wraps {
     key: KeyId,
     wraps: Vec<(KeyId, Blob)>,
 }
 
 impl Wraps {
-    /// One wrap.
+    /// Creates a file with one wrap.
     pub(super) fn new(key: KeyId, wrap: Blob) -> Result<Self, DatabaseKeyFlaw> {
         let mut wraps = Self { key, wraps: Vec::new() };
         wraps.add(wrap)?;
         Ok(wraps)
     }
 
-    /// The database key's id.
+    /// Returns the database key's id.
     pub(super) const fn key(&self) -> KeyId {
         self.key
     }
 
-    /// The wrap under this root key.
+    /// Returns the wrap under this root key.
     pub(super) fn under(&self, root: KeyId) -> Option<&Blob> {
         self.wraps.iter().find(|(id, _)| *id == root).map(|(_, wrap)| wrap)
     }
 
-    /// The root keys.
+    /// Returns the ids of the root keys.
     pub(super) fn root_keys(&self) -> Vec<KeyId> {
         self.wraps.iter().map(|(id, _)| *id).collect()
     }
@@ -49,7 +49,7 @@ impl Wraps {
         Ok(())
     }
 
-    /// Drops every wrap but that under `root`, if it is there. Whether any was dropped.
+    /// Removes all wraps except the one under `root`, if that exists. Returns whether any was removed.
     pub(super) fn keep_only(&mut self, root: KeyId) -> bool {
         let before = self.wraps.len();
         if self.under(root).is_some() {
@@ -58,7 +58,7 @@ impl Wraps {
         self.wraps.len() < before
     }
 
-    /// The file's content.
+    /// Returns the content of the file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.push(VERSION);
@@ -73,7 +73,7 @@ impl Wraps {
         bytes
     }
 
-    /// Reads a file's content.
+    /// Parses the content of a file.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(MAGIC)?.strip_prefix(&[VERSION])?;
         let (&count, rest) = rest.split_first()?;

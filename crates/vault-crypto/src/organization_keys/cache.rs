@@ -1,4 +1,4 @@
-//! The entries in memory, bounded in number.
+//! In-memory entries, limited in number.
 
 use super::OrganizationEntry;
 use std::collections::HashMap;
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use vault_core::id::OrganizationId;
 
-/// How many entries are looked at to find one that has not been used for long.
+/// Number of entries that are compared to find one that has not been used for long.
 const SAMPLE: usize = 16;
 
 /// Entries by organization.
 pub(super) struct Cache {
     entries: RwLock<HashMap<OrganizationId, Arc<OrganizationEntry>>>,
     capacity: usize,
-    /// Counts insertions; the unit of an entry's last use.
+    /// Number of insertions; the unit of an entry's last use.
     age: AtomicU64,
 }
 
@@ -22,20 +22,21 @@ impl Cache {
         Self { entries: RwLock::default(), capacity, age: AtomicU64::new(0) }
     }
 
-    // In both methods: no code that holds the lock can panic half-way through a change, so a poisoned map is whole.
+    // In both methods: no code that holds the lock can panic halfway through a change, so a poisoned map is still
+    // complete.
 
     pub(super) fn find(&self, organization: OrganizationId) -> Option<Arc<OrganizationEntry>> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get(&organization).cloned()?;
         let age = self.age.load(Ordering::Relaxed);
-        // Written only if it changes, so that busy threads do not contend for the cache line.
+        // Stored only if it changes, so that busy threads do not contend for the cache line.
         if entry.last_used.load(Ordering::Relaxed) != age {
             entry.last_used.store(age, Ordering::Relaxed);
         }
         Some(entry)
     }
 
-    /// Keeps an entry in place of an earlier one of its organization, or of one that was not used for long.
+    /// Inserts an entry, replacing an earlier one of the same organization, or one that has not been used for long.
     pub(super) fn insert(&self, entry: Arc<OrganizationEntry>) {
         let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
         if entries.len() >= self.capacity && !entries.contains_key(&entry.organization()) {

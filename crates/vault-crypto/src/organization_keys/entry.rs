@@ -1,4 +1,4 @@
-//! One organization's keys, unwrapped.
+//! Unwrapped keys of one organization.
 
 use crate::aead::AeadKey;
 use crate::blob::OpenError;
@@ -14,7 +14,7 @@ use vault_core::id::{KeyId, OrganizationId};
 use vault_core::port::SealError;
 use vault_core::sealed::{Blob, OrganizationKeys};
 
-/// The keys derived from one organization key.
+/// Keys derived from one organization key.
 pub(crate) struct DerivedKeys {
     /// Seals information.
     pub(crate) information: AeadKey,
@@ -23,18 +23,18 @@ pub(crate) struct DerivedKeys {
 }
 
 impl DerivedKeys {
-    /// The organization key's id.
+    /// Returns the organization key's id.
     pub(crate) const fn id(&self) -> KeyId {
         self.wrap.id()
     }
 }
 
-/// One organization's keys.
+/// Keys of one organization.
 pub(crate) struct OrganizationEntry {
     organization: OrganizationId,
     fingerprint: MacKey,
     keys: Vec<Arc<DerivedKeys>>,
-    /// The time of the last use, in insertions of the cache.
+    /// Last use, counted in insertions of the cache.
     pub(super) last_used: AtomicU64,
 }
 
@@ -64,17 +64,17 @@ impl OrganizationEntry {
         Ok(Self { organization, fingerprint, keys, last_used: AtomicU64::new(0) })
     }
 
-    /// The organization.
+    /// Returns the organization.
     pub(super) const fn organization(&self) -> OrganizationId {
         self.organization
     }
 
-    /// The key for fingerprints.
+    /// Returns the key for fingerprints.
     pub(crate) const fn fingerprint(&self) -> &MacKey {
         &self.fingerprint
     }
 
-    /// The key with this id.
+    /// Returns the key with this id.
     pub(crate) fn find(&self, key: KeyId) -> Option<Arc<DerivedKeys>> {
         self.keys.iter().find(|known| known.id() == key).cloned()
     }

@@ -1,4 +1,4 @@
-//! Passcodes: time-based codes (RFC 6238: SHA-1, six digits, 30 seconds) and recovery codes.
+//! Passcodes: TOTP codes (RFC 6238: SHA-1, six digits, 30 seconds) and recovery codes.
 
 mod address;
 mod base32;
@@ -23,11 +23,11 @@ use vault_core::sealed::SealedSeed;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-/// Bytes of a seed: 160 bits, as RFC 4226 section 4 recommends.
+/// Length of a TOTP secret in bytes: 160 bits, as RFC 4226 section 4 recommends.
 const SEED: usize = 20;
-/// Bytes of the key of recovery codes.
+/// Length of the recovery code key in bytes.
 const KEY: usize = 32;
-/// Seconds of a step.
+/// Length of a time step in seconds.
 const STEP: u64 = 30;
 const DIGITS: usize = Passcode::TIME_BASED_DIGITS;
 
@@ -37,10 +37,11 @@ pub struct TotpVerifier {
     entropy: Arc<dyn Entropy>,
 }
 
-/// What a sealed seed holds: the seed of time-based codes, then the key of the account's recovery codes.
+/// Content of a sealed TOTP secret: the secret itself, then the key of the account's recovery codes.
 ///
-/// The key lies here, and not above all accounts, so that it is sealed again with the seed when the instance key is replaced: of a recovery
-/// code only the digest is stored, so nobody could compute it again under another key.
+/// The key is stored per account, so it is resealed together with the TOTP secret when the instance key is replaced. An
+/// instance-wide key could not be replaced: only the digests of recovery codes are stored, and a digest cannot be
+/// recomputed under another key.
 type Secrets = Zeroizing<[u8; SEED + KEY]>;
 
 impl TotpVerifier {
@@ -62,7 +63,7 @@ impl TotpVerifier {
         secrets.first_chunk().and_then(totp).ok_or_else(not_a_seed)
     }
 
-    /// The key of the account's recovery codes.
+    /// Returns the key of the account's recovery codes.
     fn open_recovery(&self, account: AccountId, seed: &SealedSeed) -> Result<MacKey, SealError> {
         let secrets = self.open(account, seed)?;
         let mut key: Zeroizing<[u8; KEY]> = Zeroizing::new([0; KEY]);
@@ -76,21 +77,21 @@ impl TotpVerifier {
         let blob = self.keys.active().seed.seal(&*self.entropy, &context, secrets.as_slice()).map_err(not_sealed)?;
         let text = base32::encode(secrets.get(..SEED).unwrap_or_default());
         let uri = address::otpauth(email, &text);
-        // Both are shown to the account holder once.
+        // Both are shown to the user once.
         let secret = PasscodeSecret { secret: secret_text(text), uri: secret_text(uri) };
         Ok(NewSeed { sealed: SealedSeed { id, blob }, secret })
     }
 }
 
-/// Returns the passcode of `step` for a secret that was just created, as the account holder's authenticator computes it. `None` if
-/// the secret is not base32 or too short.
+/// Returns the passcode of `step` for a new TOTP secret, as the user's authenticator app computes it, or `None` if the
+/// secret is not Base32 or too short.
 pub fn passcode_of(passcode: &PasscodeSecret, step: TimeStep) -> Option<SecretString> {
     let secret = Secret::try_from_base32(passcode.secret.expose_secret()).ok()?; // as an authenticator reads it
     let seed: Zeroizing<[u8; SEED]> = Zeroizing::new(secret.as_bytes().try_into().ok()?);
     Some(secret_text(code(&totp(&seed)?, step.0)))
 }
 
-/// The digest of a recovery code.
+/// Returns the digest of a recovery code.
 fn digest(key: &MacKey, account: AccountId, digits: &str) -> Digest {
     Digest::from_bytes(key.code_of_parts(&[account.as_bytes(), digits.as_bytes()]))
 }
@@ -106,7 +107,7 @@ fn totp(seed: &[u8; SEED]) -> Option<Totp> {
         .ok()
 }
 
-/// The code of a step. For a step before 1970 it matches no digits.
+/// Returns the TOTP code of a time step. For a step before 1970 the result matches no digits.
 fn code(totp: &Totp, step: i64) -> Zeroizing<String> {
     match u64::try_from(step).ok().and_then(|step| step.checked_mul(STEP)) {
         Some(seconds) => Zeroizing::new(totp.generate(seconds).to_string()),
@@ -155,7 +156,7 @@ impl PasscodeVerifier for TotpVerifier {
     ) -> Result<Option<TimeStep>, SealError> {
         let totp = self.open_totp(account, seed)?;
         let current = step_at(now);
-        // Both codes are computed and compared in full, whichever matches.
+        // Both codes are computed and compared in full, so the time does not reveal which one matches.
         let mut found = Choice::from(0);
         let mut matching = current;
         for step in [current.saturating_sub(1), current] {
@@ -171,7 +172,7 @@ impl PasscodeVerifier for TotpVerifier {
     }
 }
 
-/// Copied, because the buffer with its spare capacity is wiped here.
+/// Copies the text: the original buffer, with its spare capacity, is wiped here.
 fn secret_text(text: Zeroizing<String>) -> SecretString {
     SecretString::from(text.as_str())
 }

@@ -1,4 +1,4 @@
-//! Asks the kernel for huge pages. Holds the only `unsafe` block of the workspace.
+//! Requests huge pages from the kernel. This module holds the only `unsafe` block of the workspace.
 
 use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
@@ -7,15 +7,15 @@ use {
     rustix::mm::{Advice, madvise},
 };
 
-/// The size of a huge page on x86-64 and on arm64 with 4 KiB pages, in bytes. It is a multiple of every ordinary page
-/// size, so a range of such units always satisfies the alignment that the kernel demands.
+/// Size of a huge page on x86-64, and on arm64 with 4 KiB pages, in bytes. It is a multiple of every ordinary page
+/// size, so a range of huge pages always satisfies the alignment that the kernel requires.
 #[cfg(target_os = "linux")]
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Asks the kernel to back `memory` with huge pages where it can, from the first to the last boundary of a huge page
-/// in it. Call it before the memory is first written: pages that exist already are not exchanged.
+/// Asks the kernel to back the part of `memory` that consists of whole huge pages with huge pages.
 ///
-/// A kernel that refuses changes nothing but the speed, so a refusal is only logged.
+/// The call must come before the first write to the memory: existing pages are not replaced. If the kernel refuses,
+/// only the speed changes, so the error is only logged.
 pub(super) fn request<T>(memory: &mut [MaybeUninit<T>]) {
     #[cfg(target_os = "linux")]
     if let Err(error) = advise(memory) {
@@ -35,10 +35,10 @@ fn advise<T>(memory: &mut [MaybeUninit<T>]) -> io::Result<()> {
     if length == 0 {
         return Ok(());
     }
-    // SAFETY: `start + skipped` to `start + skipped + length` lies inside `memory`, which is borrowed exclusively for
-    // the length of the call; the address comes from that borrow. `LinuxHugepage` is advice about the size of pages
-    // only: it neither reads, writes, discards nor unmaps memory, so every byte, initialised or not, stays as it is.
-    // The kernel checks alignment and mapping itself and answers with an error, which is passed on.
+    // SAFETY: `start + skipped` to `start + skipped + length` lies inside `memory`, which is borrowed exclusively
+    // during the call; the address comes from that borrow. `LinuxHugepage` is only advice about the size of pages: it
+    // does not read, write, discard or unmap memory, so every byte, initialised or not, keeps its value. The kernel
+    // itself checks alignment and mapping and returns an error, which is passed on.
     unsafe { madvise(start.wrapping_add(skipped).cast(), length, Advice::LinuxHugepage) }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// The kernel's flags of the mapping that holds `address`.
+    /// Returns the kernel's flags of the mapping that holds `address`.
     fn flags(address: usize) -> Vec<String> {
         let mut inside = false;
         for line in fs::read_to_string("/proc/self/smaps").unwrap().lines() {
@@ -69,7 +69,7 @@ mod tests {
         if !Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             return; // built without them
         }
-        // Above glibc's highest threshold for a mapping of its own (32 MiB), so no earlier advice is inherited.
+        // Larger than glibc's highest threshold for a separate mapping (32 MiB), so no earlier advice is inherited.
         let mut memory: Vec<u8> = Vec::with_capacity(40 << 20);
         let middle = memory.as_ptr().addr() + (20 << 20);
         assert!(!flags(middle).contains(&"hg".to_owned()));

@@ -1,4 +1,4 @@
-//! Passwords: argon2id (RFC 9106), the verifier sealed, the same work for every login.
+//! Passwords: argon2id (RFC 9106) with sealed hashes, and the same work for every login.
 
 mod huge_pages;
 mod parameters;
@@ -36,19 +36,19 @@ pub(crate) struct Argon2Hasher {
 
 struct Inner {
     keys: Arc<InstanceKeyring>,
-    /// For new hashes.
+    /// Parameters for new hashes.
     parameters: Argon2Parameters,
-    /// Every set of parameters that a stored hash may have, `parameters` included, in ascending order.
+    /// All parameter sets that a stored hash may have, including `parameters`, in ascending order.
     sets: RwLock<BTreeSet<Argon2Parameters>>,
     entropy: Arc<dyn Entropy>,
-    /// The verifier of nobody's password: verified where the stored one does not open.
+    /// Hash of no one's password: verified when the stored one does not open.
     decoy: Verifier,
-    /// The same, sealed under a key of its own: opened and verified where none is stored.
+    /// The same hash, sealed under a separate key: opened and verified when none is stored.
     sealed_decoy: SealedPassword,
     decoy_key: AeadKey,
 }
 
-/// Whose password the decoy is. No account has this id.
+/// Account id of the decoy. No account has this id.
 const NOBODY: AccountId = AccountId::from_bytes([0; 16]);
 
 impl Argon2Hasher {
@@ -62,7 +62,7 @@ impl Argon2Hasher {
         let mut decoy = Verifier { parameters, salt: [0; SALT], hash: [0; HASH] };
         entropy.fill(&mut decoy.salt).map_err(no_entropy)?;
         entropy.fill(&mut decoy.hash).map_err(no_entropy)?;
-        // Replacing the instance key leaves it as it is.
+        // The replacement of the instance key does not affect this key.
         let decoy_key =
             AeadKey::new(random_key_id(&*entropy).map_err(no_entropy)?, &random_key(&*entropy).map_err(no_entropy)?);
         let sealed_decoy = seal(&decoy_key, &*entropy, keys.instance(), NOBODY, &decoy)?;
@@ -84,7 +84,7 @@ impl PasswordHasher for Argon2Hasher {
         password: SecretString,
         stored: Option<SealedPassword>,
     ) -> Result<PasswordVerdict, HashError> {
-        // No account has such a password, and none is hashed.
+        // No account has such a password, so it is not hashed.
         if is_too_long(&password) {
             return Ok(PasswordVerdict::Wrong);
         }
@@ -125,8 +125,8 @@ impl Inner {
             Ok(verifier) => (owner, verifier),
             Err(Damaged) => (None, &self.decoy),
         };
-        // The same hashes in the same order for every login, right or wrong: the time tells neither which parameters an
-        // account has nor whether there is an account.
+        // Every login computes the same hashes in the same order, whether the password is right or wrong: the time
+        // reveals neither the parameters of an account nor whether the account exists.
         let lags = verifier.parameters.lags_behind(self.parameters);
         let (mut right, mut rehashed) = (false, None);
         for set in self.sets_with(verifier.parameters) {
@@ -143,16 +143,16 @@ impl Inner {
             }
         }
         Ok(match opened {
-            // The decoy always opens, so it is an account's.
+            // The decoy always opens, so the damaged hash belongs to an account.
             Err(Damaged) => PasswordVerdict::Damaged,
             Ok(_) if right && owner.is_some() => PasswordVerdict::Right { rehashed },
             Ok(_) => PasswordVerdict::Wrong,
         })
     }
 
-    /// The sets that a login hashes with. A set that was not named at start joins them for good.
+    /// Returns the parameter sets that a login hashes with. A set that was not given at start is added permanently.
     fn sets_with(&self, found: Argon2Parameters) -> Vec<Argon2Parameters> {
-        // No code that holds the lock can panic half-way through a change, so a poisoned set is whole.
+        // No code that holds the lock can panic halfway through a change, so a poisoned set is still complete.
         let sets = self.sets.read().unwrap_or_else(PoisonError::into_inner);
         if sets.contains(&found) {
             return sets.iter().copied().collect();

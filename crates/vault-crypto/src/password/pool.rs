@@ -1,4 +1,4 @@
-//! Threads that only hash: as many as cores, each with memory of its own, behind a short queue.
+//! Threads that only hash passwords: one per core, each with its own memory, behind a short queue.
 
 use super::huge_pages;
 use argon2::Block;
@@ -13,23 +13,23 @@ use vault_core::port::{HashError, HashPermit};
 use vault_core::seats::{Requester, Seat, Seats};
 use vault_core::trace::TARGET;
 
-/// How many seats there are for each thread, the one being hashed included: about half a second's work. With fewer,
-/// logins that only come at the same moment would be refused.
+/// Number of slots per thread, including the running hash: about half a second of work. With fewer, concurrent logins
+/// would be refused.
 const SEATS_PER_THREAD: usize = 32;
 
-/// The lowest priority: hashing takes no time from vault operations.
+/// The lowest priority, so that hashing does not delay vault operations.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 19;
 
 type Job = Box<dyn FnOnce(&mut Memory) + Send>;
 
-/// A pool of hashing threads. They end when the pool is dropped.
+/// A pool of hashing threads, which stop when the pool is dropped.
 pub struct HashingPool {
     jobs: Sender<Job>,
     seats: Arc<Mutex<Seats>>,
 }
 
-/// The content of a permit.
+/// Content of a permit.
 struct Permit {
     seats: Arc<Mutex<Seats>>,
     /// Present until it is dropped.
@@ -45,19 +45,19 @@ impl Drop for Permit {
 }
 
 impl HashingPool {
-    /// A pool with a thread per core and 32 seats for each.
+    /// Creates a pool with a thread per core and 32 slots for each.
     ///
     /// # Errors
-    /// The operating system starts no threads.
+    /// The operating system cannot start threads.
     pub fn new() -> io::Result<Arc<Self>> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         Self::with_size(cores, cores.saturating_mul(SEATS_PER_THREAD))
     }
 
-    /// A pool of `threads` (at least one) with as many `seats` (at least one for each thread).
+    /// Creates a pool of `threads` (at least one) with this number of `seats` (at least one per thread).
     ///
     /// # Errors
-    /// The operating system starts no threads.
+    /// The operating system cannot start threads.
     pub fn with_size(threads: usize, seats: usize) -> io::Result<Arc<Self>> {
         let threads = threads.max(1);
         let (jobs, queued) = channel();
@@ -69,20 +69,20 @@ impl HashingPool {
         Ok(Arc::new(Self { jobs, seats: Arc::new(Mutex::new(Seats::new(seats.max(threads)))) }))
     }
 
-    /// How many seats are taken, and how many there are.
+    /// Returns the number of occupied slots, and the number of slots.
     pub fn seats(&self) -> (usize, usize) {
         let seats = lock(&self.seats);
         (seats.taken(), seats.total())
     }
 
-    /// A seat: on a thread or in the queue. There are more seats than threads, so that no thread is idle while the
-    /// next login still looks its account up.
+    /// Acquires a slot, on a thread or in the queue. There are more slots than threads, so that no thread is idle while
+    /// the next login looks up its account.
     pub(super) fn permit(&self, requester: Requester) -> Result<HashPermit, HashError> {
         let seat = lock(&self.seats).take(requester).ok_or(HashError::Busy)?;
         Ok(HashPermit(Box::new(Permit { seats: Arc::clone(&self.seats), seat: Some(seat) })))
     }
 
-    /// Runs a job on a thread of the pool. The permit is dropped when the job has ended, even if its caller was
+    /// Runs a job on a thread of the pool. The permit is dropped when the job has finished, even if its caller was
     /// cancelled.
     pub(super) async fn run<T: Send + 'static>(
         &self,
@@ -109,7 +109,8 @@ impl HashingPool {
     }
 }
 
-// No code that holds one of the locks can panic half-way through a change, so what a poisoned lock guards is whole.
+// No code panics in the middle of a change while it has one of the locks, so a poisoned lock contains a consistent
+// value.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -133,21 +134,21 @@ fn lower_priority() {
     }
 }
 
-/// The working memory of one thread, allocated at its first hash and kept: as much as its largest hash so far took, at
+/// Working memory of one thread, allocated at its first hash and kept. Its size is that of the largest hash so far, at
 /// most [`Argon2Parameters::MOST`](super::Argon2Parameters::MOST).
 #[derive(Default)]
 pub(super) struct Memory {
     kept: Vec<Block>,
-    /// The size of each hash so far, in blocks.
+    /// Size of each hash so far, in blocks.
     #[cfg(test)]
     pub(super) hashes: Vec<usize>,
 }
 
 impl Memory {
-    /// Runs `hash` in `blocks` blocks, if the operating system gives the memory.
+    /// Runs `hash` in `blocks` blocks, if the operating system provides the memory.
     pub(super) fn with<T>(&mut self, blocks: usize, hash: impl FnOnce(&mut [Block]) -> T) -> Result<T, HashError> {
         if self.kept.len() < blocks {
-            // Freed first: growing the vector would copy its content.
+            // Free it first, because growing the vector would copy its content.
             self.kept = Vec::new();
             self.kept = zeroed(blocks)?;
         }
@@ -157,11 +158,11 @@ impl Memory {
     }
 }
 
-/// Blocks of zeros, on huge pages where the kernel has them: a hash reads its memory in random order, and with small
-/// pages the address translation takes a tenth of its time.
+/// Allocates blocks of zeros, on huge pages if the kernel has them. A hash reads its memory in random order, and with
+/// small pages the address translation takes a tenth of its time.
 fn zeroed(blocks: usize) -> Result<Vec<Block>, HashError> {
     let mut memory: Vec<Block> = Vec::new();
-    // By far the largest piece that a login takes: where memory is short, the process lives on without it.
+    // This is by far the largest allocation of a login. If memory is scarce, the process continues without it.
     let none = |_| HashError::NoMemory { bytes: blocks.saturating_mul(size_of::<Block>()) };
     memory.try_reserve_exact(blocks).map_err(none)?;
     huge_pages::request(memory.spare_capacity_mut()); // before the first write creates small pages

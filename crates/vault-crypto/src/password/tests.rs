@@ -28,7 +28,7 @@ async fn verify(
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
-/// The sizes of the hashes made so far, in KiB.
+/// Returns the sizes of the hashes computed so far, in KiB.
 async fn hashes(hasher: &Argon2Hasher) -> Vec<usize> {
     let permit = hasher.permit(Requester::Trusted).unwrap();
     hasher.pool.run(permit, |memory| memory.hashes.clone()).await.unwrap()
@@ -44,7 +44,7 @@ async fn without_a_stored_password_the_same_work_is_always_wrong() {
     assert_eq!(hashes(&hasher).await, [19_456; 4]);
 }
 
-/// Where none is stored, one is opened all the same: the decoy opens as a stored password does, and is as long.
+/// Without a stored password the decoy is opened: it opens as a stored password does and has the same length.
 #[tokio::test]
 async fn the_decoy_is_opened_as_a_stored_password_is() {
     let hasher = hasher(Argon2Parameters::LEAST);
@@ -67,7 +67,7 @@ async fn a_password_that_no_account_has_is_not_hashed() {
     assert_eq!(hashes(&hasher).await, [19_456]);
 }
 
-/// A64: sealed soundly, but what is inside is out of bounds.
+/// A64: the blob is authentic, but its content is out of bounds.
 #[tokio::test]
 async fn stored_parameters_are_capped_before_use() {
     let hasher = hasher(Argon2Parameters::LEAST);
@@ -105,7 +105,7 @@ async fn stored_parameters_are_capped_before_use() {
         let verdict = verify(&hasher, Some(account(1)), "correct horse", Some(&SealedPassword(sealed))).await;
         assert!(matches!(verdict, PasswordVerdict::Damaged), "{text:.60}");
     }
-    // The work of any other login, once each, and no memory beyond.
+    // Each takes the work of one ordinary login and no additional memory.
     assert_eq!(hashes(&hasher).await, vec![19_456; texts.len()]);
     let sound = format!("$argon2id$v=19$m=19456,t=2,p=1${salt}${sum}");
     assert!(Verifier::read(sound.as_bytes()).is_ok());
@@ -124,15 +124,15 @@ async fn weaker_hashes_verify_and_are_made_anew() {
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&rehashed)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
     assert!(matches!(verify(&after, Some(account(1)), "wrong", Some(&stored)).await, PasswordVerdict::Wrong));
-    // Stronger ones than today's, within bounds, verify as they are.
+    // Parameters stronger than the current ones, within bounds, are verified and kept.
     let strong = hasher(Argon2Parameters::new(32_768, 2, 2).unwrap());
     let stored = hash(&strong, account(1), "correct horse").await;
     let verdict = verify(&after, Some(account(1)), "correct horse", Some(&stored)).await;
     assert!(matches!(verdict, PasswordVerdict::Right { rehashed: None }));
 }
 
-/// While old parameters are stored, a login hashes once with each set: neither the answer nor the time tells which set an
-/// account has, or whether there is an account.
+/// While old parameters are stored, a login hashes once with each set: neither the answer nor the time reveals which
+/// set an account has, or whether the account exists.
 #[tokio::test]
 async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
     let [old, older] = ["m=9216,t=1,p=1", "m=8192,t=1,p=1"].map(|text| text.parse().unwrap());
@@ -167,7 +167,8 @@ async fn every_login_hashes_once_with_each_set_of_stored_parameters() {
     }
 }
 
-/// A set that was not named at start (another process wrote it since) is hashed for everybody once it has been seen.
+/// A parameter set that was not given at start (because another process stored it later) is used for every login after
+/// it has been seen.
 #[tokio::test]
 async fn a_set_of_parameters_that_is_found_later_joins_the_others() {
     let stored = hash(&hasher("m=8192,t=1,p=1".parse().unwrap()), account(1), "correct horse").await;
@@ -197,7 +198,7 @@ fn parameters_have_bounds() {
     }
     assert_eq!(Argon2Parameters::new(19_456, 2, 1), Ok(Argon2Parameters::default()));
     assert_eq!(Argon2Parameters::new(65_536, 10, 4), Ok(Argon2Parameters::MOST));
-    // Stored ones may be as low as argon2 itself allows: 8 KiB for each lane.
+    // Stored parameters may be as low as argon2 itself allows: 8 KiB per lane.
     for (text, sound) in
         [("m=8,t=1,p=1", true), ("m=7,t=1,p=1", false), ("m=32,t=1,p=4", true), ("m=31,t=1,p=4", false)]
     {
@@ -257,7 +258,7 @@ async fn a_cancelled_caller_keeps_its_seat_until_its_hash_ends() {
     assert!(running.await.unwrap_err().is_cancelled());
     assert!(matches!(pool.permit(Requester::Trusted), Err(HashError::Busy)));
     end.send(()).unwrap();
-    // The one thread takes it up when the first job has ended.
+    // The only thread takes it after the first job has ended.
     pool.run(second, |_| ()).await.unwrap();
     let _both = [(); 2].map(|()| pool.permit(Requester::Trusted).unwrap());
 }

@@ -13,7 +13,7 @@ fn terms(active_since: i64, retired: &[i64]) -> Terms<()> {
 }
 
 proptest! {
-    /// What is made within five seconds of a replacement is made under the key that every server knows.
+    /// Within five seconds of a replacement the previous key, which every server knows, still signs.
     #[test]
     fn a_key_signs_once_every_server_knows_it(since in 0..100_000_i64, after in -10_000..10_000_i64) {
         let terms = terms(since, &[since]);

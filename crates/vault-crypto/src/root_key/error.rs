@@ -1,10 +1,10 @@
-//! Why a root key file is refused. No text advises a new key: one never opens an existing vault.
+//! Errors of root key files. No message suggests creating a new key: a new key never opens an existing vault.
 
 use crate::secret_file::{SecretFileError, SecretFileFlaw};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A root key file was refused.
+/// Error when a root key file is rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("root key {} {flaw}", .path.display())]
 pub struct RootKeyError {
@@ -17,45 +17,45 @@ impl RootKeyError {
         Self { path: path.to_owned(), flaw }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is wrong with it.
+    /// Returns the reason.
     pub const fn flaw(&self) -> &RootKeyFlaw {
         &self.flaw
     }
 }
 
-/// What is wrong with a root key file, and what to do. Reads on from the file's path.
+/// Reason why a root key file is rejected, and what to do. The text continues after the file's path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootKeyFlaw {
-    /// There is no file, or it is not to be trusted with a secret.
+    /// The file does not exist, or its permissions are not safe for a secret.
     #[error(transparent)]
     File(SecretFileFlaw),
-    /// A new key was to be made where there already is a file.
+    /// A new key was requested, but the file already exists.
     #[error("already exists; it is never overwritten")]
     Exists,
-    /// Not 32 bytes long, but so many.
+    /// The file is not 32 bytes long; holds the actual length.
     #[error(
         "has {0} bytes; expected 32. {hint}Do not replace it: a new key cannot open a vault made with this one",
         hint = encoding(*.0)
     )]
     Length(u64),
-    /// All zero, a text, an example, or otherwise not random.
+    /// The content is all zero, text, an example, or otherwise not random.
     #[error("does not hold a random key ({0}); expected 32 random bytes. Restore the key from your copy")]
     Weak(&'static str),
-    /// It could not be written.
+    /// The file cannot be written.
     #[error("cannot be written: {0}")]
     Io(#[source] io::Error),
-    /// The operating system gives no randomness.
+    /// The operating system returns no randomness.
     #[error(transparent)]
     NoEntropy(#[from] vault_core::port::NoEntropy),
 }
 
-/// How to get the key out of the text that it probably was made into, with or without a line end.
+/// Returns a hint how to decode the text that the key was probably encoded as, with or without a line end.
 const fn encoding(length: u64) -> &'static str {
     match length {
         44..=46 => "If it is base64, decode it with `base64 -d`. ",

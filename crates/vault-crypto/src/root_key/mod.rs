@@ -1,4 +1,4 @@
-//! The root key in a file: 32 random bytes and nothing else.
+//! Root key in a file: exactly 32 random bytes.
 
 mod error;
 mod file;
@@ -29,27 +29,31 @@ pub struct RootKeyFile {
 }
 
 impl RootKeyFile {
-    /// Reads the root key at `path`: exactly 32 bytes that are not a text, an example or all alike, in a file that
-    /// [`SecretFile`] trusts.
+    /// Reads the root key at `path`.
+    ///
+    /// The content must be exactly 32 bytes that are not text, an example or all equal, in a file that [`SecretFile`]
+    /// accepts.
     ///
     /// # Errors
-    /// The path, what is wrong and what to do; never the content.
+    /// Returns the path, the reason and what to do; never the content.
     pub fn load(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
         Self::read(&SecretFile::open(path)?, entropy)
     }
 
-    /// Reads the root key in a file that was opened before.
+    /// Reads the root key from a file that is already open.
     ///
     /// # Errors
-    /// As for [`RootKeyFile::load`].
+    /// Same as [`RootKeyFile::load`].
     pub fn read(file: &SecretFile, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
         Ok(Self::new(&file::read(file)?, entropy))
     }
 
-    /// Makes a new root key at `path`, readable by its owner alone and on disk when this returns.
+    /// Creates a new root key at `path`, readable only by its owner and written to disk when this function returns.
     ///
     /// # Errors
-    /// There already is something at `path`, it cannot be written, or there is no entropy.
+    /// - `path` already exists.
+    /// - The file cannot be written.
+    /// - There is no entropy.
     pub fn generate(path: &Path, entropy: Arc<dyn Entropy>) -> Result<Self, RootKeyError> {
         let key = file::create(path, &*entropy).map_err(|flaw| RootKeyError::new(path, flaw))?;
         Ok(Self::new(&key, entropy))
@@ -60,7 +64,7 @@ impl RootKeyFile {
     }
 }
 
-/// The id of a root key follows from the key, so that a wrong one is known by its id.
+/// Returns the id of a root key. It is derived from the key, so a wrong key is recognised by its id.
 fn key_id(key: &SymmetricKey) -> KeyId {
     let derived = Label::RootKeyId.derive(key);
     let mut id = [0; 16];

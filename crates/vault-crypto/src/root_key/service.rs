@@ -1,4 +1,4 @@
-//! The root key in a token or a key management service.
+//! Root key in a token or a key management service.
 
 use crate::blob::{self, Format, OpenError};
 use crate::context::Context;
@@ -14,19 +14,19 @@ use vault_core::port::{KeyService, KeyServiceError};
 use vault_core::sealed::Blob;
 use zeroize::Zeroizing;
 
-/// What the id of a root key is the digest of, before the key's name.
+/// Prefix of the key's name in the digest that is the root key's id.
 const ID: &[u8] = b"orgvault/1/root key service\0";
-/// Version, algorithm and key id.
+/// Length of version, algorithm and key id in bytes.
 const HEADER: usize = 2 + 16;
 
-/// A root key that never leaves its token or service.
+/// Root key that never leaves its token or service.
 pub struct ServiceRootKey {
     id: KeyId,
     service: Arc<dyn KeyService>,
 }
 
 impl ServiceRootKey {
-    /// The key of `service`. Its id follows from the key's name; nothing is asked yet.
+    /// Creates the root key of `service`. Its id is derived from the key's name; the service is not contacted yet.
     pub fn new(service: Arc<dyn KeyService>) -> Self {
         let digest = Sha256::new().chain_update(ID).chain_update(service.key().as_bytes()).finalize();
         let mut id = [0; 16];
@@ -64,7 +64,7 @@ impl KeyWrapper for ServiceRootKey {
     }
 }
 
-/// What the service gave, in a blob.
+/// Returns the part of a blob that the service produced.
 fn sealed(bytes: &[u8]) -> Result<&[u8], OpenError> {
     let ([version, algorithm], _) = bytes.split_first_chunk().ok_or(OpenError::Truncated)?;
     let [expected_version, expected_algorithm] = Format::Service.to_bytes();
@@ -102,7 +102,7 @@ mod tests {
     use aes_gcm::{Aes256Gcm, KeyInit as _};
     use vault_core::id::InstanceId;
 
-    /// A service with one key, that draws every nonce alike.
+    /// Service with one key that uses the same nonce every time.
     struct Fixed(&'static str);
 
     impl Fixed {
@@ -132,7 +132,7 @@ mod tests {
         ServiceRootKey::new(Arc::new(Fixed(name)))
     }
 
-    /// What was stored once opens for ever: the id that follows from a name, and the form of a wrap.
+    /// A stored wrap must open in every later version: the id derived from a name and the format of a wrap are fixed.
     #[tokio::test]
     async fn the_form_is_pinned() {
         let root = root("one");
@@ -172,7 +172,7 @@ mod tests {
             let cut = Blob::from_bytes(wrapped.as_bytes()[..place].to_vec());
             assert!(root.unwrap(&context, &cut).await.is_err(), "{place} bytes");
         }
-        // A file's wrap is not taken for a service's, nor the other way round.
+        // A wrap of a file is not accepted for a service, nor the other way round.
         let (_directory, file) = crate::testing::root();
         let of_file = file.wrap(&context, &key(3)).await.unwrap();
         assert!(root.unwrap(&context, &of_file).await.is_err());

@@ -1,9 +1,9 @@
-//! Why a file is not trusted with a secret.
+//! Errors of files whose permissions or location are not safe for a secret.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file is not trusted with a secret.
+/// Error when a file is not safe for a secret.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {flaw}", .path.display())]
 pub struct SecretFileError {
@@ -16,12 +16,12 @@ impl SecretFileError {
         Self { path: path.to_owned(), flaw }
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is wrong with it.
+    /// Returns the reason.
     pub const fn flaw(&self) -> &SecretFileFlaw {
         &self.flaw
     }
@@ -31,43 +31,44 @@ impl SecretFileError {
     }
 }
 
-/// What is wrong with a file that is to hold a secret. Reads on from the file's path.
+/// Reason why a file is not safe for a secret. The text continues after the file's path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecretFileFlaw {
-    /// There is no file.
+    /// The file does not exist.
     #[error("not found")]
     Missing,
-    /// Not a regular file.
+    /// The path does not name a regular file.
     #[error("is not a regular file; expected the file itself, not a directory, pipe or device")]
     NotAFile,
-    /// A link in a directory that others may write to, or too many links.
+    /// The path contains a link in a directory that other users may write, or too many links.
     #[error("is reached through a symbolic link in a directory that other users can write to; name the file itself")]
     UntrustedLink,
-    /// The file belongs to somebody else.
+    /// The file belongs to another user.
     #[error("belongs to user {owner}, but this process runs as user {user}; expected a file of user {user} or of root")]
     Owner {
-        /// The file's user id.
+        /// User id of the file's owner.
         owner: u32,
-        /// This process's user id.
+        /// User id of this process.
         user: u32,
     },
-    /// Others may read or write the file.
-    // No `chmod 600`: done to a file that root hands to a service's group, it would lock the service out.
+    /// Other users may read or write the file.
+    // The text does not suggest `chmod 600`: on a file that root owns and the service's group reads, that would lock
+    // the service out.
     #[error(
         "has mode {0:04o}, so other users can read or write it; expected 0600 or 0400, or 0440 if it belongs to root \
          and the service's group"
     )]
     Mode(u32),
-    /// The file is longer than what it is to hold.
+    /// The file is longer than the expected content.
     #[error("has {found} bytes; expected at most {limit}")]
     TooLong {
-        /// Its length.
+        /// Length of the file in bytes.
         found: u64,
-        /// The most bytes.
+        /// Maximum length in bytes.
         limit: usize,
     },
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
 }

@@ -1,7 +1,7 @@
-//! Finds the file that a path names, following links only out of directories that nobody else may write.
+//! Finds the file that a path names, following links only from directories that no other user may write.
 //!
-//! Each step is taken from an open directory and never follows a link by itself, so nothing can be swapped
-//! between the check and the use.
+//! Each step starts from an open directory and never follows a link implicitly, so nothing can be replaced between the
+//! check and the use.
 
 use super::SecretFileFlaw;
 use rustix::fd::{AsFd, OwnedFd};
@@ -12,20 +12,20 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path};
 
-/// As many as Linux follows (path_resolution(7)).
+/// Same limit as in Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
-/// A directory opened to go on from; on Linux without the right to list it.
+/// Flags to open a directory for the next step; on Linux without permission to list it.
 #[cfg(target_os = "linux")]
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 #[cfg(not(target_os = "linux"))]
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Without blocking on a pipe and without becoming a terminal's owner.
+/// Flags to open the file without blocking on a pipe and without acquiring a controlling terminal.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// The file that `path` names, opened for reading.
+/// Opens the file that `path` names for reading.
 pub(super) fn open(path: &Path) -> Result<OwnedFd, SecretFileFlaw> {
     let mut directory = openat(CWD, if path.is_absolute() { "/" } else { "." }, DIRECTORY, Mode::empty())?;
     let mut steps = VecDeque::new();
@@ -69,9 +69,9 @@ fn prepend(steps: &mut VecDeque<OsString>, path: &Path) {
     }
 }
 
-/// Whether nobody but us and root can change what `directory` holds.
+/// Returns whether only the current user and root can change what `directory` holds.
 fn only_we_may_write(directory: &impl AsFd) -> Result<bool, SecretFileFlaw> {
-    // Mounted secrets may lie in a directory of mode 1777 that is mounted read-only.
+    // Mounted secrets may be in a directory of mode 1777 that is mounted read-only.
     if fstatvfs(directory)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
         return Ok(true);
     }

@@ -1,4 +1,4 @@
-//! Files that hold a secret: how they are opened, and when they are trusted.
+//! Files with a secret: how they are opened, and when they are trusted.
 
 mod error;
 mod locate;
@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// A file that is to hold a secret, opened. What was opened is judged when it is read, whatever its path says by then.
+/// An opened file for a secret. The opened file itself is checked when it is read, whatever its path refers to by then.
 #[derive(Debug)]
 pub struct SecretFile {
     path: PathBuf,
@@ -22,11 +22,11 @@ pub struct SecretFile {
 }
 
 impl SecretFile {
-    /// Opens the file at `path` and reads nothing. A link is followed only out of a directory that nobody but this
-    /// process's user and root may write to, as mounted secrets and certificate tools have it. Never blocks on a pipe.
+    /// Opens the file at `path` without reading it. A link is followed only from a directory to which only this
+    /// process's user and root may write, as for mounted secrets and certificate tools. Never blocks on a pipe.
     ///
     /// # Errors
-    /// There is no such file, it is not a regular one, or a link on the way to it cannot be trusted.
+    /// The file does not exist, is not a regular file, or a link in its path cannot be trusted.
     pub fn open(path: &Path) -> Result<Self, SecretFileError> {
         match locate::open(path) {
             Ok(file) => Ok(Self { path: path.to_owned(), file: file.into() }),
@@ -34,32 +34,34 @@ impl SecretFile {
         }
     }
 
-    /// The path that it was opened by.
+    /// Returns the path with which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same opened file once more.
+    /// Duplicates the handle of the opened file.
     ///
     /// # Errors
-    /// The process has too many files open.
+    /// The process has too many open files.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { path: self.path.clone(), file: self.file.try_clone()? })
     }
 
-    /// Its content, of at most `limit` bytes. The file must be a regular one that belongs to this process's user or to
-    /// root, with mode 0600 or less. One of root's may also be readable by a group of this process's, unless this process is
-    /// root's itself.
+    /// Returns its content of at most `limit` bytes. The file must be a regular one that belongs to this process's user
+    /// or to root, with at most mode 0600. A file of root may also be readable by a group of this process, unless the
+    /// process runs as root.
     ///
     /// # Errors
-    /// The file is not to be trusted, is longer than `limit`, or cannot be read. Names the path, never the content.
+    /// The file cannot be trusted, is longer than `limit`, or cannot be read. The error contains the path, never the
+    /// content.
     pub fn read(&self, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
         judge(&self.file).and_then(|()| read(&self.file, limit)).map_err(|flaw| SecretFileError::new(&self.path, flaw))
     }
 }
 
 fn read(file: &File, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileFlaw> {
-    // Of its final size at once: one that grows leaves copies behind. One byte more shows a longer file.
+    // Allocate the final size: a buffer that grows would leave copies of secrets in memory. One additional byte detects
+    // a longer file.
     let mut bytes = Zeroizing::new(vec![0; limit + 1]);
     let mut length = 0;
     while length < bytes.len() {
@@ -88,8 +90,8 @@ fn judge(file: impl AsFd) -> Result<(), SecretFileFlaw> {
         return Err(SecretFileFlaw::Owner { owner: found.st_uid, user: we });
     }
     let mode = found.st_mode & 0o7777;
-    // Root hands its file to a service's group (or to the service alone, by an access list, whose mask shows as the
-    // group's). Root's own commands on the service's vault read it with the service's rights.
+    // Root passes its file to a service's group, or only to the service with an access list, whose mask appears as the
+    // group's mode. Commands that root runs on the service's vault read it with the rights of the service.
     let handed_over = found.st_uid == 0 && we != 0 && (found.st_gid == 0 || is_our_group(found.st_gid));
     let refused = if handed_over { 0o037 } else { 0o077 };
     if mode & refused != 0 { Err(SecretFileFlaw::Mode(mode)) } else { Ok(()) }

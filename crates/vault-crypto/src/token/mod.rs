@@ -1,5 +1,6 @@
-//! Access tokens: PASETO v4.local. The caller supplies the time: the library's high-level verification would read the
-//! system's clock.
+//! Access tokens: PASETO v4.local.
+//!
+//! The caller supplies the time: the library's high-level verification would read the system clock.
 
 mod claims;
 mod instant;
@@ -21,16 +22,16 @@ use vault_core::port::{SealError, TokenIssuer, TokenRefusal};
 use vault_core::session::{AccessToken, SessionClaims};
 use vault_core::time::Timestamp;
 
-/// Issues and verifies access tokens of one deployment. Nonces are drawn by the PASETO library.
+/// Issues and verifies access tokens of one instance. The PASETO library generates the nonces.
 pub struct PasetoIssuer {
     audience: Audience,
-    /// Authenticated with every token but not part of it: a token of another deployment or for another purpose does not
-    /// open, even under the same key.
+    /// Data authenticated with every token but not part of it: a token of another instance or for another purpose does
+    /// not open, even under the same key.
     assertion: String,
     keys: Arc<InstanceKeyring>,
 }
 
-/// A key of access tokens.
+/// Key of access tokens.
 pub(crate) struct TokenKey {
     key: TokenKeyBytes<V4>,
     /// `{"kid":"k4.lid.…"}`; the next field is its encoding in a token.
@@ -39,10 +40,10 @@ pub(crate) struct TokenKey {
 }
 
 impl TokenKey {
-    /// Prepares it.
+    /// Prepares a token key.
     ///
     /// # Errors
-    /// No key id can be computed for it.
+    /// The key id cannot be computed.
     pub(crate) fn new(key: &SymmetricKey) -> Result<Self, SealError> {
         let key = TokenKeyBytes::<V4>::from(key.expose()).map_err(fault)?; // the token's key
         let mut kid = String::new();
@@ -54,7 +55,7 @@ impl TokenKey {
 }
 
 impl PasetoIssuer {
-    /// The longest token that is parsed, in bytes. Ours have about 700.
+    /// Maximum length of a token that is parsed, in bytes. Issued tokens have about 700.
     pub(crate) const LONGEST: usize = 2_048;
 
     pub(crate) fn new(keys: Arc<InstanceKeyring>, epoch: u64) -> Self {
@@ -63,8 +64,9 @@ impl PasetoIssuer {
         Self { audience: Audience::new(instance, epoch), assertion, keys }
     }
 
-    /// Checks length, header, key id, then authenticates: no content of the token is interpreted before that. The key is
-    /// found by comparing the whole footer, which is never parsed.
+    /// Checks length, header and key id, then authenticates: no content of the token is interpreted before that.
+    ///
+    /// The key is found by comparing the whole footer, which is never parsed.
     fn open(&self, token: &str) -> Result<String, TokenRefusal> {
         if token.len() > Self::LONGEST {
             return Err(TokenRefusal::Malformed);
@@ -84,12 +86,12 @@ impl PasetoIssuer {
 
 #[cfg(any(test, fuzzing))]
 impl PasetoIssuer {
-    /// The claims of an authentic token with this payload.
+    /// Returns the claims of an authentic token with this payload.
     pub(crate) fn read_payload(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
         self.audience.read(payload, now)
     }
 
-    /// The payload of a token with these claims.
+    /// Returns the payload of a token with these claims.
     pub(crate) fn write_payload(&self, claims: &SessionClaims) -> Option<String> {
         self.audience.write(claims)
     }

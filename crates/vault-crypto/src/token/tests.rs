@@ -12,7 +12,7 @@ fn instance(number: u128) -> InstanceId {
     InstanceId::from_uuid(id(number))
 }
 
-/// The issuer of an instance with these token keys, the active one first.
+/// Returns the issuer of an instance with these token keys; the active key comes first.
 fn issuer_of(number: u128, epoch: u64, token: &[u8]) -> PasetoIssuer {
     PasetoIssuer::new(Arc::new(keyring_of(instance(number), 9, &[9], token)), epoch)
 }
@@ -41,12 +41,12 @@ fn issue(issuer: &PasetoIssuer) -> String {
     issuer.issue(&claims()).unwrap().0.expose_secret().to_owned()
 }
 
-/// The claims of a good token.
+/// Returns the claims of a valid token.
 fn good() -> Value {
     serde_json::from_str(&issuer().audience.write(&claims()).unwrap()).unwrap()
 }
 
-/// A token that says `payload`, made with our key, footer and assertion.
+/// Returns a token with this payload, made with the issuer's key, footer and assertion.
 fn forge(payload: &str) -> String {
     let issuer = issuer();
     let key = newest(&issuer);
@@ -62,7 +62,7 @@ fn verdict(payload: &str) -> Result<SessionClaims, TokenRefusal> {
 fn a_token_is_short_and_its_claims_have_any_order() {
     let token = issue(&issuer());
     assert!(token.len() < 900, "{}", token.len());
-    // Any order and spacing of the same claims is the same token.
+    // The order and spacing of the claims do not matter.
     assert_eq!(verdict(&serde_json::to_string_pretty(&good()).unwrap()), Ok(claims()));
 }
 
@@ -82,7 +82,7 @@ fn what_no_token_can_carry_is_not_issued() {
     assert!(issuer().issue(&foreign).is_err() && issuer().issue(&late).is_err());
 }
 
-/// Base64 has several spellings of the same bytes where the last character has unused bits: one is taken.
+/// Where the last character has unused bits, Base64 can encode the same bytes in several ways: only one is accepted.
 #[test]
 fn every_other_character_is_refused() {
     // Payloads of three lengths, so that each number of unused bits occurs.
@@ -103,7 +103,7 @@ fn every_other_character_is_refused() {
 #[test]
 fn what_is_too_long_is_not_looked_at() {
     let token = issue(&issuer());
-    // As long as a token may be, it is looked at: whether it is authentic is the last question.
+    // A token of the maximum length is examined: its authenticity is checked last.
     let footer = &newest(&issuer()).encoded_footer;
     let body = |length: usize| format!("v4.local.{}.{footer}", "A".repeat(length - "v4.local..".len() - footer.len()));
     assert_eq!(issuer().verify(&body(PasetoIssuer::LONGEST), NOW), Err(TokenRefusal::NotAuthentic));
@@ -131,7 +131,8 @@ fn other_versions_and_purposes_are_refused() {
     {
         assert_eq!(issuer().verify(&format!("{header}{rest}"), NOW), Err(TokenRefusal::Malformed), "{header}");
     }
-    // A public token signed with the local key's bytes as its seed, under our footer and assertion.
+    // A public token signed with the bytes of the local key as the signing seed, with the issuer's footer and
+    // assertion.
     let issuer = issuer();
     let pair = ed25519(crate::testing::key(1).expose());
     let key = newest(&issuer);
@@ -143,13 +144,13 @@ fn other_versions_and_purposes_are_refused() {
     assert_eq!(issuer.verify(&relabelled, NOW), Err(TokenRefusal::NotAuthentic));
 }
 
-/// The signing key of a seed. The public half is that of `key(1)`.
+/// Returns the signing key of an Ed25519 seed. The public half is that of `key(1)`.
 fn ed25519(seed: &[u8; 32]) -> pasetors::keys::AsymmetricSecretKey<V4> {
     let public = hex_literal::hex!("79b5562e8fe654f94078b112e8a98ba7901f853ae695bed7e0e3910bad049664");
     pasetors::keys::AsymmetricSecretKey::from(&[&seed[..], &public].concat()).unwrap()
 }
 
-/// A35 and A40: made with the right key, but saying it wrongly.
+/// A35 and A40: made with the right key, but with wrong claims.
 #[test]
 fn a35_a40_claims_have_one_form() {
     let at = |text: &str| json!(text);
@@ -166,7 +167,7 @@ fn a35_a40_claims_have_one_form() {
             changed[member] = value.clone();
             assert_eq!(verdict(&changed.to_string()), Err(TokenRefusal::Claims), "{member}: {value}");
         }
-        // Doubled, whichever comes first.
+        // A duplicated member, in either order.
         let text = good().to_string();
         let same = format!(r#""{member}":{}"#, good()[member]);
         for doubled in [text.replacen('{', &format!("{{{same},"), 1), text.replacen('}', &format!(",{same}}}"), 1)] {
@@ -273,7 +274,7 @@ fn older_keys_verify_and_the_newest_issues() {
     let before = issuer_of(1, 7, &[2]);
     assert_eq!(issuer().verify(&issue(&before), NOW), Ok(claims()));
     assert_eq!(before.verify(&issue(&issuer()), NOW), Err(TokenRefusal::UnknownKey));
-    // The code of one key under the footer of another.
+    // The ciphertext of one key with the footer of another.
     let (ours, theirs) = (issue(&issuer()), issue(&before));
     let (body, footer) = (ours.rsplit_once('.').unwrap().0, theirs.rsplit_once('.').unwrap().1);
     assert_eq!(issuer().verify(&format!("{body}.{footer}"), NOW), Err(TokenRefusal::NotAuthentic));
@@ -313,7 +314,7 @@ fn nothing_shows_the_key() {
     assert!(shown.starts_with(r#"PasetoIssuer({"kid":"k4.lid."#), "{shown}");
 }
 
-/// The official vectors of PASETO v4: nine that encrypt, three that sign, five that must fail.
+/// The official vectors of PASETO v4: nine encrypt, three sign, five must fail.
 #[test]
 fn official_paseto_v4_vectors() {
     use pasetors::keys::{AsymmetricPublicKey, AsymmetricSecretKey};

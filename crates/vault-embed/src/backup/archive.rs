@@ -1,4 +1,5 @@
-//! The form of a backup: a tar archive of a description, the wrapped database key and the encrypted database, in this order.
+//! Format of a backup: a tar archive of a description, the wrapped database key and the encrypted database, in this
+//! order.
 
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, open, renameat_with};
 use rustix::io::Errno;
@@ -8,20 +9,20 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use tar::{Archive, Builder, Entry, Header};
 
-/// The archive's members.
+/// Members of the archive.
 const DESCRIPTION: &str = "orgvault-backup.json";
 const KEY: &str = "orgvault.db.key";
 const DATABASE: &str = "orgvault.db";
 
-/// The form that this build writes and reads.
+/// Format that this build writes and reads.
 const FORMAT: u32 = 1;
-/// The most bytes of the first two members.
+/// Maximum size of the first two members, in bytes.
 const LONGEST: u64 = 64 * 1024;
-/// How many bytes are read at a time.
+/// Number of bytes that are read at a time.
 const PIECE: usize = 256 * 1024;
 
-/// What a backup says of itself. A restore rests on none of it; the server's schedule removes only what `instance` and
-/// `scheduled` name as its own.
+/// Description in a backup. A restore does not rely on it. The schedule of a server only deletes backups whose
+/// `instance` and `scheduled` identify them as its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Description {
     pub(crate) format: u32,
@@ -29,7 +30,7 @@ pub(crate) struct Description {
     pub(crate) created_at: String,
     pub(crate) program: String,
     pub(crate) rows: u64,
-    /// Whether the server made it by its schedule.
+    /// Whether the schedule of a server created it.
     pub(crate) scheduled: bool,
 }
 
@@ -39,7 +40,7 @@ impl Description {
     }
 }
 
-/// Why a file cannot be used as a backup.
+/// Reason why a file cannot be used as a backup.
 #[derive(Debug, thiserror::Error)]
 #[error("backup {} {flaw}", .path.display())]
 pub struct ArchiveError {
@@ -70,17 +71,18 @@ impl From<io::Error> for ArchiveFlaw {
     }
 }
 
-/// A backup whose head was read.
+/// A backup whose header was read.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
     pub(crate) description: Description,
-    /// The content of the wrapped database key's file.
+    /// Content of the wrapped database key's file.
     pub(crate) key: Vec<u8>,
-    /// How many bytes the database has.
+    /// Size of the database in bytes.
     pub(crate) size: u64,
 }
 
-/// Writes an archive into the empty file `to`, which is on disk when this returns. `progress` is told the bytes written.
+/// Writes an archive to the empty file `to`, which is synced to the disk when this returns. Calls `progress` with the
+/// number of written bytes.
 pub(crate) fn write(
     to: &File,
     description: &Description,
@@ -108,7 +110,7 @@ fn append(builder: &mut Builder<&File>, name: &str, length: u64, seconds: u64, c
     builder.append_data(&mut header, name, content)
 }
 
-/// Tells how much of it was read.
+/// Reader that reports the number of bytes read.
 struct Told<'a, R> {
     inner: R,
     done: u64,
@@ -125,7 +127,7 @@ impl<R: Read> Read for Told<'_, R> {
 }
 
 impl Opened {
-    /// Reads the head of the archive at `path`.
+    /// Reads the header of the archive at `path`.
     pub(crate) fn read(path: &Path) -> Result<Self, ArchiveError> {
         let error = |flaw| ArchiveError { path: path.to_owned(), flaw };
         let opened = with_database(path, |description, key, database| {
@@ -135,7 +137,7 @@ impl Opened {
         opened.map_err(error)
     }
 
-    /// Writes the database into `to`. `progress` is told the bytes written.
+    /// Writes the database to `to`. Calls `progress` with the number of written bytes.
     pub(crate) fn extract(&self, to: &mut File, progress: &mut dyn FnMut(u64)) -> Result<(), ExtractError> {
         let refused = |flaw| ExtractError::Archive(ArchiveError { path: self.path.clone(), flaw });
         let mut written = Ok(());
@@ -161,7 +163,7 @@ impl Opened {
         }
     }
 
-    /// Whether the archive has the database that is in the file `as_in`.
+    /// Returns whether the archive contains the database in the file `as_in`.
     pub(crate) fn has(&self, as_in: &Path) -> Result<bool, ArchiveError> {
         let compared = with_database(&self.path, |_, _, mut database| {
             let mut file = File::open(as_in)?;
@@ -182,7 +184,7 @@ impl Opened {
     }
 }
 
-/// Why a database was not extracted.
+/// Reason why a database was not extracted.
 pub(crate) enum ExtractError {
     Archive(ArchiveError),
     Write(io::Error),
@@ -193,7 +195,7 @@ fn with_database<T>(
     then: impl FnOnce(Description, Vec<u8>, Entry<'_, File>) -> Result<T, ArchiveFlaw>,
 ) -> Result<T, ArchiveFlaw> {
     let not_a_backup = |expected: &str, found: String| ArchiveFlaw::NotABackup { expected: expected.to_owned(), found };
-    // A pipe would wait for a writer.
+    // Open it without blocking: a pipe would wait for a writer.
     let opened = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
     let file = File::from(opened.map_err(io::Error::from)?);
     if !file.metadata()?.is_file() {
@@ -209,7 +211,7 @@ fn with_database<T>(
             true => Ok(entry),
             false => Err(not_a_backup(name, "another member".to_owned())),
         },
-        // What the reader says quotes the file, which may be anything, a secret too.
+        // The reader's messages quote the file, which may contain anything, including a secret.
         Some(Err(_)) => Err(not_a_backup(name, "no tar archive".to_owned())),
         None => Err(not_a_backup(name, "the end of the file".to_owned())),
     };
@@ -219,7 +221,7 @@ fn with_database<T>(
     struct Format {
         format: u32,
     }
-    // Of a newer format, nothing but its number is known.
+    // Read the number first, because the rest of a newer format is unknown.
     let format = serde_json::from_slice::<Format>(&said).map(|said| said.format);
     match format {
         Ok(found) if found > FORMAT => return Err(ArchiveFlaw::NewerFormat { found }),
@@ -233,7 +235,8 @@ fn with_database<T>(
     then(description, key, next(DATABASE)?)
 }
 
-/// Gives the finished file `from` the name `to`, which nothing has; both are in one directory. On disk when this returns.
+/// Renames the finished file `from` to the unused name `to` in the same directory. Synced to the disk when this
+/// returns.
 pub(crate) fn publish(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Some file systems cannot rename without replacing.
@@ -243,17 +246,17 @@ pub(crate) fn publish(from: &Path, to: &Path) -> io::Result<()> {
     sync_directory(to.parent().unwrap_or(Path::new("/")))
 }
 
-/// Has what was made, renamed and removed in a directory on disk.
+/// Syncs creations, renames and deletions in a directory to the disk.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory)?.sync_all() {
-        // Some file systems cannot sync a directory; they order changes by themselves.
+        // Some file systems cannot sync a directory, but order changes automatically.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
         other => other,
     }
 }
 
-/// Opens the file for an unfinished archive, for this process alone; one that a killed backup left is used again.
-/// `None`: another process writes it, or it is not ours.
+/// Opens the file for an unfinished archive exclusively. A file that a killed backup left is reused. Returns `None` if
+/// another process writes it, or if it is not a backup.
 pub(crate) fn take_unfinished(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mut file = File::from(open(path, flags, Mode::RUSR | Mode::WUSR)?);

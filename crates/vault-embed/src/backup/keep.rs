@@ -1,4 +1,4 @@
-//! A directory with backups.
+//! Directories with backups.
 
 use super::archive::{Opened, sync_directory, take_unfinished};
 use super::name::{COPIES, made_in, unfinished_of};
@@ -9,11 +9,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vault_core::id::InstanceId;
 
-/// Removes all but the `keep` newest of the backups in `directory` that the schedule of a server of the vault `instance` made.
-/// Other files stay, also backups of other vaults and those that somebody made by hand. The backups that were removed.
+/// Deletes all but the `keep` newest backups in `directory` that the schedule of a server of the vault `instance`
+/// created, and returns the deleted ones. Other files are kept, including backups of other vaults and manual backups.
 ///
 /// # Errors
-/// The directory cannot be read, or a file cannot be removed.
+/// The directory cannot be read, or a file cannot be deleted.
 pub fn keep_newest(directory: &Path, instance: InstanceId, keep: usize) -> io::Result<Vec<PathBuf>> {
     let mut older = scheduled(directory, instance)?;
     older.truncate(older.len().saturating_sub(keep));
@@ -24,7 +24,7 @@ pub fn keep_newest(directory: &Path, instance: InstanceId, keep: usize) -> io::R
     Ok(older)
 }
 
-/// The newest backup in `directory` that the schedule of a server of the vault `instance` made.
+/// Returns the newest backup in `directory` that the schedule of a server of the vault `instance` created.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -32,7 +32,7 @@ pub fn newest_scheduled(directory: &Path, instance: InstanceId) -> io::Result<Op
     Ok(scheduled(directory, instance)?.pop())
 }
 
-/// The backups of a schedule, oldest first. What cannot be read may be anything: it is none of them.
+/// Returns the backups of a schedule, oldest first. Skips files that cannot be read.
 fn scheduled(directory: &Path, instance: InstanceId) -> io::Result<Vec<PathBuf>> {
     let (mut found, instance) = (made_in(directory)?, instance.to_string());
     found.retain(|path| {
@@ -41,7 +41,8 @@ fn scheduled(directory: &Path, instance: InstanceId) -> io::Result<Vec<PathBuf>>
     Ok(found)
 }
 
-/// Removes what killed backups left in `directory`: archives that nobody writes, and copies of databases without an archive.
+/// Deletes leftovers of killed backups in `directory`: archives that no process writes, and database copies without an
+/// archive.
 pub(super) fn remove_unfinished(directory: &Path) -> io::Result<()> {
     let mut archives = BTreeSet::new();
     for entry in directory.read_dir()? {
@@ -50,10 +51,10 @@ pub(super) fn remove_unfinished(directory: &Path) -> io::Result<()> {
         }
     }
     for archive in archives {
-        // One that is being written is locked. As long as it is held here, nobody begins to write it.
+        // An archive that is being written is locked. While it is locked here, no other process can start to write it.
         let Some(_held) = take_unfinished(&archive)? else { continue };
         for copy in COPIES {
-            let _ = remove_file(with_suffix(&archive, copy)); // there may be none
+            let _ = remove_file(with_suffix(&archive, copy)); // it may not exist
         }
         remove_file(&archive)?;
     }

@@ -25,28 +25,28 @@ use vault_core::time::Timestamp;
 use vault_crypto::{DatabaseKeyError, DatabaseKeyFile, KeyWrapper, Keyring, KeyringError, OsEntropy};
 use vault_diesel::{CopyError, SqliteKey, Store, TableRows, check_file};
 
-/// How often the size of a growing file is looked at.
+/// Interval at which the size of a growing file is read.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A finished backup.
 #[derive(Clone, Debug)]
 pub struct Backup {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// The state of the database that it has is that of this time, or a moment later.
+    /// Time of the database's state in the backup, or shortly before.
     pub created_at: Timestamp,
-    /// The rows that it has, by table.
+    /// Numbers of rows in the backup, by table.
     pub rows: Vec<TableRows>,
 }
 
-/// Where a backup goes, and who asked for it.
+/// Destination and origin of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupTarget<'a> {
-    /// The file, or the directory in which a new file is made, that somebody named.
+    /// The file or directory that a user specified. In a directory, a new file is created.
     Named(&'a Path),
-    /// The directory of a server's schedule, in which a new file is made. [`keep_newest`] may remove it later.
+    /// The directory of a server's schedule, in which a new file is created. [`keep_newest`] may delete it later.
     Scheduled(&'a Path),
 }
 
@@ -58,94 +58,94 @@ impl<'a> BackupTarget<'a> {
     }
 }
 
-/// What a backup or a restore is doing.
+/// Step of a backup or a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupStep {
-    /// The database is copied.
+    /// Copies the database.
     Copying,
-    /// The copy is opened and checked.
+    /// Opens and checks the copy.
     Checking,
-    /// The archive is written, and read back.
+    /// Writes the archive and reads it back.
     Packing,
-    /// The archive is unpacked.
+    /// Unpacks the archive.
     Unpacking,
-    /// What the database in use knows is brought into the restored one.
+    /// Applies the state of the database in use to the restored one.
     Replaying,
 }
 
-/// How far a backup or a restore has come.
+/// Progress of a backup or a restore.
 #[derive(Clone, Copy, Debug)]
 pub struct BackupProgress {
-    /// What it is doing.
+    /// Current step.
     pub step: BackupStep,
-    /// How many bytes this step has behind it, and about how many there are; none where that is not known.
+    /// Number of processed bytes of this step, and their approximate total. `None` if unknown.
     pub bytes: Option<(u64, u64)>,
 }
 
-/// Why there is no backup. Nothing has the file's name then.
+/// Reason why no backup was created. No file has the name of the backup.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackupError {
     /// The vault is not on an embedded database.
     #[error("the vault is on PostgreSQL, which this does not back up")]
     NotEmbedded,
-    /// Something has the file's name.
+    /// A file with this name exists.
     #[error("{} exists already and is never overwritten. Choose another name", .0.display())]
     Exists(PathBuf),
-    /// There is no such directory.
+    /// The directory does not exist.
     #[error("the directory {} does not exist. Create it, or check the path", .0.display())]
     NoDirectory(PathBuf),
-    /// Another process writes the same file, or a file that is not ours has the name of the unfinished one.
+    /// Another process writes the same file, or an unrelated file has the name of the unfinished one.
     #[error("another backup to {0} is running, or {1} is not an unfinished backup. Choose another name", .target.display(), .unfinished.display())]
     Taken {
-        /// The file of the backup.
+        /// File of the backup.
         target: PathBuf,
-        /// The unfinished file.
+        /// Unfinished file.
         unfinished: PathBuf,
     },
-    /// The act was not recorded, so it did not take place.
+    /// The action was not recorded in the audit log, so it was not carried out.
     #[error("the backup was not recorded in the audit log")]
     Unrecorded(#[source] StoreError),
-    /// The database was not copied, or the copy is not sound.
+    /// The database could not be copied, or the copy is damaged.
     #[error(transparent)]
     Copy(#[from] CopyError),
-    /// The copy does not hold the rows that were read.
+    /// The copy does not contain the rows that were read.
     #[error("the copy is not faithful: table {table} should have {expected} rows and has {found}")]
     Unfaithful {
-        /// The table.
+        /// Name of the table.
         table: String,
-        /// The rows that were read.
+        /// Number of rows that were read.
         expected: u64,
-        /// The rows of the copy.
+        /// Number of rows in the copy.
         found: u64,
     },
     /// The root key is refused.
     #[error(transparent)]
     RootKey(#[from] OpeningError),
-    /// The database key file is refused.
+    /// The database key file is invalid.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
-    /// The copy does not open under the root key.
+    /// The keys of the copy cannot be unwrapped with the root key.
     #[error("the copy does not open under the root key")]
     Keyring(#[from] KeyringError),
-    /// What was written is not what is read back.
+    /// The archive differs from what was written.
     #[error("the archive {} is not as it was written. Check the disk", .0.display())]
     Unreadable(PathBuf),
     /// The archive cannot be read back.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// There is no space for the archive.
+    /// No space is left for the archive.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),
-    /// The operating system refused.
+    /// The operating system refused the operation.
     #[error("cannot write {}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The runtime ended.
+    /// The runtime was shut down.
     #[error("the process is stopping")]
     Cancelled,
 }
@@ -159,12 +159,13 @@ impl BackupError {
     }
 }
 
-/// Backs the embedded vault up to the file `target`, or to a new file in the directory `target`, while it is in use: every
-/// row as it was at one moment after this was called. What killed backups left in that directory is removed.
+/// Creates a backup of the embedded vault while it is in use, in the file `target` or in a new file in the directory
+/// `target`. It contains all rows in their state at one time after the call. Leftovers of killed backups in that
+/// directory are deleted.
 ///
-/// The file is a tar archive: a description, the database, encrypted under its key as ever, and that key, wrapped by the
-/// root key. The root key is not in it. Before the file gets its name, the copy is opened through `root_key`, every page and
-/// table is checked, rows are counted, and the archive is read back.
+/// The file is a tar archive with a description, the database encrypted with its key, and that key wrapped by the root
+/// key. It does not contain the root key. Before the file gets its final name, the copy is opened with `root_key`, all
+/// pages and tables are checked, rows are counted, and the archive is read back.
 ///
 /// # Errors
 /// See [`BackupError`].
@@ -213,7 +214,7 @@ pub async fn backup(
     Ok(Backup { path: target, size, created_at: now, rows })
 }
 
-/// Opens the copy through the wrapped key that will lie beside it, checks it and compares its rows.
+/// Opens the copy with the wrapped key of the archive, checks it and compares its rows.
 async fn check(
     copy: &Path,
     key_file: &DatabaseKeyFile,
@@ -244,7 +245,7 @@ pub(crate) fn same_rows(expected: &[TableRows], found: &[TableRows]) -> Result<(
     Ok(())
 }
 
-/// Runs `work` on a thread of its own and tells how large the file that it writes is by now.
+/// Runs `work` on a separate thread, and reports the size of the file that it writes.
 pub(crate) async fn watched<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
     file: &Path,
@@ -265,7 +266,7 @@ pub(crate) async fn watched<T: Send + 'static>(
     }
 }
 
-/// The files of a backup that is being made. They go with this value.
+/// Files of a backup in progress, which are deleted when this is dropped.
 struct Unfinished {
     archive: PathBuf,
     copy: PathBuf,
@@ -284,7 +285,7 @@ impl Unfinished {
         Ok(unfinished)
     }
 
-    /// Packs the copy, reads it back, and gives the archive its name. Its size.
+    /// Packs the copy, reads it back, gives the archive its final name and returns its size.
     fn pack(self, description: &Description, wrapped: &[u8], seconds: u64, target: &Path) -> Result<u64, BackupError> {
         let failed = |error| BackupError::io(&self.archive, error);
         archive::write(&self.file, description, wrapped, &self.copy, seconds, &mut |_| {}).map_err(failed)?;
@@ -301,7 +302,7 @@ impl Unfinished {
 
     fn remove_copy(&self) {
         for copy in name::COPIES {
-            let _ = remove_file(with_suffix(&self.archive, copy)); // there may be none
+            let _ = remove_file(with_suffix(&self.archive, copy)); // it may not exist
         }
     }
 }
@@ -309,6 +310,6 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         self.remove_copy();
-        let _ = remove_file(&self.archive); // it has got its name
+        let _ = remove_file(&self.archive); // it has its final name
     }
 }

@@ -9,11 +9,12 @@ const BEFORE: &str = "orgvault-";
 const AFTER: &str = ".backup";
 const UNFINISHED: &str = ".unfinished";
 
-/// The file of a backup to `target`: itself, or a new file in it if it is a directory.
+/// Returns the file of a backup to `target`: the path itself, or a new file if it is a directory.
 pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf, BackupError> {
     let path = target.path();
     let absolute = std::path::absolute(path).map_err(|error| BackupError::io(path, error))?;
-    // What ends with a slash is meant as a directory. A schedule's directory may have vanished since the server's start.
+    // A path with a trailing slash refers to a directory. A schedule's directory may have been deleted since the
+    // server's start.
     let meant = matches!(target, BackupTarget::Scheduled(_)) || path.as_os_str().as_encoded_bytes().ends_with(b"/");
     if meant && !absolute.is_dir() {
         return Err(BackupError::NoDirectory(path.to_owned()));
@@ -29,18 +30,19 @@ pub(super) fn place(target: BackupTarget<'_>, now: Timestamp) -> Result<PathBuf,
     }
 }
 
-/// `2026-11-22T11:12:13Z` as `20261122T111213Z`.
+/// Formats `2026-11-22T11:12:13Z` as `20261122T111213Z`.
 pub(crate) fn compact(at: Timestamp) -> String {
     at.to_rfc3339().unwrap_or_default().replace(['-', ':'], "")
 }
 
-/// Where the archive of `target` is written. Hidden, so that no pattern for backups finds it.
+/// Returns the path to which the archive of `target` is written. It is hidden, so that patterns for backups do not
+/// match it.
 pub(super) fn unfinished(target: &Path) -> PathBuf {
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     target.with_file_name(format!(".{name}{UNFINISHED}"))
 }
 
-/// Whether this is the name of a backup that was made in a directory.
+/// Returns whether this is the name of a backup that was created in a directory.
 pub(super) fn is_made(name: &str) -> bool {
     let time = name.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix(AFTER));
     time.is_some_and(|time| {
@@ -50,18 +52,18 @@ pub(super) fn is_made(name: &str) -> bool {
     })
 }
 
-/// The name of the unfinished archive that the file of this name belongs to: the archive itself, or the copy beside it of
-/// the database or of its journal.
+/// Returns the name of the unfinished archive to which a file belongs: the archive itself, or the copy of the database
+/// or its journal next to it.
 pub(super) fn unfinished_of(name: &str) -> Option<&str> {
     let archive = COPIES.iter().find_map(|copy| name.strip_suffix(copy)).unwrap_or(name);
     let made = archive.strip_prefix('.')?.strip_suffix(UNFINISHED)?;
     is_made(made).then_some(archive)
 }
 
-/// What the copy of the database beside an unfinished archive, and its journal, have after the archive's name.
+/// Suffixes of the database copy next to an unfinished archive, and of its journal.
 pub(super) const COPIES: [&str; 2] = [".db", ".db-journal"];
 
-/// The newest of the backups that were made in a directory, by their names.
+/// Returns the newest backup that was created in a directory, according to the names.
 ///
 /// # Errors
 /// The directory cannot be read.
@@ -69,7 +71,7 @@ pub fn newest_backup(directory: &Path) -> io::Result<Option<PathBuf>> {
     Ok(made_in(directory)?.pop())
 }
 
-/// The backups in a directory, oldest first.
+/// Returns the backups in a directory, oldest first.
 pub(super) fn made_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in directory.read_dir()? {

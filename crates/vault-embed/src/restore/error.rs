@@ -1,4 +1,4 @@
-//! Why a vault was not restored.
+//! Errors of a restore.
 
 use crate::backup::{ArchiveError, BackupError};
 use crate::error::OpeningError;
@@ -7,154 +7,154 @@ use std::path::PathBuf;
 use vault_crypto::{AnchorError, DatabaseKeyError, KeyringError};
 use vault_diesel::{CopyError, MigrateError};
 
-/// Why a vault was not restored. What was there is unchanged.
+/// Reason why a vault was not restored. The present files are unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
     /// The database is not an embedded one.
     #[error("the database is on PostgreSQL, which a backup of an embedded database is not restored to")]
     NotEmbedded,
-    /// There is a vault.
+    /// A vault exists.
     #[error("a vault exists at {}", .0.display())]
     Exists(PathBuf),
-    /// The root key is not there.
+    /// The root key does not exist.
     #[error("root key {} not found. No backup contains it: restore it from your copy, or name its file", .0.display())]
     RootKeyMissing(PathBuf),
-    /// The file is not a backup that can be used.
+    /// The file is not a usable backup.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The root key does not open the backup.
+    /// The root key cannot unwrap the database key of the backup.
     #[error(transparent)]
     DatabaseKey(#[from] DatabaseKeyError),
-    /// The keys in the backup do not open under the root key.
+    /// The root key cannot unwrap the keys in the backup.
     #[error("backup {}", .backup.display())]
     Keyring {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// Why.
+        /// Underlying error.
         source: KeyringError,
     },
-    /// A newer build made the backup.
+    /// A newer build created the backup.
     #[error(
         "backup {} has schema version {version}, which this version of OrgVault does not know. Use the newer version",
         .backup.display()
     )]
     NewerSchema {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// The unknown version.
+        /// Unsupported version.
         version: String,
     },
-    /// A build from before the first release made the backup.
+    /// A build from before the first release created the backup.
     #[error(
         "backup {} has schema version {version}, made by a build from before OrgVault 0.1.0, which no release reads. Use another \
          backup", .backup.display()
     )]
     UnreleasedSchema {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// Its version.
+        /// Version of its schema.
         version: String,
     },
     /// The database in the backup is damaged.
     #[error("backup {} is damaged. Use another backup", .backup.display())]
     Damaged {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// What was found.
+        /// The finding.
         source: CopyError,
     },
-    /// The backup is another vault's.
+    /// The backup belongs to another vault.
     #[error(
         "backup {} holds vault {found}, but {} holds vault {present}. Restore to another data directory, or use a backup of \
          this vault", .backup.display(), .database.display()
     )]
     Foreign {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// The vault in it.
+        /// ID of the vault in the backup.
         found: String,
-        /// The database in use.
+        /// Database in use.
         database: PathBuf,
-        /// The vault in that.
+        /// ID of the vault in use.
         present: String,
     },
-    /// The anchor is another vault's.
+    /// The anchor belongs to another vault.
     #[error(
         "backup {} holds vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
          backup of this vault", .backup.display(), .anchor.display()
     )]
     ForeignAnchor {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// The vault in it.
+        /// ID of the vault in the backup.
         found: String,
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The vault that it knows.
+        /// ID of the vault in the anchor.
         present: String,
     },
-    /// The database in use does not open, and no anchor says that it is the vault of the backup.
+    /// The database in use cannot be opened, and no anchor shows that it is the vault of the backup.
     #[error(
         "database {} does not open, and anchor {} does not say that it is the vault of backup {}: {reason}. If it is, move the \
          database's files out of the data directory, then restore without replacing", .database.display(), .anchor.display(),
         .backup.display()
     )]
     Unknown {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// The database in use.
+        /// Database in use.
         database: PathBuf,
-        /// Why it does not open.
+        /// Reason why it cannot be opened.
         reason: String,
-        /// The anchor, which is missing or damaged.
+        /// File of the anchor, which is missing or damaged.
         anchor: PathBuf,
     },
-    /// The anchor knows a later state than that of the backup.
+    /// The anchor contains a later state than the backup.
     #[error(
         "backup {} is older than what {} knows of the vault: the backup has {newest} audit checkpoints and lacks number {anchored}",
         .backup.display(), .anchor.display()
     )]
     Older {
-        /// The backup.
+        /// File of the backup.
         backup: PathBuf,
-        /// The anchor.
+        /// File of the anchor.
         anchor: PathBuf,
-        /// The number of the checkpoint that the anchor knows.
+        /// Number of the checkpoint in the anchor.
         anchored: i64,
-        /// The number of the newest checkpoint of the backup.
+        /// Number of the newest checkpoint in the backup.
         newest: i64,
     },
     /// The anchor cannot be read.
     #[error(transparent)]
     Anchor(AnchorError),
-    /// There is no space.
+    /// No space is left.
     #[error("no space left on device for {}", .0.display())]
     Full(PathBuf),
-    /// The database was not copied.
+    /// The database could not be copied.
     #[error(transparent)]
     Copy(CopyError),
-    /// The copy does not hold the rows of the backup.
+    /// The copy does not contain the rows of the backup.
     #[error(transparent)]
     Unfaithful(BackupError),
-    /// The restored database or the one in use does not open.
+    /// The restored database or the one in use cannot be opened.
     #[error(transparent)]
     Opening(#[from] OpeningError),
-    /// Pending migrations were not applied to the restored database.
+    /// Pending migrations could not be applied to the restored database.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
-    /// What must not come back was not ended.
+    /// The objects that must not be reactivated could not be revoked.
     #[error("the restored database was not settled")]
     Unsettled(#[source] vault_core::Error),
-    /// The operating system refused.
+    /// The operating system refused the operation.
     #[error("cannot write {}", .path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// I/O error.
         source: io::Error,
     },
-    /// The runtime ended.
+    /// The runtime was shut down.
     #[error("the process is stopping")]
     Cancelled,
 }

@@ -1,6 +1,6 @@
-//! Putting a restored database in the place of the present one. Three files have to change at once, the database, its key and
-//! the anchor: so they lie ready, with a directory whose name says that they are to be put in place, and whoever comes next
-//! goes on where a killed restore ended.
+//! Replaces the present database with a restored one. Three files must change together: the database, its key and the
+//! anchor. They are therefore prepared in a directory, whose renaming decides the restore. After a kill, the next
+//! process continues.
 
 use crate::backup::archive::sync_directory;
 use crate::database::{exists, with_suffix};
@@ -11,25 +11,25 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use vault_core::time::Timestamp;
 
-/// The directory in which a restore works before it decides.
+/// Returns the directory in which a restore works before it is decided.
 pub(super) fn staging(database: &Path) -> PathBuf {
     with_suffix(database, ".restore-unfinished")
 }
 
-/// The directory whose files are to be put in place.
+/// Returns the directory whose files are to be put in place.
 fn decided(database: &Path) -> PathBuf {
     with_suffix(database, ".restoring")
 }
 
-/// A link in [`staging`] that names the anchor. Where the anchor lies may be another file system.
+/// A link in [`staging`] to the anchor, which may be on another file system.
 const ANCHOR: &str = "anchor";
 
-/// Where the anchor lies that is to be put in place.
+/// Returns the path of the anchor that is to be put in place.
 pub(super) fn new_anchor(anchor: &Path) -> PathBuf {
     with_suffix(anchor, ".restored")
 }
 
-/// Removes what a restore that did not decide left: [`staging`] and [`new_anchor`]. Whoever calls it holds the server's lock.
+/// Deletes the files of an undecided restore: [`staging`] and [`new_anchor`]. The caller must hold the server's lock.
 pub(crate) fn discard_undecided(database: &Path) -> Result<(), OpeningError> {
     let staging = staging(database);
     let discarded = || {
@@ -41,25 +41,25 @@ pub(crate) fn discard_undecided(database: &Path) -> Result<(), OpeningError> {
     discarded().map(|_| ()).map_err(|source| OpeningError::Unwritable { path: staging.clone(), source })
 }
 
-/// Has [`new_anchor`] put in place with the files in `staging`, once it is there.
+/// Schedules [`new_anchor`], once it exists, to be put in place with the files in `staging`.
 pub(super) fn stage_anchor(staging: &Path, anchor: &Path) -> io::Result<()> {
     symlink(std::path::absolute(anchor)?, staging.join(ANCHOR))
 }
 
-/// Whether a restore has decided and not ended.
+/// Returns whether a restore was decided but is not finished.
 pub(crate) fn is_pending(database: &Path) -> Result<bool, OpeningError> {
     exists(&decided(database))
 }
 
-/// Decides: from here on, the files in [`staging`] are the vault, and the present ones are not.
+/// Decides the restore: the files in [`staging`] become the vault, and the present ones do not belong to it any more.
 pub(super) fn decide(database: &Path) -> Result<(), OpeningError> {
     let (from, to) = (staging(database), decided(database));
     let done = sync_directory(&from).and_then(|()| rename(&from, &to)).and_then(|()| sync_directory(parent(database)));
     done.map_err(|source| OpeningError::Unwritable { path: to, source })
 }
 
-/// Puts in place what a restore has decided on, and gives the directory with the files that were there before, if there were
-/// any. Whoever calls it holds the server's lock. Cut off anywhere and called again, it ends well.
+/// Puts the files of a decided restore in place, and returns the directory with the previous files, if any. The caller
+/// must hold the server's lock. After an interruption, it can be called again.
 pub(crate) fn finish(database: &Path, now: Timestamp) -> Result<Option<PathBuf>, OpeningError> {
     let put = put(database, now);
     put.map_err(|source| OpeningError::Unwritable { path: database.to_owned(), source })
@@ -74,7 +74,7 @@ fn put(database: &Path, now: Timestamp) -> io::Result<Option<PathBuf>> {
     }
     let name = database.file_name().unwrap_or_default();
     let new = decided.join(name);
-    // As long as the new database is not in place, what is there is the old one, and so is its log.
+    // Until the new database is in place, the present one is the old one, and so is its log.
     if new.try_exists()? {
         for suffix in ["-wal", "-shm", "-journal", ""] {
             set_aside(&with_suffix(database, suffix), &before)?;
@@ -122,7 +122,7 @@ fn unless_missing<T>(done: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// A name beside the database that nothing has.
+/// Returns an unused name next to the database.
 fn free_name(database: &Path, now: Timestamp) -> io::Result<PathBuf> {
     let time = crate::backup::compact(now);
     let mut name = with_suffix(database, &format!(".replaced-{time}"));
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(names(directory.path()), ["anchor", "v.db", "v.db.key"]);
     }
 
-    /// Cut off after each rename in turn, it comes to the same.
+    /// An interruption after each rename has the same result.
     #[test]
     fn cut_off_anywhere_it_is_taken_up() {
         type Step = fn(&Path, &Path);

@@ -1,4 +1,4 @@
-//! Restoring an embedded vault from a backup.
+//! Restores an embedded vault from a backup.
 
 mod error;
 pub(crate) mod exchange;
@@ -29,62 +29,63 @@ use vault_diesel::{
     CopyError, Replayed, SchemaState, ServerLock, SqliteKey, Store, TableRows, check_file, copy_file, replay,
 };
 
-/// A vault that was restored.
+/// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The database file, under a new key.
+    /// Database file, encrypted with a new key.
     pub database: PathBuf,
-    /// The vault.
+    /// ID of the vault.
     pub instance: InstanceId,
-    /// When the backup was begun, as the backup says.
+    /// Start time of the backup, as the backup contains it.
     pub created_at: String,
-    /// The rows of the backup, by table.
+    /// Numbers of rows in the backup, by table.
     pub rows: Vec<TableRows>,
-    /// Migrations that were applied, because an older build made the backup.
+    /// Migrations that were applied because an older build created the backup.
     pub migrations: Vec<String>,
-    /// What was ended, as after every restore.
+    /// Numbers of objects that were revoked, as after every restore.
     pub settled: Settled,
     /// The database that was in use.
     pub present: Present,
-    /// Where the files of the database that was in use are now.
+    /// New location of the files of the database that was in use.
     pub replaced: Option<PathBuf>,
 }
 
-/// What a restore may do away with.
+/// Losses that a restore may cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// What is there: it is moved aside.
+    /// The present files may be replaced: they are moved aside.
     pub replace: bool,
-    /// What came after the backup, although the anchor knows of it.
+    /// Changes after the backup may be lost, although the anchor contains a later checkpoint.
     pub older: bool,
 }
 
 /// The database that was in use before a restore.
 #[derive(Debug)]
 pub enum Present {
-    /// There was none.
+    /// No database existed.
     None,
-    /// It was read: what it knew of rights and revocations holds now, and what it had beside that is told.
+    /// The database was read. Its rights and revocations were applied, and its other additions are reported.
     Read(Box<Replayed>),
-    /// It could not be read, for this reason: nothing of it holds.
+    /// The database could not be read, for this reason. Nothing of it was applied.
     Unread(String),
 }
 
-/// Restores the embedded vault `database` from the file `backup`, under a new database key.
+/// Restores the embedded vault `database` from the file `backup`, with a new database key.
 ///
-/// The anchor in the file `anchor` knows the restored database afterwards. A backup that is older than what it knows is refused
-/// unless `older` is accepted.
+/// Afterwards, the anchor in the file `anchor` refers to the restored database. A backup that is older than the anchor
+/// is refused unless `older` is accepted.
 ///
-/// Nothing may serve the vault meanwhile. What is there is refused unless it is accepted that it is replaced; it is then moved into a
-/// directory beside it, never deleted. Access tokens, sessions, recovery codes, activations and passcodes from before the
-/// restore do not work afterwards. What the present database, if it opens, knows of disabled organizations, of accounts,
-/// integrations, frozen namespaces and invitations holds then too; what is gone there comes back disabled.
+/// The vault must not be served during the restore. Present files are refused unless their replacement is accepted.
+/// They are then moved into a directory next to the database, and never deleted. Access tokens, sessions, recovery
+/// codes, activations and passcodes from before the restore are no longer valid. If the present database can be opened,
+/// its state of disabled organizations, accounts, integrations, frozen namespaces and invitations is applied. Accounts
+/// and integrations that were deleted there are restored as disabled.
 ///
-/// A process that is killed while this runs leaves the old state or the new one: whoever opens the vault next puts in place
-/// what was decided.
+/// If the process is killed, either the old or the new state remains: the next process that opens the vault completes a
+/// restore that was decided.
 ///
 /// # Errors
-/// See [`RestoreError`]; nothing was changed then.
+/// See [`RestoreError`]. Nothing was changed.
 pub async fn restore(
     backup: &Path,
     root_key: RootKey,
@@ -112,7 +113,7 @@ pub async fn restore(
     let run = Run { path, archive, root, key, anchor, accepted };
     let restored = run.locked(progress).await;
     if made && restored.is_err() {
-        let _ = remove_file(with_suffix(path, ".lock")); // nobody else can have been here
+        let _ = remove_file(with_suffix(path, ".lock")); // no other process can have used it
         let _ = remove_dir(directory);
     }
     restored
@@ -122,7 +123,7 @@ struct Run<'a> {
     path: &'a Path,
     archive: Opened,
     root: Arc<dyn KeyWrapper>,
-    /// The key of the database in the backup.
+    /// Key of the database in the backup.
     key: DatabaseKey,
     anchor: &'a Path,
     accepted: Accepted,
@@ -145,7 +146,7 @@ impl Run<'_> {
         let mut restored = match staged {
             Ok(staged) => staged,
             Err(error) => {
-                let _ = exchange::discard_undecided(self.path); // the error says more
+                let _ = exchange::discard_undecided(self.path); // the error is more informative
                 return Err(error);
             }
         };
@@ -154,7 +155,7 @@ impl Run<'_> {
         Ok(restored)
     }
 
-    /// Makes the restored database and its key in `staging`, and the anchor that knows it.
+    /// Creates the restored database, its key and its anchor in `staging`.
     async fn stage(
         &self,
         staging: &Path,
@@ -195,7 +196,8 @@ impl Run<'_> {
         let staged = Database::sqlite(&database);
         let vault = open(self.root(), staged).without_maintenance().migrate(|_, _, _| {}).await?;
         let settled = async {
-            // First, because it tells a vault of another id from an older one. It changes the unpacked copy alone.
+            // Do this first, because it distinguishes a vault with another ID from an older one. It changes only the
+            // unpacked copy.
             let settled = self.settle(&vault, present, instance.instance_key).await?;
             let unread = match (&settled.0, present) {
                 (Present::Unread(reason), FileState::Present) => Some(&**reason),
@@ -211,7 +213,7 @@ impl Run<'_> {
         let ((present, settled), anchor) = settled?;
         closed.map_err(|error| RestoreError::Unsettled(error.into()))?;
         let anchored = vault.anchors.at(exchange::new_anchor(self.anchor));
-        // The link first: what discards this restore finds the new anchor by it.
+        // Create the link first, because the cleanup of an undecided restore finds the new anchor through it.
         exchange::stage_anchor(staging, self.anchor).map_err(|error| RestoreError::io(staging, error))?;
         anchored.store(anchor).map_err(RestoreError::Anchor)?;
         Ok(Restored {
@@ -226,11 +228,12 @@ impl Run<'_> {
         })
     }
 
-    /// Refuses a backup of another vault than the one that the anchor knows, a backup over a database that does not open, for
-    /// the reason `unread`, and may be another vault's, and, unless that is accepted, one that lacks what the anchor knows.
+    /// Refuses a backup of another vault than that of the anchor. Also refuses a backup over a database that cannot be
+    /// opened (for the reason `unread`) and may belong to another vault. Unless accepted, also refuses a backup that is
+    /// older than the anchor.
     async fn refuse_by_anchor(&self, vault: &OpenVault, unread: Option<&str>) -> Result<(), RestoreError> {
         let known = vault.read_anchor(self.anchor);
-        // Its code may be under a key that the backup does not have yet, or has no longer.
+        // The MAC of the anchor may use a key that the backup does not have yet, or no longer has.
         let is_ours = match &known {
             Ok(known) => known.is_some(),
             Err(error) => matches!(error.flaw(), AnchorFlaw::Changed),
@@ -279,7 +282,7 @@ impl Run<'_> {
         })
     }
 
-    /// Brings into the restored vault what the one in use knows, and ends what must not come back.
+    /// Applies the state of the database in use to the restored vault, and revokes what must not be reactivated.
     async fn settle(
         &self,
         vault: &OpenVault,
@@ -304,7 +307,7 @@ impl Run<'_> {
         Ok((present, settled.map_err(RestoreError::Unsettled)?))
     }
 
-    /// Reads the database in use, if it opens.
+    /// Reads the database in use, if it can be opened.
     async fn replay(&self, vault: &OpenVault, instance_key: KeyId) -> Result<Newer, RestoreError> {
         let reason = |error: &dyn std::error::Error| {
             let causes = std::iter::successors(Some(error), |error| error.source());
@@ -351,14 +354,14 @@ impl Run<'_> {
     }
 }
 
-/// The database in use, as it was found.
+/// The database in use, as found.
 enum Newer {
     None,
     Unread(String),
     Read { replayed: Box<Replayed>, epoch: u64, same_keys: bool },
 }
 
-/// Disables accounts and integrations that must not act as they did.
+/// Disables accounts and integrations whose old rights must not be restored.
 async fn disable(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
     for stale in &replayed.stale_accounts {
         if let (Ok(organization), Ok(account)) = (stale.organization_id.parse(), stale.id.parse()) {
@@ -378,7 +381,7 @@ async fn disable(vault: &OpenVault, replayed: &Replayed) -> Result<(), Error> {
     Ok(())
 }
 
-/// A row that does not fit its code grants nothing already.
+/// A row whose MAC does not verify grants nothing anyway.
 fn unless_powerless(disabled: Result<(), Error>) -> Result<(), Error> {
     match disabled {
         Err(Error::Refused(Refusal::Damaged { .. } | Refusal::NotFound)) => Ok(()),

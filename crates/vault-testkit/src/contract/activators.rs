@@ -225,7 +225,7 @@ impl<S: IntegrationRepository + ?Sized> World<'_, S> {
         self.store.list_integrations(self.list_integrations(principal, scope)).await.unwrap()
     }
 
-    /// Puts `integration` in the place of `stored`; as it is stored then.
+    /// Replaces `stored` with `integration`, and returns it as stored.
     pub(super) async fn replace_integration(
         &self,
         stored: &StoredIntegration,
@@ -304,7 +304,7 @@ impl<'a> Activators<'a> {
         self.store.find_integration_by_token(token).await.unwrap()
     }
 
-    /// Puts `integration` in the place of `stored`; as it is stored then.
+    /// Replaces `stored` with `integration`, and returns it as stored.
     pub(super) async fn replace_integration(
         &self,
         stored: &StoredIntegration,

@@ -48,7 +48,7 @@ use vault_core::port::{
 /// The ports of sealing.
 #[derive(Clone)]
 pub struct SealingPorts {
-    /// Seals; cannot open.
+    /// Seals only. It cannot decrypt.
     pub sealer: Arc<dyn Sealer>,
     /// Opens information and metadata.
     pub lister: Arc<dyn InformationOpener>,

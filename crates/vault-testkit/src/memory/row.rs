@@ -19,7 +19,7 @@ use vault_core::time::Timestamp;
 pub(super) struct AccountRow {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
-    /// The digests that lead to it.
+    /// Lookup digests of the row.
     pub(super) address: Vec<Digest>,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -40,7 +40,7 @@ pub(super) struct AccountRow {
 pub(super) struct NewAccount {
     pub(super) signed: SignedAccount,
     pub(super) digest: RowMac,
-    /// The digests that lead to it.
+    /// Lookup digests of the row.
     pub(super) address: Vec<Digest>,
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
@@ -59,7 +59,7 @@ pub(super) struct PendingSeed {
 #[derive(Clone)]
 pub(super) struct InvitationRow {
     pub(super) stored: StoredInvitation,
-    /// The digests that lead to it.
+    /// Lookup digests of the row.
     pub(super) address: Vec<Digest>,
     pub(super) draft: Option<EnrolmentDraft>,
 }
@@ -77,7 +77,7 @@ pub(super) struct CredentialRow {
     pub(super) stored: StoredCredential,
     pub(super) sealed: SealedCredential,
     pub(super) labels: Vec<Digest>,
-    /// When the current version was made.
+    /// Creation time of the current version.
     pub(super) version_created_at: Timestamp,
     pub(super) highest: i64,
     /// The versions that are not current.

@@ -24,14 +24,14 @@ impl GoogleEmulator {
         format!("http://{}", self.0.address())
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub fn create_bucket(&self, bucket: &str) {
         let body = format!("{{\"name\":\"{bucket}\"}}");
         let fields = [("Content-Type", "application/json")];
         have(self.0.address(), "POST", "/storage/v1/b?project=test", &fields, body.as_bytes());
     }
 
-    /// Puts an object into a bucket.
+    /// Uploads an object to a bucket.
     pub fn put(&self, bucket: &str, name: &str, content: &[u8]) {
         let path = format!("/upload/storage/v1/b/{bucket}/o?uploadType=media&name={}", encode(name));
         have(self.0.address(), "POST", &path, &[("Content-Type", "text/plain")], content);

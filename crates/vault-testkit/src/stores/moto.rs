@@ -10,7 +10,7 @@ pub struct Moto(Server);
 /// An access key of a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessKey {
-    /// Its id.
+    /// ID.
     pub id: String,
     /// Its secret.
     pub secret: String,
@@ -40,12 +40,12 @@ impl Moto {
         format!("http://{}", self.0.address())
     }
 
-    /// Makes a bucket.
+    /// Creates a bucket.
     pub fn create_bucket(&self, bucket: &str) {
         have(self.0.address(), "PUT", &format!("/{bucket}"), &[("Authorization", &nobody("s3"))], b"");
     }
 
-    /// Puts an object into a bucket.
+    /// Uploads an object to a bucket.
     pub fn put(&self, bucket: &str, name: &str, content: &[u8]) {
         let name = encode(name).replace("%2F", "/");
         have(self.0.address(), "PUT", &format!("/{bucket}/{name}"), &[("Authorization", &nobody("s3"))], content);

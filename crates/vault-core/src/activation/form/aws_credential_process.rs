@@ -1,4 +1,4 @@
-//! What a `credential_process` prints (AWS SDKs and Tools Reference Guide, "Process credential provider").
+//! Output of a `credential_process` (AWS SDKs and Tools Reference Guide, "Process credential provider").
 
 use super::{Form, FormError, FormSubject, S3View, gather};
 use crate::credential::SecretText;
@@ -17,7 +17,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         let reason = "it holds keys alone, so the tool would not know how to address the bucket";
         return Err(FORM.unrepresentable("path_style_access", reason));
     }
-    // Without it, tools would keep what they got for ever, also of an activation that is over.
+    // Without an expiry, tools would use the credential forever, even after the activation has expired.
     let end = subject.ends_at().to_rfc3339();
     Ok(gather(|sink| {
         let mut object = ObjectWriter::new(sink);

@@ -15,7 +15,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         ("region", view.region.and_then(copied)),
         ("endpoint_url", view.endpoint.and_then(copied)),
     ]);
-    // Looked at for what an INI file has no spelling for.
+    // Read the values only to check whether an INI file can express them.
     if let Some((name, _)) = settings.iter().find(|(_, value)| !ini::holds(value.expose())) {
         return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
@@ -24,7 +24,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         sink(subject.section("default"));
         sink("]\n");
         for (name, value) in &settings {
-            ini::write_line(name, value.expose(), sink); // The file is for whoever activates.
+            ini::write_line(name, value.expose(), sink); // The file is for the client that activates.
         }
         if let Some(addressing) = view.stated_addressing() {
             sink(addressing_lines(addressing));

@@ -1,4 +1,4 @@
-//! The variables of the Azure tools, and nothing else.
+//! Only the variables of the Azure tools.
 
 use super::env::{azure_raw, azure_short, displaced_by, lines, named};
 use super::{Form, FormError, FormName, FormSubject};

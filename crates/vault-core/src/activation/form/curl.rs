@@ -4,11 +4,11 @@
 use super::gather;
 use crate::credential::{DirectLink, SecretText};
 
-/// Any response but success is an error, and no message contains the link: brackets in it are not for curl.
+/// Every response except success is an error, no message contains the link, and curl does not interpret brackets in it.
 const COMMON: &str = "silent\nshow-error\nfail\ngloboff\nlocation\n";
 
-/// The configuration. A redirect from https leads to https only. With header fields, it is an error: curl would send them to the
-/// new host.
+/// Returns the configuration. A redirect from https is followed only to https. With header fields, a redirect is an
+/// error, because curl would send them to the new host.
 pub(super) fn config(data: &DirectLink) -> SecretText {
     gather(|sink| {
         sink(COMMON);
@@ -19,7 +19,7 @@ pub(super) fn config(data: &DirectLink) -> SecretText {
         if let Some(headers) = &data.headers {
             sink("max-redirs = 0\n");
             for header in headers.iter() {
-                write_option("header", &[&header.name, ": ", header.value.expose()], sink); // as the link
+                write_option("header", &[&header.name, ": ", header.value.expose()], sink); // like the link
             }
         }
     })

@@ -66,7 +66,7 @@ fn scopes(vended: &Vended) -> Vec<String> {
     view.buckets.iter().map(|bucket| format!("s3://{bucket}/{}", view.key_prefix.unwrap_or_default())).collect()
 }
 
-/// The type of the secret, its provider, and what it says.
+/// Returns the type of the secret, its provider and its settings.
 fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>), FormError> {
     if let Some(view) = S3View::of(vended) {
         return Ok(("s3", "config", s3(&view)));
@@ -74,7 +74,8 @@ fn secret(vended: &Vended) -> Result<(&'static str, &'static str, Vec<Setting>),
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(("azure", "config", azure_short(data))),
-        // Its secrets for Google take the keys of the interoperable interface, and for web servers no query of an address.
+        // DuckDB's secrets for Google require interoperability keys, and those for web servers do not support queries
+        // in URLs.
         other => Err(FORM.not_for_type(other.kind())),
     }
 }

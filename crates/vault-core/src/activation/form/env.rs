@@ -1,5 +1,5 @@
-//! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which no tool has a
-//! variable, have variables of OrgVault.
+//! Environment variables with the names that each provider's tools read. Bucket and key prefix, for which tools have no
+//! variables, have variables of OrgVault.
 
 use super::{
     AzureAccess, EndpointAnswer, Form, FormError, FormName, FormSubject, S3View, Setting, copied, curl, gather, rclone,
@@ -14,40 +14,40 @@ use crate::credential::{
 /// A variable and its value.
 #[derive(Debug)]
 pub struct Assignment {
-    /// The variable.
+    /// Name of the variable.
     pub name: String,
-    /// Its value.
+    /// Value of the variable.
     pub value: SecretText,
 }
 
-/// A file that a tool needs, readable by its user alone and gone when the tool is done.
+/// A file that a tool requires. Only its user can read it, and it is deleted when the tool exits.
 #[derive(Debug)]
 pub struct PrivateFile {
-    /// The variable that holds its path.
+    /// Variable that contains its path.
     pub variable: String,
-    /// A name for it.
+    /// File name.
     pub file_name: &'static str,
-    /// What it holds.
+    /// Content of the file.
     pub content: SecretBytes,
 }
 
-/// All that a command gets that is started for a credential.
+/// Environment of a command that is started for a credential.
 #[derive(Debug)]
 pub struct EnvironmentVariables {
     /// Variables.
     pub variables: Vec<Assignment>,
     /// Files.
     pub files: Vec<PrivateFile>,
-    /// What the endpoint of [`EnvironmentVariables::for_served_command`] answers.
+    /// Response of the endpoint of [`EnvironmentVariables::for_served_command`].
     pub answer: Option<EndpointAnswer>,
     kind: CredentialType,
-    /// What rclone's own variables for the remote begin with.
+    /// Prefix of rclone's own variables for the remote.
     pub(super) remote_prefix: String,
     /// Whether the variables have the names that tools read, without a prefix.
     plain: bool,
 }
 
-/// Variables by which the tools of a type act as somebody else, or send a credential to another address.
+/// Variables that change the identity of a type's tools, or send a credential to another address.
 pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str] {
     match kind {
         CredentialType::S3 => &[
@@ -119,7 +119,7 @@ pub(super) const fn displaced_by(kind: CredentialType) -> &'static [&'static str
     }
 }
 
-/// The same of rclone: options of every remote of a kind, which hold where the remote itself does not say otherwise.
+/// The same for rclone: options of all remotes of a kind, which apply unless the remote overrides them.
 const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static str] {
     match kind {
         CredentialType::S3 => {
@@ -149,7 +149,7 @@ const fn displaced_from_rclone_by(kind: CredentialType) -> &'static [&'static st
     }
 }
 
-/// The lines of the AWS tools' configuration that say where the bucket appears in a URL.
+/// Lines of the AWS tools' configuration that set the position of the bucket in URLs.
 pub(super) const fn addressing_lines(addressing: Addressing) -> &'static str {
     match addressing {
         Addressing::Host => "s3 =\n    addressing_style = virtual\n",
@@ -157,12 +157,12 @@ pub(super) const fn addressing_lines(addressing: Addressing) -> &'static str {
     }
 }
 
-/// The AWS tools' configuration of a command, which replaces the user's: that may name another address.
+/// The AWS tools' configuration of a command. It replaces the user's, which could contain another address.
 pub(super) fn aws_config(view: &S3View<'_>) -> SecretBytes {
     SecretBytes::from(["[default]\n", addressing_lines(view.addressing())].concat().into_bytes())
 }
 
-/// Our own variables: those that one credential does not set must not be left of another.
+/// Variables of OrgVault. Those that a credential does not set must not keep the value of another.
 const OWN: [&str; 12] = [
     "ORGVAULT_CREDENTIAL_FILE",
     "ORGVAULT_BUCKET",
@@ -179,18 +179,19 @@ const OWN: [&str; 12] = [
 ];
 
 impl EnvironmentVariables {
-    /// The name of the file that is the AWS tools' configuration. It ends with the lines below `s3`.
+    /// File name of the AWS tools' configuration, which ends with the lines below `s3`.
     pub const AWS_CONFIG: &str = "aws-config";
 
-    /// What a command gets for `subject`: the variables of [`Form::Env`], the files that tools need in their place, a file of
-    /// [`Form::Json`], and rclone's own variables, by which its remote `orgvault:` (or of the subject's name) is the credential.
+    /// Creates the environment of a command for `subject`: the variables of [`Form::Env`], the files that tools require
+    /// instead of some of them, a file in [`Form::Json`], and rclone's own variables, with which its remote `orgvault:`
+    /// (or with the name of the subject) accesses the credential's storage.
     ///
     /// # Errors
-    /// A value cannot stand in a variable.
+    /// A value cannot be stored in a variable.
     pub fn for_command(subject: &FormSubject<'_>) -> Result<Self, FormError> {
         let mut variables = assignments(subject)?;
         let remote = subject.section(rclone::REMOTE).to_ascii_uppercase().replace('-', "_");
-        // What rclone cannot carry is no reason to keep a command from starting.
+        // A command may not use rclone at all, so start it even if rclone does not support the credential.
         for (key, value) in rclone::options(subject.vended, subject.name.is_none()).unwrap_or_default() {
             let name = format!("RCLONE_CONFIG_{remote}_{}", key.to_ascii_uppercase());
             variables.push(Assignment { name, value });
@@ -219,8 +220,8 @@ impl EnvironmentVariables {
         })
     }
 
-    /// Whether a variable that the command would inherit must not reach it, because the credential's tools would mix it
-    /// with these: the session token of another credential, say, or another endpoint.
+    /// Returns whether a variable must not be inherited by the command, because the credential's tools would combine it
+    /// with these, for example the session token of another credential or another endpoint.
     pub fn displaces(&self, inherited: &str) -> bool {
         let of_tools = || displaced_by(self.kind).contains(&inherited) || OWN.contains(&inherited);
         inherited.starts_with(&self.remote_prefix)
@@ -234,8 +235,8 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     Ok(lines(subject, displaced, &assignments(subject)?))
 }
 
-/// Lines that unset what would mix with the variables, which none does under a name of its own, and that set and export
-/// them.
+/// Returns lines that unset conflicting variables and set and export the given ones. Variables with a name prefix have
+/// no conflicts.
 pub(super) fn lines<'a>(
     subject: &FormSubject<'_>,
     displaced: impl Iterator<Item = &'a str>,
@@ -256,7 +257,7 @@ pub(super) fn lines<'a>(
             sink("export ");
             sink(name);
             sink("=");
-            shell::write_quoted(value.expose(), sink); // The form is for whoever activates.
+            shell::write_quoted(value.expose(), sink); // The form is for the client that activates.
             sink("\n");
         }
     })
@@ -267,10 +268,10 @@ fn assignments(subject: &FormSubject<'_>) -> Result<Vec<Assignment>, FormError> 
     named(Form::Env, &prefix, variables(subject.vended)?)
 }
 
-/// The settings as variables whose names begin with `prefix`.
+/// Returns the settings as variables with the prefix `prefix`.
 pub(super) fn named(form: Form, prefix: &str, settings: Vec<Setting>) -> Result<Vec<Assignment>, FormError> {
     let assign = |(name, value): Setting| {
-        // Looked at for the one character that no variable can hold.
+        // Read the secret only to check for NUL, the one character that a variable cannot contain.
         let possible = !value.expose().contains('\0');
         let name_of = || Assignment { name: format!("{prefix}{name}"), value };
         if possible {
@@ -320,7 +321,8 @@ fn places(bucket: Option<&str>, key_prefix: Option<&str>) -> Vec<Setting> {
     settings([("ORGVAULT_BUCKET", bucket.and_then(copied)), ("ORGVAULT_KEY_PREFIX", key_prefix.and_then(copied))])
 }
 
-/// The AWS tools' variables. `AWS_ENDPOINT_URL_S3` rather than `AWS_ENDPOINT_URL`, which holds for every service.
+/// Returns the AWS tools' variables. `AWS_ENDPOINT_URL_S3` is used instead of `AWS_ENDPOINT_URL`, which applies to all
+/// services.
 fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) -> Vec<Setting> {
     let [only, several] = bucket_variables(view.buckets);
     settings([
@@ -340,13 +342,14 @@ fn s3(view: &S3View<'_>, (role_arn, external_id): (Option<&str>, Option<&str>)) 
     ])
 }
 
-/// What the Azure tools read of an application's identity (`EnvironmentCredential`) and of a storage account. The application is
-/// left out if its directory is not known: the tools would send its secret to that of the public cloud.
+/// Returns the variables from which the Azure tools read an application's identity (`EnvironmentCredential`) and a
+/// storage account. The application is omitted if its directory is unknown, because the tools would send its secret to
+/// that of the public cloud.
 pub(super) fn azure_raw(form: Form, data: &AzureIdentity) -> Result<Vec<Setting>, FormError> {
     let connection = &data.connection_string;
     let cloud = connection.cloud();
     let application = data.application().filter(|_| cloud.is_some());
-    AzureAccess::of(form, data)?; // An application alone needs its directory.
+    AzureAccess::of(form, data)?; // An application without an account requires its directory.
     let authority = cloud.filter(|cloud| application.is_some() && *cloud != AzureCloud::Public);
     Ok(settings([
         ("AZURE_TENANT_ID", application.and_then(|own| copied(own.tenant_id))),
@@ -380,7 +383,7 @@ fn gcs_raw(data: &Gcs) -> Vec<Setting> {
         .collect()
 }
 
-/// The cloud that Google's libraries and `gcloud` use.
+/// Returns the cloud that Google's libraries and `gcloud` use.
 fn universe(domain: Option<&str>) -> Vec<Setting> {
     ["GOOGLE_CLOUD_UNIVERSE_DOMAIN", "CLOUDSDK_CORE_UNIVERSE_DOMAIN"]
         .into_iter()
@@ -404,7 +407,7 @@ fn link(data: &DirectLink) -> Vec<Setting> {
     settings([("ORGVAULT_URL", copied(data.url.expose())), ("ORGVAULT_HEADERS", header_lines(data))])
 }
 
-/// One header field a line, as `curl --header @file` reads them.
+/// Returns one header field per line, as `curl --header @file` reads them.
 fn header_lines(data: &DirectLink) -> Option<SecretText> {
     let headers = data.headers.as_ref()?;
     Some(gather(|sink| {
@@ -417,7 +420,7 @@ fn header_lines(data: &DirectLink) -> Option<SecretText> {
     }))
 }
 
-/// Files for settings that tools read from files only.
+/// Returns files for settings that tools read only from files.
 fn files(vended: &Vended) -> Vec<(&'static str, &'static str, SecretBytes)> {
     match vended {
         Vended::Raw(CredentialData::Gcs(data)) => {

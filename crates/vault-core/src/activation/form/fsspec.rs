@@ -1,4 +1,4 @@
-//! URL and `storage_options` for fsspec (s3fs, adlfs, gcsfs), as JSON: what pandas, Dask and PyArrow take.
+//! URL and `storage_options` for fsspec (s3fs, adlfs, gcsfs), as JSON, for pandas, Dask and PyArrow.
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, gather, unusual_blob_endpoint, unusual_google_endpoint,
@@ -34,7 +34,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     }))
 }
 
-/// Where the credential's objects are.
+/// Returns the URL of the credential's objects.
 fn url(vended: &Vended) -> Result<String, FormError> {
     let at = |scheme: &str, bucket: &str, prefix: Option<&str>| {
         format!("{scheme}://{bucket}/{}", prefix.unwrap_or_default())
@@ -61,7 +61,7 @@ fn url(vended: &Vended) -> Result<String, FormError> {
     }
 }
 
-/// The options are for whoever activates.
+/// The options are for the client that activates.
 fn options(vended: &Vended, azure: Option<&(AzureAccess<'_>, &AzureIdentity)>, sink: Sink<'_>) {
     let mut object = ObjectWriter::new(sink);
     if let Some(view) = S3View::of(vended) {

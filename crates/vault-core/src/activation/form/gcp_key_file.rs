@@ -10,7 +10,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     match subject.vended {
         Vended::Raw(CredentialData::Gcs(data)) => {
             let key = data.service_account_key.to_json();
-            // JSON is UTF-8; the file is for whoever activates.
+            // JSON is UTF-8, and the file is for the client that activates.
             let text = std::str::from_utf8(key.expose())
                 .map_err(|_| FORM.unrepresentable("service_account_key", "not UTF-8"))?;
             Ok(gather(|sink| {

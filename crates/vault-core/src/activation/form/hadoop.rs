@@ -1,5 +1,5 @@
-//! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit --properties-file`
-//! reads them. Those of S3 are for the credential's buckets only.
+//! Properties for Spark and its Hadoop file systems ("Hadoop-AWS: S3A", "Hadoop Azure: ABFS"), as `spark-submit
+//! --properties-file` reads them. Those for S3 apply only to the credential's buckets.
 
 use super::object_store::is_plain_http;
 use super::{AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt};
@@ -10,12 +10,12 @@ use url::Url;
 const FORM: Form = Form::Hadoop;
 const PROVIDERS: &str = "org.apache.hadoop.fs.s3a.";
 
-/// The name of a property and its value.
+/// Name and value of a property.
 type Property = (String, SecretText);
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let properties = properties(subject.vended)?;
-    // Spark cuts off what surrounds a value.
+    // Spark trims values.
     let is_cut = |value: &str| value.starts_with(|c| c <= ' ') || value.ends_with(|c| c <= ' ');
     if properties.iter().any(|(_, value)| is_cut(value.expose())) {
         return Err(FORM.unrepresentable("value", "it begins or ends with a space"));
@@ -25,13 +25,13 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
             sink("spark.hadoop.");
             escape(name, ":= #!", sink);
             sink("=");
-            escape(value.expose(), "", sink); // The properties are for whoever activates.
+            escape(value.expose(), "", sink); // The properties are for the client that activates.
             sink("\n");
         }
     }))
 }
 
-/// As `java.util.Properties` reads it: `meant` are the characters that mean something here.
+/// Escapes text for `java.util.Properties`. `meant` contains the special characters in this position.
 fn escape(text: &str, meant: &str, sink: &mut dyn FnMut(&str)) {
     for c in text.chars() {
         match c {
@@ -53,12 +53,12 @@ fn properties(vended: &Vended) -> Result<Vec<Property>, FormError> {
     match vended {
         Vended::Raw(CredentialData::AzureIdentity(data)) => azure_raw(data),
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => azure_short(data),
-        // Google's connector takes a key in a file (`gcp-key-file`), and no access token.
+        // Google's connector requires a key in a file (`gcp-key-file`), and does not support access tokens.
         other => Err(FORM.not_for_type(other.kind())),
     }
 }
 
-/// Those with a value, after `prefix`.
+/// Returns the properties that have a value, with the prefix `prefix`.
 fn named<'a>(prefix: &str, all: impl IntoIterator<Item = (&'a str, Option<SecretText>)>) -> Vec<Property> {
     all.into_iter().filter_map(|(name, value)| Some((format!("{prefix}{name}"), value?))).collect()
 }
@@ -83,7 +83,7 @@ fn s3(view: &S3View<'_>, bucket: &str) -> Vec<Property> {
     )
 }
 
-/// The host of an account's files, from the address of its blobs.
+/// Returns the host of an account's files, derived from the URL of its blobs.
 fn files_host(endpoint: &str) -> Result<String, FormError> {
     let host = Url::parse(endpoint).ok().and_then(|url| url.host_str().map(str::to_owned));
     let of_azure = host.and_then(|host| host.split_once(".blob.").map(|(name, domain)| format!("{name}.dfs.{domain}")));
@@ -97,7 +97,7 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
     let endpoint = connection.blob_endpoint().ok_or(FORM.missing("an account name in the connection string"))?;
     let host = files_host(&endpoint)?;
     let (application, cloud) = match AzureAccess::of(FORM, data)? {
-        // They go where the credential goes.
+        // They are written where the credential is written.
         AzureAccess::Key(key) => return Ok(vec![(format!("fs.azure.account.key.{host}"), SecretText::from(key))]),
         AzureAccess::Signature(signature) => return Ok(signed(&host, signature)),
         AzureAccess::Application(application, cloud) => (application, cloud),

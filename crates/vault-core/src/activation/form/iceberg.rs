@@ -1,5 +1,6 @@
-//! Properties by which an Iceberg catalog reaches its files (iceberg.apache.org: "AWS", "Azure", "GCP"; py.iceberg.apache.org:
-//! "Configuration"), as JSON. Where Java and Python name a property differently, both are there.
+//! Properties with which an Iceberg catalog accesses its files (iceberg.apache.org: "AWS", "Azure", "GCP";
+//! py.iceberg.apache.org: "Configuration"), as JSON. If Java and Python use different names of a property, both are
+//! included.
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, copied, gather, spelt, unusual_blob_endpoint,
@@ -19,7 +20,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
     Ok(gather(|sink| {
         let mut object = ObjectWriter::new(sink);
         for (name, value) in &properties {
-            write_text(value.expose(), object.member(name)); // The properties are for whoever activates.
+            write_text(value.expose(), object.member(name)); // The properties are for the client that activates.
         }
         object.end();
         sink("\n");
@@ -91,7 +92,7 @@ fn azure_raw(data: &AzureIdentity) -> Result<Vec<Property>, FormError> {
     ]))
 }
 
-/// The host of an account's blobs, unless it is the usual one.
+/// Returns the host of an account's blobs, unless it is the default.
 fn account_host(account: &str, endpoint: String) -> Result<Option<String>, FormError> {
     let Some(endpoint) = unusual_blob_endpoint(account, endpoint) else { return Ok(None) };
     let url =
@@ -101,7 +102,7 @@ fn account_host(account: &str, endpoint: String) -> Result<Option<String>, FormE
     host.map(Some).ok_or(FORM.unrepresentable("connection_string", reason))
 }
 
-/// Where Java looks for a signature: the host of the account's files.
+/// Returns the host under which Java looks up a signature: that of the account's files.
 fn files_host(account: &str, host: Option<&str>) -> String {
     let host = host.map(|host| host.replacen(".blob.", ".dfs.", 1));
     host.unwrap_or_else(|| format!("{account}.dfs.{}", AzureCloud::Public.endpoint_suffix()))

@@ -1,11 +1,11 @@
-//! What the readers of INI files have in common. None of them has a way to quote that all of them know.
+//! Common rules of INI parsers. They have no common quoting syntax.
 
-/// Why a value that is not [`holds`] cannot be written.
+/// Reason why a value cannot be written if [`holds`] returns `false`.
 pub(super) const UNQUOTABLE: &str =
     "it contains a character that INI files cannot hold (a line break, a comment sign or surrounding space)";
 
-/// Whether every reader takes `value` as it is: one line, no space around it that would be cut off, and nothing that
-/// could be taken for a comment.
+/// Returns whether every parser reads `value` unchanged: one line, without leading or trailing space that would be
+/// trimmed, and without anything that could be read as a comment.
 pub(super) fn holds(value: &str) -> bool {
     let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     let mut before = ' ';

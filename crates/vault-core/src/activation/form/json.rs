@@ -1,4 +1,4 @@
-//! The credential as the interface answers it.
+//! The credential as the HTTP API returns it.
 
 use super::{FormSubject, gather};
 use crate::credential::SecretText;
@@ -7,7 +7,7 @@ use crate::time::Timestamp;
 
 pub(super) fn render(subject: &FormSubject<'_>) -> SecretText {
     let data = subject.vended.to_json();
-    // JSON is UTF-8; the form is for whoever activates.
+    // JSON is UTF-8, and the output is for the client that activates.
     let data = std::str::from_utf8(data.expose()).unwrap_or("null");
     gather(|sink| {
         let mut object = ObjectWriter::new(sink);

@@ -1,4 +1,5 @@
-//! URL and options for `object_store::parse_url_opts`, as JSON. The options' names are those of its `…ConfigKey`s.
+//! URL and options for `object_store::parse_url_opts`, as JSON. The names of the options are those of its `…ConfigKey`
+//! types.
 
 use super::{
     AzureAccess, Form, FormError, FormSubject, S3View, Setting, copied, gather, settings, spelt, unusual_blob_endpoint,
@@ -12,7 +13,7 @@ use std::borrow::Cow;
 use url::Url;
 
 const FORM: Form = Form::ObjectStore;
-/// All but letters, digits, `-._~` and the slash.
+/// All characters except letters, digits, `-._~` and the slash.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
@@ -22,7 +23,7 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         write_text(&url, object.member("url"));
         let mut inner = ObjectWriter::new(object.member("options"));
         for (name, value) in &options {
-            write_text(value.expose(), inner.member(name)); // The options are for whoever activates.
+            write_text(value.expose(), inner.member(name)); // The options are for the client that activates.
         }
         inner.end();
         object.end();
@@ -48,7 +49,7 @@ fn store(vended: &Vended) -> Result<(String, Vec<Setting>), FormError> {
         Vended::Short { data: ShortData::Gcs(_), .. } => {
             Err(FormError::NotForShort { form: FORM, kind: vended.kind() })
         }
-        // Its store for web servers drops the query of an address, so no signed link.
+        // Its store for web servers removes the query of a URL, so signed links are not supported.
         other => Err(FORM.not_for_type(other.kind())),
     }
 }
@@ -57,10 +58,10 @@ fn container(container: Option<&str>, key_prefix: Option<&str>) -> Result<String
     address("az", "container", container.ok_or(FORM.missing("container"))?, key_prefix)
 }
 
-/// The address of bucket and prefix.
+/// Returns the URL of bucket and prefix.
 fn address(scheme: &str, field: &'static str, bucket: &str, key_prefix: Option<&str>) -> Result<String, FormError> {
     let root = format!("{scheme}://{bucket}");
-    // A bucket's name may hold what the host of an address may not.
+    // The name of a bucket may contain characters that are not permitted in the host of a URL.
     let kept = Url::parse(&root).is_ok_and(|url| url.host_str() == Some(bucket) && url.port().is_none());
     if !kept {
         let reason = "it becomes the host of a URL, and this name is not a valid host";
@@ -86,7 +87,8 @@ fn allow_http(address: Option<&str>) -> Option<SecretText> {
     if is_plain_http(address) { copied("true") } else { None }
 }
 
-/// The crate expects the bucket in an endpoint that has one host for each bucket, and adds it to the path of others.
+/// Returns the endpoint with the bucket if it has one host per bucket, because the crate adds the bucket only to the
+/// path of others.
 fn bucket_endpoint<'a>(view: &S3View<'a>, bucket: &str) -> Result<Option<Cow<'a, str>>, FormError> {
     let Some(endpoint) = view.endpoint_with_domain().filter(|_| view.addressing() == Addressing::Host) else {
         return Ok(view.endpoint_with_domain());

@@ -8,12 +8,12 @@ use crate::activation::{AzureShort, GcsShort, ShortData, Vended};
 use crate::credential::{AzureIdentity, CredentialData, Gcs, SecretText};
 
 const FORM: Form = Form::Rclone;
-/// What the remote is called where nobody says otherwise.
+/// Default name of the remote.
 pub(super) const REMOTE: &str = "orgvault";
 
 pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError> {
     let options = options(subject.vended, false)?;
-    // Looked at for what the file has no spelling for.
+    // Read the values only to check whether the file can express them.
     if let Some((name, _)) = options.iter().find(|(_, value)| !holds(value.expose())) {
         return Err(FORM.unrepresentable(name, ini::UNQUOTABLE));
     }
@@ -22,18 +22,18 @@ pub(super) fn render(subject: &FormSubject<'_>) -> Result<SecretText, FormError>
         sink(subject.section(REMOTE));
         sink("]\n");
         for (name, value) in &options {
-            ini::write_line(name, value.expose(), sink); // The file is for whoever activates.
+            ini::write_line(name, value.expose(), sink); // The file is for the client that activates.
         }
     }))
 }
 
-/// rclone's reader also knows quotes of its own, references to other values and lines that go on.
+/// rclone's parser also supports its own quotes, references to other values and continuation lines.
 fn holds(value: &str) -> bool {
     ini::holds(value) && !value.starts_with(['`', '"']) && !value.contains("%(") && !value.ends_with('\\')
 }
 
-/// The options of the remote. rclone has none for the directory of another cloud, but reads `AZURE_AUTHORITY_HOST`: whether that is
-/// set for the remote.
+/// Returns the options of the remote. rclone has none for the directory of another cloud, but reads
+/// `AZURE_AUTHORITY_HOST`. `is_authority_set` states whether that is set for the remote.
 pub(super) fn options(vended: &Vended, is_authority_set: bool) -> Result<Vec<Setting>, FormError> {
     if let Some(view) = S3View::of(vended) {
         return Ok(s3(&view));
@@ -43,13 +43,13 @@ pub(super) fn options(vended: &Vended, is_authority_set: bool) -> Result<Vec<Set
         Vended::Short { data: ShortData::AzureIdentity(data), .. } => Ok(azure_short(data)),
         Vended::Raw(CredentialData::Gcs(data)) => Ok(gcs_raw(data)),
         Vended::Short { data: ShortData::Gcs(data), .. } => Ok(gcs_short(data)),
-        // Its remote for web servers takes an address without a query, so no signed link.
+        // Its remote for web servers accepts only a URL without a query, so signed links are not supported.
         other => Err(FORM.not_for_type(other.kind())),
     }
 }
 
 fn s3(view: &S3View<'_>) -> Vec<Setting> {
-    // With the provider AWS, rclone ignores `force_path_style`. Without an endpoint it asks Amazon in either case.
+    // With the provider AWS, rclone ignores `force_path_style`. Without an endpoint it uses Amazon in either case.
     let is_aws = view.endpoint.is_none() && view.path_style_access != Some(true);
     settings([
         ("type", copied("s3")),
@@ -63,7 +63,7 @@ fn s3(view: &S3View<'_>) -> Vec<Setting> {
         ("force_path_style", spelt(view.stated_addressing(), "false", "true")),
         ("server_side_encryption", view.sse_kms_key_id.and_then(|_| copied("aws:kms"))),
         ("sse_kms_key_id", view.sse_kms_key_id.and_then(copied)),
-        // The bucket is there; who is confined to it may not ask.
+        // The bucket exists, and credentials that are limited to it may not be permitted to query it.
         ("no_check_bucket", copied("true")),
     ])
 }
@@ -93,7 +93,7 @@ fn azure_short(data: &AzureShort) -> Vec<Setting> {
     signed(&data.endpoint, Some(&data.container), data.sas_token.expose()) // Goes where the credential goes.
 }
 
-/// A remote at an address with a signature: of the container, or of the account.
+/// Returns a remote for a URL with a signature, of the container or of the account.
 fn signed(endpoint: &str, container: Option<&str>, signature: &str) -> Vec<Setting> {
     let url = gather(|sink| {
         sink(endpoint.trim_end_matches('/'));

@@ -1,6 +1,6 @@
-//! Variables for a command whose credential is renewed while it runs: in place of a key or an access token, the address at which
-//! the tools ask for it again and again (AWS SDKs and Tools Reference Guide, "Container credential provider"; Google's AIP-4117,
-//! "external account").
+//! Variables for a command whose credential is renewed while it runs. Instead of a key or an access token, they contain
+//! the address from which the tools fetch it repeatedly (AWS SDKs and Tools Reference Guide, "Container credential
+//! provider"; Google's AIP-4117, "external account").
 
 use super::env::{Assignment, EnvironmentVariables, PrivateFile};
 use super::{FormError, FormSubject, S3View, gather};
@@ -8,47 +8,48 @@ use crate::activation::{GcsShort, ShortData, Vended};
 use crate::credential::{SecretBytes, SecretText};
 use crate::json::{ObjectWriter, write_text};
 
-/// Variables that would come before the address.
+/// Variables that would have priority over the address.
 const KEYS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
 const ACCESS_TOKENS: [&str; 2] = ["CLOUDSDK_AUTH_ACCESS_TOKEN", "GOOGLE_OAUTH_ACCESS_TOKEN"];
-/// The same of rclone's remote.
+/// The same for rclone's remote.
 const REMOTE_KEYS: [&str; 3] = ["ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN"];
 
-/// Where the tools of a command ask for its credential.
+/// Endpoint from which the tools of a command fetch its credential.
 #[derive(Debug)]
 pub struct CredentialEndpoint {
-    /// The address of an S3-style credential: `http` on this machine.
+    /// Address of an S3 credential: `http` on this host.
     pub url: String,
-    /// The address at which the token is exchanged for a Google access token (RFC 8693).
+    /// Address that exchanges the token for a Google access token (RFC 8693).
     pub token_url: String,
-    /// What they show: as `Authorization`, or as the token to exchange.
+    /// Token that they present: as `Authorization`, or as the token to exchange.
     pub token: SecretText,
-    /// The file that holds the token.
+    /// Path of the file that contains the token.
     pub token_file: String,
 }
 
-/// What the endpoint answers with.
+/// Response of the endpoint.
 #[derive(Debug)]
 pub enum EndpointAnswer {
-    /// The document of the container credential provider, at [`CredentialEndpoint::url`].
+    /// Document of the container credential provider, at [`CredentialEndpoint::url`].
     Key(SecretText),
     /// A Google access token, at [`CredentialEndpoint::token_url`].
     AccessToken(SecretText),
 }
 
 impl EndpointAnswer {
-    /// Whether the tools of a credential ask an endpoint for it.
+    /// Returns whether the tools of a credential can fetch it from an endpoint.
     pub fn is_had_by(vended: &Vended) -> bool {
         S3View::of(vended).is_some() || matches!(vended, Vended::Short { data: ShortData::Gcs(_), .. })
     }
 }
 
 impl EnvironmentVariables {
-    /// As [`EnvironmentVariables::for_command`], but an S3-style credential or a Google access token is not in the variables: they
-    /// and the tools' files lead to `endpoint`, and [`EnvironmentVariables::answer`] is what that answers.
+    /// Creates the environment like [`EnvironmentVariables::for_command`], but without the S3 credential or Google
+    /// access token. The variables and the tools' files refer to `endpoint` instead, whose response is
+    /// [`EnvironmentVariables::answer`].
     ///
     /// # Errors
-    /// A value cannot stand in a variable.
+    /// A value cannot be stored in a variable.
     pub fn for_served_command(subject: &FormSubject<'_>, endpoint: &CredentialEndpoint) -> Result<Self, FormError> {
         let mut environment = Self::for_command(subject)?;
         match subject.vended {
@@ -63,7 +64,8 @@ impl EnvironmentVariables {
         Ok(environment)
     }
 
-    /// Takes variables away, and those options of rclone's remote; its option `env_auth` has it ask as the other tools do.
+    /// Removes variables, and options of rclone's remote. Its option `env_auth` makes it fetch the credential like the
+    /// other tools.
     fn leave_out(&mut self, variables: &[&str], options: &[&str]) {
         let prefix = &self.remote_prefix;
         let of_remote =
@@ -79,12 +81,12 @@ impl EnvironmentVariables {
 
     fn fetch_key(&mut self, endpoint: &CredentialEndpoint) {
         self.leave_out(&KEYS, &REMOTE_KEYS);
-        let token = endpoint.token.expose(); // The command shows it to the endpoint.
+        let token = endpoint.token.expose(); // The command presents it to the endpoint.
         self.variables.extend(
             [("AWS_CONTAINER_CREDENTIALS_FULL_URI", &*endpoint.url), ("AWS_CONTAINER_AUTHORIZATION_TOKEN", token)]
                 .map(|(name, value)| Assignment { name: name.to_owned(), value: SecretText::from(value) }),
         );
-        // Keys in the user's own files would come before the address, too: botocore also reads `~/.boto`.
+        // Keys in the user's own files would also have priority over the address. botocore also reads `~/.boto`.
         self.files.extend(
             [
                 ("AWS_SHARED_CREDENTIALS_FILE", "aws-credentials", String::new()),
@@ -112,7 +114,7 @@ impl EnvironmentVariables {
             source.end();
             object.end();
         });
-        let configuration = configuration.expose(); // It names the file of the endpoint's token.
+        let configuration = configuration.expose(); // It names the file with the endpoint's token.
         for variable in ["GOOGLE_APPLICATION_CREDENTIALS", "CLOUDSDK_AUTH_CREDENTIAL_FILE_OVERRIDE"] {
             self.files.push(private_file(variable, "gcp-endpoint.json", configuration.to_owned()));
         }
@@ -125,7 +127,7 @@ fn private_file(variable: &str, file_name: &'static str, content: String) -> Pri
 }
 
 fn document(subject: &FormSubject<'_>, view: &S3View<'_>) -> SecretText {
-    // Without it, tools would never ask again.
+    // Without an expiry, tools would never fetch it again.
     let end = subject.ends_at().to_rfc3339();
     gather(|sink| {
         let mut object = ObjectWriter::new(sink);

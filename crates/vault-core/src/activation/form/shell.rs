@@ -1,7 +1,7 @@
-//! Words of a POSIX shell.
+//! Quoting for POSIX shells.
 
-/// Writes `text` as one word: between single quotes nothing has a meaning but the quote itself (POSIX, Shell Command
-/// Language, 2.2.2).
+/// Writes `text` as one word. Between single quotes, only the quote itself is special (POSIX, Shell Command Language,
+/// 2.2.2).
 pub(super) fn write_quoted(text: &str, sink: &mut dyn FnMut(&str)) {
     sink("'");
     for (index, piece) in text.split('\'').enumerate() {

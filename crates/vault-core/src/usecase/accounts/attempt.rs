@@ -1,9 +1,9 @@
-//! Prove that an account's owner is present: address, password and passcode. The one way for a login and for every
-//! change of one's own account that asks for them again, so with the same counters, waits and work.
+//! Verification of a user's address, password and passcode. Logins and all changes of the own account that require
+//! re-authentication share it, and therefore its counters, lockouts and cost.
 //!
-//! Every attempt that is evaluated does the same work in the same order, whatever it comes to: one committed
-//! reservation, one hash, one committed conclusion. One that is not counted is evaluated on the decoy account, by the same
-//! code.
+//! Every attempt that is evaluated does the same work in the same order, whatever its outcome: one committed
+//! reservation, one hash and one committed outcome. An attempt that is not counted is evaluated on the decoy account by
+//! the same code.
 
 use super::Accounts;
 use crate::audit::{Actor, AuditAction, RecordedRow, SealedAuditRecord, Subject};
@@ -26,17 +26,17 @@ use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::{ExposeSecret, SecretString};
 
-/// What the owner brings to prove it.
+/// Factors that the user presents.
 pub struct OwnerProof {
     /// The password, exactly as received.
     pub password: SecretString,
     /// The passcode, exactly as received.
     pub passcode: SecretString,
-    /// Where it came from.
+    /// Origin of the request.
     pub network: Network,
 }
 
-/// Who is at it, and from where.
+/// Actor and network of an attempt.
 #[derive(Clone, Copy)]
 struct Attempt {
     actor: Actor,
@@ -46,7 +46,7 @@ struct Attempt {
     reserved_at: Timestamp,
 }
 
-/// Why an attempt is not counted, and on which account, if its address has one.
+/// Reason why an attempt is not counted, and the account if its address has one.
 #[derive(Clone, Copy)]
 struct Uncounted {
     refusal: LoginRefusal,
@@ -61,7 +61,7 @@ impl Uncounted {
     }
 }
 
-/// A right password with a passcode that may be unused. Proves nothing until the attempt is concluded.
+/// A correct password with a passcode that may be unused. It is not accepted until the attempt is finished.
 pub(super) struct Proven {
     pub(super) reserved: ReservedAccount,
     attempt: Attempt,
@@ -70,7 +70,8 @@ pub(super) struct Proven {
 }
 
 impl Accounts {
-    /// Checks the proof of `actor` for the account with the address `email`. The store confirms it in the conclusion.
+    /// Verifies the factors that `actor` presents for the account with the address `email`. The store confirms the
+    /// result when the attempt is finished.
     pub(super) async fn judge(&self, email: &EmailAddress, actor: Actor, brought: OwnerProof) -> Result<Proven, Error> {
         let OwnerProof { password, passcode, network } = brought;
         if password.expose_secret().len() > password::MAX_BYTES {
@@ -79,8 +80,8 @@ impl Accounts {
         let now = self.environment.now();
         let network_digest = self.digester.digest(DigestPurpose::Network, &[network.as_bytes()]);
         let attempt = Attempt { actor, network, network_digest, decoy: self.decoy_number(email), reserved_at: now };
-        // A seat is taken before the account is looked up, and by the network alone, so that an overload looks the same
-        // for every address.
+        // Acquire a slot of the hash queue before the account is looked up, based only on the network. An overload then
+        // looks the same for every address.
         let known = self.store.network_is_known(network_digest, now).await?;
         let permit = self.hasher.permit(Requester::Network { network: network_digest, known })?;
         let reservation =
@@ -98,8 +99,8 @@ impl Accounts {
         };
         self.digester.load_keys(&reserved.keys()).await?;
         let fits = reserved.signed.fits(&*self.digester, &reserved.digest);
-        // A decoy is verified where the attempt was not counted and where the row grants nothing: the same work, always
-        // wrong.
+        // Verify a decoy if the attempt was not counted or the MAC of the row does not verify: the same work, and
+        // always wrong.
         let is_own = fits && uncounted.is_none();
         let own = if is_own { &reserved } else { decoy };
         if is_own {
@@ -108,7 +109,7 @@ impl Accounts {
         let account = own.signed.grant.account;
         let (owner, stored) = is_own.then(|| (account, own.password.clone())).unzip();
         let verdict = self.hasher.verify(permit, owner, password, stored).await?;
-        // Looked at whatever the password is, so that its time does not tell.
+        // Check the passcode whatever the password is, so that the duration does not disclose the result.
         let found = self.look_at(own, &Passcode::read(&passcode))?;
         let recovery_code = found.and_then(PasscodeProof::recovery_code);
         if let Some(uncounted) = uncounted {
@@ -130,10 +131,11 @@ impl Accounts {
         }
     }
 
-    /// Spends the proof for `effect`, both or neither; `audit` is the record of the effect.
+    /// Marks the factors as used and applies `effect`, in one transaction. `audit` is the audit record of the effect.
     ///
     /// # Errors
-    /// [`Refusal::Contended`]: the effect was sealed under an instance key that was replaced; nothing is spent.
+    /// [`Refusal::Contended`] if the effect was sealed with an instance key that was replaced. Nothing is marked as
+    /// used.
     pub(super) async fn complete(
         &self,
         proven: &Proven,
@@ -147,7 +149,7 @@ impl Accounts {
             ProofEffect::Own { .. } => (None, Some(Event::recorded(&audit))),
         };
         let replaced = matches!(effect, ProofEffect::Own { change: OwnChange::Password { .. }, .. });
-        // A verifier that was made anew under a key that is active no longer is made anew by a later login.
+        // Drop a new verifier that was sealed with a key that is no longer active. A later login rehashes it.
         let rehashed = rehashed.clone().filter(|password| !replaced && self.is_under_active_key(password));
         let proof = VerifiedProof { passcode: *passcode, rehashed, effect, audit };
         let mut concluded = self.try_conclude(reserved, attempt, VerifiedFactors::Proof(Box::new(proof.clone()))).await;
@@ -174,7 +176,7 @@ impl Accounts {
         password.0.key().is_none_or(|key| key == self.digester.active_key())
     }
 
-    /// Carries a change of the principal's own account out, once the proof holds.
+    /// Applies a change of the principal's own account after a successful verification.
     pub(super) async fn complete_own(
         &self,
         proven: &Proven,
@@ -192,12 +194,12 @@ impl Accounts {
         self.complete(proven, ProofEffect::Own { principal: principal.clone(), change }, audit).await
     }
 
-    /// The principal's own account, as the store has it.
+    /// Reads the principal's own account from the store.
     pub(super) async fn own_account(&self, principal: &SessionPrincipal) -> Result<OwnAccount, Error> {
         Ok(self.store.own_account(principal.clone(), self.environment.now()).await?)
     }
 
-    /// Which code of the account the passcode is, used or not.
+    /// Returns which code of the account the passcode is, used or not.
     fn look_at(&self, reserved: &ReservedAccount, passcode: &Passcode) -> Result<Option<PasscodeProof>, SealError> {
         let account = reserved.signed.grant.account;
         Ok(match passcode {
@@ -214,7 +216,7 @@ impl Accounts {
         })
     }
 
-    /// Concludes an attempt that was not counted, and returns its error.
+    /// Finishes an attempt that was not counted, and returns its error.
     async fn conclude_uncounted(
         &self,
         uncounted: Uncounted,
@@ -230,15 +232,15 @@ impl Accounts {
         Ok(self.refused(refusal, place.map(|(_, account)| account), attempt.network))
     }
 
-    /// Tallies a refusal that the store recorded nothing of: once a minute for an account, and once for all addresses
-    /// that no account has.
+    /// Counts a refusal that the store did not record. The audit log gets one entry per minute for each account, and
+    /// one for all unknown addresses.
     fn count_uncounted(&self, actor: Actor, place: Option<(OrganizationId, AccountId)>) {
         let subject = place.map_or(Subject::UnknownAddresses, |(_, account)| Subject::Account(account));
         let organization = place.map(|(organization, _)| organization);
         self.tally.count(self.environment.now(), organization, actor, AuditAction::LoginThrottled, subject);
     }
 
-    /// Concludes a failed attempt, and returns its error.
+    /// Finishes a failed attempt, and returns its error.
     async fn conclude(&self, reserved: &ReservedAccount, attempt: Attempt, brought: VerifiedFactors) -> Error {
         match self.try_conclude(reserved, attempt, brought).await {
             Ok(conclusion) => self.conclusion(conclusion, reserved, attempt),
@@ -275,12 +277,12 @@ impl Accounts {
         }
     }
 
-    /// The error of a conclusion.
+    /// Returns the error of an outcome.
     fn conclusion(&self, conclusion: Conclusion, reserved: &ReservedAccount, attempt: Attempt) -> Error {
         let (account, network) = (reserved.signed.grant.account, attempt.network);
         let refused = |refusal| self.refused(refusal, Some(account), network);
         let error = match conclusion {
-            // Nothing was brought that could be carried out.
+            // A failed attempt has no effect that could complete.
             Conclusion::Completed => refused(LoginRefusal::Overtaken),
             Conclusion::Refused(refusal) => refused(refusal),
             Conclusion::PasscodeDisabled => {
@@ -302,7 +304,7 @@ impl Accounts {
         error
     }
 
-    /// Counts a refusal, and returns its error.
+    /// Emits the event of a refusal, and returns its error.
     pub(super) fn refused(&self, refusal: LoginRefusal, account: Option<AccountId>, network: Network) -> Error {
         self.environment.emit(Event::LoginRefused { refusal, account, network });
         Refusal::InvalidLogin.into()

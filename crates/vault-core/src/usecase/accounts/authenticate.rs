@@ -1,15 +1,16 @@
-//! Tell whose token this is.
+//! Authentication of access tokens.
 
 use super::Accounts;
 use crate::error::Error;
 use crate::principal::SessionPrincipal;
 
 impl Accounts {
-    /// The principal that `token` names. Looks at nothing but the token and the clock: whether the session is still
-    /// live is decided by the store, in the transaction of whatever the principal then asks for.
+    /// Returns the principal of `token`. Checks only the token and the clock: the store checks whether the session is
+    /// active, in the transaction of the operation that the principal requests.
     ///
     /// # Errors
-    /// [`Refusal::Token`](crate::Refusal::Token): the token is not ours, not authentic or not valid now.
+    /// [`Refusal::Token`](crate::Refusal::Token) if the token belongs to another instance, is not authentic or is not
+    /// valid now.
     pub fn authenticate(&self, token: &str) -> Result<SessionPrincipal, Error> {
         let now = self.environment.now();
         let claims = self.tokens.verify(token, now)?;

@@ -1,4 +1,4 @@
-//! Change an account: state, role, password, passcode, waits; have its owner enrol again; or delete it.
+//! Changes of an account: state, role, password, passcode, lockouts, re-enrolment and deletion.
 
 use super::{AccountRef, Accounts};
 use crate::account::{Account, AccountGrant, AccountState, ListedAccount, SignedAccount};
@@ -15,31 +15,31 @@ use crate::seats::Requester;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// What to do with an account. All but [`AccountCommand::Unlock`] end its sessions, unless the account is so already.
+/// Command for an account. Each except [`AccountCommand::Unlock`] ends its sessions, unless it changes nothing.
 pub enum AccountCommand {
-    /// It may no longer log in.
+    /// Disables logins.
     Disable,
-    /// It may log in again.
+    /// Enables logins.
     Enable,
-    /// It has this role from now on.
+    /// Sets the role.
     SetRole(Role),
-    /// It has this password from now on. Waits end and closed classes open.
+    /// Sets the password. Clears lockouts and locked buckets.
     SetPassword(SecretString),
-    /// It gets a new passcode seed and new recovery codes. Waits end and closed classes open.
+    /// Replaces the TOTP secret and recovery codes. Clears lockouts and locked buckets.
     ResetPasscode,
-    /// Its password, passcode seed and recovery codes are destroyed, and its owner enrols again. Waits end and closed
-    /// classes open. Role and state stay as they are: given again, it replaces the enrolment code. Not for one's own
-    /// account, whose secrets their owner replaces.
+    /// Deletes password, TOTP secret and recovery codes, so that the user must enrol again, and clears lockouts and
+    /// locked buckets. Role and state are unchanged. A repeated command replaces the enrolment code. Refused for the
+    /// caller's own account, whose secrets its user replaces.
     ReEnrol,
-    /// Its waits end and its closed classes open.
+    /// Clears lockouts and locked buckets.
     Unlock,
-    /// It is deleted.
+    /// Deletes the account.
     Delete,
 }
 
 impl AccountCommand {
-    /// Whether an admin of the organization may give it, as an operator may. Nobody but its owner and operators chooses or
-    /// learns what an account proves itself with.
+    /// Returns whether admins of the organization may run the command, in addition to operators. Only its user and
+    /// operators may set or learn the secrets of an account.
     pub const fn is_for_admins(&self) -> bool {
         match self {
             Self::Disable | Self::Enable | Self::SetRole(_) | Self::Delete | Self::ReEnrol | Self::Unlock => true,
@@ -48,17 +48,18 @@ impl AccountCommand {
     }
 }
 
-/// A changed account, with what its owner must be given, if anything.
+/// A changed account, with the new secrets for its user, if any.
 pub struct ChangedAccount {
-    /// The account or invitation as it is now, or was before it was deleted. Its logins are those before the change.
+    /// The account or invitation after the change, or before its deletion. The results of logins are those before the
+    /// change.
     pub account: ListedAccount,
-    /// The new passcode seed and recovery codes; shown this once.
+    /// New TOTP secret and recovery codes, which are shown only once.
     pub passcode: Option<(PasscodeSecret, Vec<RecoveryCode>)>,
-    /// The code to enrol again with, and the first moment at which it does not work any more; shown this once.
+    /// Enrolment code for re-enrolment with its expiry, which is shown only once.
     pub enrolment: Option<(EnrolmentCode, Timestamp)>,
 }
 
-/// A change as decided on one version of a row.
+/// A change based on one version of a row.
 struct Decided {
     change: AccountChange,
     after: SignedAccount,
@@ -68,13 +69,17 @@ struct Decided {
 }
 
 impl Accounts {
-    /// Carries `command` out on an account or an invitation. Of an invitation, only the role can be changed, and it can
-    /// be withdrawn.
+    /// Runs `command` on an account or an invitation. For an invitation, only the role can be changed, or the
+    /// invitation deleted.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`], [`Refusal::OnlyInvited`], [`Refusal::AwaitsEnrolment`] (a
-    /// new password or passcode), [`Refusal::OwnAccount`], [`Refusal::LastAdmin`] (never for an operator),
-    /// [`Refusal::Damaged`], [`Refusal::Contended`]; a flaw of the password at `/password`.
+    /// - [`Refusal::NotFound`], [`Refusal::SeveralInvitations`] or [`Refusal::OnlyInvited`]: the account cannot be
+    ///   found or has not been accepted.
+    /// - [`Refusal::AwaitsEnrolment`]: a new password or passcode for an account that must enrol again.
+    /// - [`Refusal::OwnAccount`]: re-enrolment of the caller's own account.
+    /// - [`Refusal::LastAdmin`], never for an operator: no active admin would remain.
+    /// - [`Refusal::Damaged`] or [`Refusal::Contended`]: the row is damaged or was changed concurrently.
+    /// - A violation at `/password` if the password is invalid.
     pub async fn change(
         &self,
         principal: &Principal,
@@ -110,7 +115,7 @@ impl Accounts {
             return Err(Refusal::OwnAccount.into());
         }
         self.digester.load_keys(&[current.digest.key]).await?;
-        // Signing it anew would make a row planted by SQL grant something.
+        // Never re-sign an invalid row: that would legitimize a row planted through SQL.
         if !current.is_sound(&*self.digester) {
             self.report_damage("accounts", account);
             return Err(Refusal::Damaged { table: "accounts", id: account.to_string() }.into());
@@ -133,7 +138,7 @@ impl Accounts {
         Ok(ChangedAccount { account: listed, passcode, enrolment })
     }
 
-    /// The account, and the rows that the change leaves.
+    /// Returns the account with the states of its rows after the change.
     fn left_by(&self, act: &ChangeAccount) -> Affected {
         let account = Subject::Account(act.after.grant.account);
         let after = || act.after.state(&*self.digester);
@@ -212,7 +217,8 @@ impl Accounts {
         let code = EnrolmentCode::generate(&*self.entropy)?;
         let created_at = self.environment.now();
         let expires_at = created_at.plus_seconds(INVITATION_SECONDS);
-        // Says that it re-enrols whatever the account's state is, so that its digest never fits an invitation.
+        // Use the state re-enrolling whatever the account's state is, so that the MAC never matches an ordinary
+        // invitation.
         let grant = AccountGrant { state: AccountState::ReEnrolling, ..current.grant.clone() };
         let invitation = Invitation { grant, code: code.digest(&*self.digester), created_at, expires_at };
         let invitation = StoredInvitation::sign(invitation, StoredInvitation::FIRST_VERSION, &*self.digester);
@@ -226,7 +232,7 @@ impl Accounts {
     }
 }
 
-/// How the rights of an account change.
+/// Returns the changed rights.
 pub(super) fn changes(from: &AccountGrant, to: &AccountGrant) -> Vec<AuditChange> {
     let role = |role: &Role| Some(role.as_str().to_owned());
     let state = |state: &AccountState| Some(state.as_str().to_owned());

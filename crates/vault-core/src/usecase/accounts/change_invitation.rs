@@ -1,4 +1,4 @@
-//! Change an invitation's role, or withdraw it.
+//! Changes of an invitation's role, and its deletion.
 
 use super::change::changes;
 use super::{AccountCommand, Accounts, ChangedAccount};
@@ -17,7 +17,7 @@ impl Accounts {
     ) -> Result<ChangedAccount, Error> {
         let (organization, account) = (current.invitation.grant.organization, current.invitation.grant.account);
         let (change, action, changed) = match command {
-            // Withdrawing needs no sound row: it grants nothing.
+            // Deletion does not require a valid row, because it grants nothing.
             AccountCommand::Delete => (InvitationChange::Delete, AuditAction::InvitationDeleted, current.listed()),
             AccountCommand::SetRole(role) => {
                 self.digester.load_keys(&[current.digest.key]).await?;

@@ -1,4 +1,4 @@
-//! Change one's own password.
+//! Changes of the caller's own password.
 
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction};
@@ -12,11 +12,11 @@ use crate::usecase::under_active_key;
 use secrecy::{ExposeSecret, SecretString};
 
 impl Accounts {
-    /// Changes the password of the principal's account to `new`, and revokes every other session of the account.
+    /// Changes the password of the principal's account to `new`, and revokes all other sessions of the account.
     ///
     /// # Errors
-    /// An error of the new password, at `/new_password`, before the proof is checked; then
-    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin).
+    /// - An error at `/new_password` if the new password is invalid, before the re-authentication.
+    /// - [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin) if the re-authentication failed.
     pub async fn change_password(
         &self,
         principal: &SessionPrincipal,
@@ -25,7 +25,7 @@ impl Accounts {
     ) -> Result<(), Error> {
         let account = self.own_account(principal).await?;
         let email = &account.signed.grant.email;
-        // Both are the caller's own words: this tells nothing of the stored one.
+        // The caller sent both values, so the comparison discloses nothing about the stored password.
         if new.expose_secret() == brought.password.expose_secret() {
             let detail = "must differ from the current password";
             return Err(FieldError::new("/new_password", FieldCode::NotAllowed, detail).into());

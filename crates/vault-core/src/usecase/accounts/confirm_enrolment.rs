@@ -1,5 +1,5 @@
-//! Confirm an enrolment by a code of the new seed: the invitation becomes an account, or the account that it re-enrols has
-//! secrets again.
+//! Confirmation of an enrolment by a code of the new TOTP secret. It creates the account, or replaces the secrets of
+//! the re-enrolled one.
 
 use super::Accounts;
 use crate::account::SignedAccount;
@@ -12,17 +12,17 @@ use crate::passcode::Passcode;
 use crate::port::{ConfirmEnrolment, Event, OpenInvitation, RetryReason, StoreError};
 use secrecy::SecretString;
 
-/// How often a confirmation is decided anew because the invitation changed under it, or the instance key was replaced.
+/// Maximum number of attempts if the invitation or the instance key is changed concurrently.
 const ATTEMPTS: usize = 5;
 
 impl Accounts {
-    /// Creates the account of the latest draft, or gives the account that is re-enrolled its secrets; role and state of
-    /// that one are then what they are now. The passcode is used up and cannot log in.
+    /// Creates the account of the latest draft, or replaces the secrets of the re-enrolled account, which keeps its
+    /// current role and state. The passcode is marked as used and cannot log in.
     ///
     /// # Errors
-    /// [`Refusal::InvalidEnrolment`]: no invitation can be taken up by this code, nothing has been drafted yet, or the
-    /// passcode is none of the newest draft's seed; the last of these is recorded. [`Refusal::AddressInUse`]: the address
-    /// has got an account by another organization's invitation.
+    /// - [`Refusal::InvalidEnrolment`]: no invitation can be accepted with this code, there is no draft, or the
+    ///   passcode does not match the TOTP secret of the latest draft. Only the last of these is recorded.
+    /// - [`Refusal::AddressInUse`]: an invitation of another organization has created an account for the address.
     pub async fn confirm_enrolment(&self, code: &SecretString, passcode: &SecretString) -> Result<(), Error> {
         for _ in 0..ATTEMPTS {
             let OpenInvitation { stored, seed, account, .. } = self.open_invitation(code).await?;
@@ -53,7 +53,7 @@ impl Accounts {
                 return Err(Refusal::InvalidEnrolment.into());
             };
             let role = AuditChange::new(ChangedField::Role, None, Some(grant.role.to_string()));
-            // An account that is there already keeps its role.
+            // An existing account keeps its role.
             let role = Some(role).filter(|_| !stored.invitation.re_enrols());
             let enrolled = subject.left(RecordedRow::Account, signed.state(&*self.digester)).changing(role);
             let audit = record(AuditAction::AccountEnrolled, enrolled.and(RecordedRow::Invitation, RowState::Gone));
@@ -84,8 +84,8 @@ impl Accounts {
         Err(Refusal::InvalidEnrolment.into())
     }
 
-    /// What the account of `invitation` is once its owner has enrolled with the seed. `current` is the account that it
-    /// re-enrols.
+    /// Returns the fields of the account after the enrolment with this TOTP secret. `current` is the account to
+    /// re-enrol.
     fn enrolled(
         &self,
         invitation: &Invitation,
@@ -95,14 +95,14 @@ impl Accounts {
         match current {
             None if !invitation.re_enrols() => Ok(SignedAccount::new(invitation.enrolled(), seed)),
             Some((current, code)) if invitation.re_enrols() => {
-                // Signing it anew would make a row planted by SQL grant something.
+                // Never re-sign an invalid row: that would legitimize a row planted through SQL.
                 if !current.fits(&*self.digester, code) {
                     self.report_damage("accounts", current.grant.account);
                     return Err(Refusal::InvalidEnrolment.into());
                 }
                 match current.awaits_enrolment() {
                     true => Ok(current.re_enrolled(seed)),
-                    // Only an earlier row that was put back says so: its secrets stay what they are.
+                    // Only an old invitation row that was put back leads here. Do not change the secrets.
                     false => Err(Refusal::InvalidEnrolment.into()),
                 }
             }

@@ -1,4 +1,4 @@
-//! Make an account with password, passcode seed and recovery codes.
+//! Creation of accounts with password, TOTP secret and recovery codes.
 
 use super::find::parse_email;
 use super::{AccountRef, Accounts};
@@ -16,38 +16,38 @@ use crate::seats::Requester;
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
-/// An account to make.
+/// Request for a new account.
 pub struct CreateAccountRequest {
     /// Its organization.
     pub organization: OrganizationId,
-    /// Its address, in any spelling.
+    /// Address, in any spelling.
     pub email: String,
     /// Its role.
     pub role: Role,
-    /// Its password; a strong one is generated if absent.
+    /// Password. If it is `None`, a strong one is generated.
     pub password: Option<SecretString>,
 }
 
-/// An account that was made, with what its owner must be given: shown this once.
+/// A new account with the secrets for its user, which are shown only once.
 pub struct CreatedAccount {
-    /// What it grants.
+    /// Rights of the account.
     pub grant: AccountGrant,
     /// Its organization.
     pub organization: Organization,
-    /// The password, if one was made.
+    /// The generated password, if any.
     pub generated_password: Option<SecretString>,
-    /// The passcode seed.
+    /// TOTP secret.
     pub passcode: PasscodeSecret,
-    /// The recovery codes.
+    /// Recovery codes.
     pub recovery_codes: Vec<RecoveryCode>,
 }
 
 impl Accounts {
-    /// Makes an account that can log in at once, as an operator.
+    /// Creates an account that can log in immediately, as an operator.
     ///
     /// # Errors
-    /// [`Refusal::AddressTaken`], [`Refusal::LimitReached`], [`Refusal::NoOrganization`]; a flaw of the password
-    /// at `/password`.
+    /// - [`Refusal::AddressTaken`], [`Refusal::LimitReached`] or [`Refusal::NoOrganization`].
+    /// - A violation at `/password` if the password is invalid.
     pub async fn create(&self, request: CreateAccountRequest) -> Result<CreatedAccount, Error> {
         let email = parse_email(&request.email)?;
         let organization = self.store.organization(request.organization).await?.ok_or(Refusal::NoOrganization)?;
@@ -62,7 +62,7 @@ impl Accounts {
                 (password.clone(), Some(password))
             }
         };
-        // Before hashing, so that a taken address costs no hash; decided for good by the store.
+        // Check this before hashing, so that a used address costs no hash. The store checks it again.
         if self.has_account(email.as_str()).await? {
             return Err(Refusal::AddressTaken.into());
         }

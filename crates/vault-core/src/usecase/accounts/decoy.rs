@@ -1,4 +1,4 @@
-//! The decoy account: what an attempt is evaluated on that must not touch an account of its own.
+//! The decoy account, on which attempts are evaluated that have no account.
 
 use super::Accounts;
 use crate::account::{AccountGrant, AccountState, SignedAccount};
@@ -10,14 +10,15 @@ use crate::role::Role;
 use crate::sealed::{Blob, SealedPassword};
 use std::sync::{Arc, PoisonError};
 
-/// As long as many addresses are. No login comes to it: an attempt on the decoy account is refused whatever is brought.
+/// Has the length of typical addresses. Nobody can log in with it: an attempt on the decoy account is always refused.
 const EMAIL: &str = "nobody@decoy.invalid";
 
 impl Accounts {
-    /// The decoy account. It is no row of any table; its seed is random, and its password is the hasher's decoy. Made anew
-    /// when the instance key was replaced, so that it opens as accounts do.
+    /// Returns the decoy account. It is not a row of any table: its TOTP secret is random, and its password is the
+    /// hasher's decoy. It is recreated after the instance key was replaced, so that it is decrypted like other
+    /// accounts.
     pub(super) fn decoy(&self) -> Result<Arc<ReservedAccount>, Error> {
-        // No code that holds the lock can panic half-way through a change, so a poisoned one is whole.
+        // No code panics in the middle of a change while it has the lock, so a poisoned value is consistent.
         let mut held = self.decoy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(decoy) = held.as_ref().filter(|decoy| decoy.digest.key == self.digester.active_key()) {
             return Ok(Arc::clone(decoy));

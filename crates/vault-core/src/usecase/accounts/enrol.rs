@@ -1,5 +1,5 @@
-//! Take an invitation up: choose a password, get a passcode seed and recovery codes. Nothing of it is in force
-//! until a code confirms it.
+//! Acceptance of an invitation: the user sets a password, and gets a TOTP secret and recovery codes. They are not used
+//! until a code confirms them.
 
 use super::Accounts;
 use crate::account::AccountGrant;
@@ -16,23 +16,26 @@ use crate::seats::Requester;
 use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
-/// What an invited person is given: shown this once; the newest is what counts.
+/// Secrets of an enrolment draft, which are shown only once. Only the latest draft counts.
 pub struct DraftedEnrolment {
-    /// The address that the account will have.
+    /// Address of the future account.
     pub email: EmailAddress,
-    /// The passcode seed.
+    /// The TOTP secret.
     pub passcode: PasscodeSecret,
     /// The recovery codes.
     pub recovery_codes: Vec<RecoveryCode>,
 }
 
 impl Accounts {
-    /// Drafts an enrolment. May be repeated until it is confirmed; each repeat invalidates the earlier secret and codes.
+    /// Drafts an enrolment. It may be repeated until it is confirmed, and each draft invalidates the earlier TOTP
+    /// secret and recovery codes.
     ///
     /// # Errors
-    /// [`Refusal::InvalidEnrolment`]: the code is unknown, expired, used or damaged, or its organization is not active. A flaw of the password, at `/password`.
+    /// - [`Refusal::InvalidEnrolment`]: the code is unknown, expired, used or damaged, or its organization is not
+    ///   active.
+    /// - A violation at `/password` if the password is invalid.
     pub async fn enrol(&self, code: &SecretString, password: SecretString) -> Result<DraftedEnrolment, Error> {
-        // Before any hash, so that nobody without a code makes us work.
+        // Check the code before any hash, so that a client without a code cannot cause this work.
         let OpenInvitation { stored, organization, .. } = self.open_invitation(code).await?;
         let grant = stored.invitation.grant;
         check_new_password(&password, &grant.email, organization.as_str()).map_err(|flaw| flaw.at("/password"))?;
@@ -70,10 +73,10 @@ impl Accounts {
         Ok(DraftedEnrolment { email: grant.email.clone(), passcode: seed.secret, recovery_codes: recovery.codes })
     }
 
-    /// The invitation that `code` opens now.
+    /// Returns the open invitation with `code`.
     ///
     /// # Errors
-    /// [`Refusal::InvalidEnrolment`], also where the row does not fit its code.
+    /// [`Refusal::InvalidEnrolment`], also if the MAC of its row does not verify.
     pub(super) async fn open_invitation(&self, code: &SecretString) -> Result<OpenInvitation, Error> {
         let code = EnrolmentCode::read(code).ok_or(Refusal::InvalidEnrolment)?;
         let found = self.store.find_invitation(code.digest(&*self.digester), self.environment.now()).await?;

@@ -1,4 +1,4 @@
-//! Find an account or an invitation.
+//! Searches for an account or an invitation.
 
 use super::Accounts;
 use crate::account::ListedAccount;
@@ -10,33 +10,33 @@ use crate::port::{AccountKey, Find, FoundAccount};
 use crate::principal::{Principal, Scope};
 use crate::role::Action;
 
-/// Names an account or an invitation.
+/// Reference to an account or an invitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccountRef<'a> {
-    /// By its address, in any spelling.
+    /// By address, in any spelling.
     Email {
-        /// The address.
+        /// Address.
         email: &'a str,
-        /// Its organization. Without one, an operator finds the account of any; invitations of several organizations
-        /// are [`Refusal::SeveralInvitations`].
+        /// Organization of the account. Without it, an operator finds the account of any organization, and invitations
+        /// of several organizations result in [`Refusal::SeveralInvitations`].
         organization: Option<OrganizationId>,
     },
-    /// By its id, in an organization.
+    /// By ID, within an organization.
     Id(OrganizationId, AccountId),
 }
 
 impl<'a> AccountRef<'a> {
-    /// The account with this address, of whichever organization the principal may see.
+    /// References the account with this address, in any organization that the principal may see.
     pub const fn email(email: &'a str) -> Self {
         Self::Email { email, organization: None }
     }
 }
 
 impl Accounts {
-    /// An account or an invitation, for those who administer accounts.
+    /// Returns an account or an invitation, for principals that administer accounts.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::SeveralInvitations`].
+    /// [`Refusal::NotFound`] or [`Refusal::SeveralInvitations`].
     pub async fn account(&self, principal: &Principal, account: AccountRef<'_>) -> Result<ListedAccount, Error> {
         principal.administers(Action::ManageAccounts)?;
         match self.find(principal, account).await? {
@@ -60,10 +60,10 @@ impl Accounts {
     }
 }
 
-/// The canonical spelling of an address.
+/// Returns the canonical spelling of an address.
 ///
 /// # Errors
-/// It has none: refused at `/email`.
+/// An error at `/email` if it has none.
 pub(super) fn parse_email(text: &str) -> Result<EmailAddress, FieldError> {
     EmailAddress::parse(text).map_err(|error| error.at("/email"))
 }

@@ -1,4 +1,4 @@
-//! Invite somebody: an address, a role and a code by which its owner makes the account.
+//! Invitations: an address, a role and a code with which the user creates the account.
 
 use super::Accounts;
 use super::find::parse_email;
@@ -15,18 +15,18 @@ use crate::role::{Action, Role};
 use crate::time::Timestamp;
 use crate::usecase::under_active_key;
 
-/// An invitation that was made.
+/// A new invitation.
 pub struct Invited {
-    /// What it will grant.
+    /// Rights of the future account.
     pub grant: AccountGrant,
-    /// The enrolment code; shown this once.
+    /// Enrolment code, which is shown only once.
     pub code: EnrolmentCode,
-    /// The first moment at which it cannot be taken up any more.
+    /// Time from which it can no longer be accepted.
     pub expires_at: Timestamp,
 }
 
 impl Accounts {
-    /// Invites the owner of the address `email` to act as `role` in the organization.
+    /// Invites the user with the address `email` to the organization, with the role `role`.
     ///
     /// # Errors
     /// Those of [`create_invitation`](crate::port::InvitationRepository::create_invitation).

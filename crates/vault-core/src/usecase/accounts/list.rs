@@ -1,4 +1,4 @@
-//! List accounts and open invitations.
+//! Lists of accounts and open invitations.
 
 use super::Accounts;
 use crate::account::ListedAccount;
@@ -13,7 +13,7 @@ impl Accounts {
     /// Reads one page of the accounts in `scope`.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`]: the cursor is not one of this list.
+    /// [`Refusal::Cursor`] if the cursor does not belong to this list.
     pub async fn list(
         &self,
         principal: &Principal,
@@ -33,7 +33,7 @@ impl Accounts {
         }))
     }
 
-    /// The account after which the page of a cursor begins.
+    /// Returns the account after which the page of a cursor starts.
     async fn account_place(&self, scope: Scope, text: &str) -> Result<(OrganizationId, AccountId), Error> {
         let position = cursor::decode_position(&*self.digester, ListName::Accounts, scope, text).await?;
         let (organization, account) = position.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;

@@ -1,4 +1,4 @@
-//! Log in: e-mail, password, passcode and a lifetime for a session and its token.
+//! Logins with e-mail address, password and passcode, which create a session and its token.
 
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, Subject};
@@ -11,9 +11,9 @@ use crate::session::{AccessToken, NewSession, SessionClaims};
 use crate::time::{Timestamp, Ttl};
 use secrecy::SecretString;
 
-/// A login as asked for.
+/// Request for a login.
 pub struct LogInRequest {
-    /// The address, in any spelling.
+    /// Address, in any spelling.
     pub email: String,
     /// The password, exactly as received.
     pub password: SecretString,
@@ -21,19 +21,19 @@ pub struct LogInRequest {
     pub passcode: SecretString,
     /// The requested lifetime in seconds.
     pub ttl: Option<i64>,
-    /// Where it came from.
+    /// Origin of the request.
     pub network: Network,
-    /// What the client says it is, as [`client_name`](crate::session::client_name) keeps it.
+    /// Name of the client, in the form of [`client_name`](crate::session::client_name).
     pub client: Option<String>,
 }
 
-/// A login that succeeded.
+/// A successful login.
 pub struct LoggedIn {
     /// The access token.
     pub token: AccessToken,
-    /// Its lifetime, in seconds.
+    /// Lifetime in seconds.
     pub expires_in: u32,
-    /// When it stops working.
+    /// Time of its expiry.
     pub expires_at: Timestamp,
 }
 
@@ -41,9 +41,9 @@ impl Accounts {
     /// Logs in.
     ///
     /// # Errors
-    /// Everything wrong with address, password or passcode is the one
-    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin), after the same work. A lifetime out of bounds is
-    /// refused by name.
+    /// - [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin): address, password or passcode is wrong. The error and
+    ///   the work are the same in all cases.
+    /// - [`Error::Invalid`](crate::Error::Invalid): the lifetime is out of bounds.
     pub async fn log_in(&self, request: LogInRequest) -> Result<LoggedIn, Error> {
         let LogInRequest { email, password, passcode, ttl, network, client } = request;
         let ttl = Ttl::parse(ttl, self.max_ttl)?;
@@ -72,7 +72,8 @@ impl Accounts {
         let network = network.to_string();
         let session = NewSession { id: session, created_at: now, expires_at, network, client };
         self.complete(&proven, ProofEffect::Session(session), audit).await?;
-        // Only now: a refusal would take longer if a token was made for it, and so tell that the password is right.
+        // Issue the token last: if refusals also created a token, their duration would disclose that the password is
+        // correct.
         let token = self.tokens.issue(&claims)?;
         Ok(LoggedIn { token, expires_in: ttl.as_seconds(), expires_at })
     }

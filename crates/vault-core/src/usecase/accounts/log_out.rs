@@ -1,4 +1,4 @@
-//! Log out: the session ends, on every replica, at once.
+//! Logouts, which end the session immediately on every replica.
 
 use super::Accounts;
 use crate::error::Error;
@@ -8,9 +8,9 @@ impl Accounts {
     /// Ends the principal's session.
     ///
     /// # Errors
-    /// [`Error::Denied`]: the token no longer worked.
+    /// [`Error::Denied`] if the token was no longer valid.
     pub async fn log_out(&self, principal: &SessionPrincipal) -> Result<(), Error> {
-        // A principal that may act has a session to end.
+        // An authorized principal has an active session.
         self.end(principal, principal.session).await.map(drop)
     }
 }

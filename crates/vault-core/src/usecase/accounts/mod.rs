@@ -1,8 +1,9 @@
-//! Accounts: logins and sessions, invitations and enrolment, one's own account, and the administration of accounts.
+//! Accounts: logins and sessions, invitations and enrolment, the caller's own account, and the administration of
+//! accounts.
 //!
-//! Every future may be dropped before it is ready, unless its method says otherwise: what was decided stays decided, and
-//! what was not decided has left nothing. A login or another proof that is dropped after its attempt was counted has used
-//! that attempt up.
+//! Every future may be cancelled, unless its method states otherwise: a committed transaction stays committed, and an
+//! uncommitted one leaves no change. A login or re-authentication that is cancelled after its attempt was counted has
+//! used that attempt.
 
 mod attempt;
 mod authenticate;
@@ -45,28 +46,28 @@ use crate::port::{
 use crate::time::Ttl;
 use std::sync::{Arc, Mutex};
 
-/// What [`Accounts`] are made of.
+/// Ports of [`Accounts`].
 #[derive(Clone)]
 pub struct AccountPorts {
-    /// Surroundings.
+    /// Environment.
     pub environment: Environment,
-    /// Counts logins that are refused uncounted.
+    /// Counts refused logins that are not counted as attempts.
     pub tally: Arc<AuditTally>,
     /// The store.
     pub store: Arc<dyn AccountStore>,
-    /// Password hashing.
+    /// Hashes passwords.
     pub hasher: Arc<dyn PasswordHasher>,
-    /// Seeds, passcodes and recovery codes.
+    /// Generates and verifies TOTP secrets, passcodes and recovery codes.
     pub passcodes: Arc<dyn PasscodeVerifier>,
-    /// Access tokens.
+    /// Issues access tokens.
     pub tokens: Arc<dyn TokenIssuer>,
-    /// Look-up digests and codes of rows.
+    /// Computes lookup digests and MACs of rows.
     pub digester: Arc<dyn KeyedDigester>,
     /// Randomness for enrolment codes and generated passwords.
     pub entropy: Arc<dyn Entropy>,
 }
 
-/// What people do with accounts.
+/// Operations of users on accounts.
 #[derive(Clone)]
 pub struct Accounts {
     instance: InstanceId,
@@ -84,7 +85,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// The accounts of the deployment `instance`, which is named in every access token.
+    /// Creates the context for the instance `instance`, which all access tokens name.
     pub fn new(instance: InstanceId, ports: AccountPorts) -> Self {
         let AccountPorts { environment, tally, store, hasher, passcodes, tokens, digester, entropy } = ports;
         Self {
@@ -103,13 +104,13 @@ impl Accounts {
         }
     }
 
-    /// With another longest lifetime of sessions, in seconds.
+    /// Sets the maximum lifetime of sessions, in seconds.
     #[must_use]
     pub fn with_max_ttl(self, max_ttl: u32) -> Self {
         Self { max_ttl, ..self }
     }
 
-    /// The longest lifetime of a session, in seconds.
+    /// Returns the maximum lifetime of a session, in seconds.
     pub const fn max_ttl(&self) -> u32 {
         self.max_ttl
     }
@@ -118,7 +119,7 @@ impl Accounts {
         self.digester.look_up(DigestPurpose::Address, &[email.as_str().as_bytes()])
     }
 
-    /// Tells of a row that does not fit its code.
+    /// Emits the event for a row whose MAC does not verify.
     fn report_damage(&self, table: &'static str, id: impl ToString) {
         self.environment.emit(Event::IntegrityFailure { table, id: id.to_string() });
     }

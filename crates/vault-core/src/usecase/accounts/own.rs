@@ -1,4 +1,4 @@
-//! Show one's own account.
+//! Reads of the caller's own account.
 
 use super::Accounts;
 use crate::email::EmailAddress;
@@ -10,36 +10,36 @@ use crate::principal::SessionPrincipal;
 use crate::role::Role;
 use crate::time::Timestamp;
 
-/// One's own account.
+/// The caller's own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownOwnAccount {
-    /// Its id.
+    /// ID of the account.
     pub id: AccountId,
-    /// Its address.
+    /// Address of the account.
     pub email: EmailAddress,
-    /// Its role.
+    /// Role of the account.
     pub role: Role,
-    /// Its organization's name.
+    /// Name of its organization.
     pub organization: OrganizationName,
-    /// Since when its passcode seed is in use.
+    /// Time since which its TOTP secret is in use.
     pub passcode_enrolled_at: Timestamp,
-    /// How many recovery codes it has left.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: u32,
-    /// What its owner should know.
+    /// Notices for its user.
     pub notices: Vec<Notice>,
 }
 
 impl Accounts {
-    /// The principal's account.
+    /// Returns the principal's account.
     ///
     /// # Errors
-    /// [`Error::Denied`], or the store's.
+    /// [`Error::Denied`], or the store failed.
     pub async fn own(&self, principal: &SessionPrincipal) -> Result<ShownOwnAccount, Error> {
         let found = self.own_account(principal).await?;
         Ok(ShownOwnAccount {
             id: principal.account,
             email: found.signed.grant.email,
-            // The store refuses a principal whose account no longer has the role.
+            // The store refuses a principal if its account no longer has the role.
             role: principal.role,
             organization: found.organization,
             passcode_enrolled_at: found.passcode_enrolled_at,

@@ -1,4 +1,4 @@
-//! Print an account's current passcode, for operators with access to the machine.
+//! Reads an account's current passcode, for operators with access to the host.
 
 use super::{AccountRef, Accounts};
 use crate::audit::{AuditAction, Subject};
@@ -9,19 +9,19 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// An account's current passcode.
+/// Current passcode of an account.
 pub enum CurrentPasscode {
-    /// A code that has not been used, until this moment.
+    /// An unused code, with the time of its expiry.
     Ready(SecretString, Timestamp),
-    /// The current code was used; the next one begins at this moment.
+    /// The current code was used. Contains the time at which the next one starts.
     SpentUntil(Timestamp),
 }
 
 impl Accounts {
-    /// The current code of the account with the address `email`, as an operator. Recorded whenever it is asked for.
+    /// Returns the current code of the account with the address `email`, as an operator. Every request is recorded.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for an invitation. [`Refusal::AwaitsEnrolment`]: it has no seed.
+    /// [`Refusal::NotFound`], also for an invitation. [`Refusal::AwaitsEnrolment`] if the account has no TOTP secret.
     pub async fn read_passcode(&self, email: &str) -> Result<CurrentPasscode, Error> {
         let FoundAccount::Account(found) = self.find(&Principal::Operator, AccountRef::email(email)).await? else {
             return Err(Refusal::NotFound.into());

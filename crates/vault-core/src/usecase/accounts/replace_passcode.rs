@@ -1,4 +1,4 @@
-//! Replace one's own passcode seed: a new one is given, and is in force once a code of it confirms it.
+//! Replacement of the caller's own TOTP secret: a new one is generated, and used after a code confirms it.
 
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
@@ -10,11 +10,11 @@ use crate::usecase::under_active_key;
 use secrecy::SecretString;
 
 impl Accounts {
-    /// A new seed for the principal's account, shown this once. It waits for an hour; one that waited before is
-    /// dropped.
+    /// Generates a new TOTP secret for the principal's account, which is shown only once. It is pending for an hour,
+    /// and replaces a secret that is already pending.
     ///
     /// # Errors
-    /// [`Refusal::InvalidLogin`].
+    /// [`Refusal::InvalidLogin`] if the re-authentication failed.
     pub async fn replace_passcode(
         &self,
         principal: &SessionPrincipal,
@@ -33,14 +33,14 @@ impl Accounts {
         .await
     }
 
-    /// Activates the pending seed. Revokes every other session of the account; the code is used up.
+    /// Activates the pending TOTP secret. Revokes all other sessions of the account, and marks the code as used.
     ///
     /// # Errors
-    /// [`Refusal::NothingPending`]: none was asked for, it waited too long, or too many codes were wrong.
-    /// [`Refusal::InvalidLogin`]: the passcode is none of the waiting seed.
+    /// - [`Refusal::NothingPending`]: no secret is pending, it has expired, or too many codes were wrong.
+    /// - [`Refusal::InvalidLogin`]: the passcode does not match the pending secret.
     pub async fn confirm_passcode(&self, principal: &SessionPrincipal, passcode: &SecretString) -> Result<(), Error> {
         let now = self.environment.now();
-        // Counted before it is compared, so that parallel codes win no extra guess.
+        // Count the code before it is compared, so that parallel requests do not gain an extra guess.
         let waiting = self.store.reserve_confirmation(principal.clone(), now).await?.ok_or(Refusal::NothingPending)?;
         let keys: Vec<_> = waiting.seed.blob.key().into_iter().chain([waiting.digest.key]).collect();
         self.digester.load_keys(&keys).await?;

@@ -1,4 +1,4 @@
-//! Replace one's own recovery codes.
+//! Replacement of the caller's own recovery codes.
 
 use super::{Accounts, OwnerProof};
 use crate::audit::{Actor, AuditAction};
@@ -8,11 +8,11 @@ use crate::port::OwnChange;
 use crate::principal::SessionPrincipal;
 
 impl Accounts {
-    /// New recovery codes for the principal's account, shown this once; those before are dead. Every other
-    /// session of the account ends.
+    /// Generates new recovery codes for the principal's account, which are shown only once. The previous codes are
+    /// invalid, and all other sessions of the account end.
     ///
     /// # Errors
-    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin).
+    /// [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin) if the re-authentication failed.
     pub async fn replace_recovery_codes(
         &self,
         principal: &SessionPrincipal,

@@ -1,4 +1,4 @@
-//! List the sessions of one's own account, or end one; and when each was last used.
+//! Sessions of the caller's own account: list, end and times of use.
 
 use super::Accounts;
 use crate::audit::{AuditAction, Subject};
@@ -12,27 +12,27 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MINUTE: i64 = 60_000;
-/// Uses written in one decision.
+/// Maximum number of uses that are written in one transaction.
 const SLICE: usize = 500;
 
 impl Accounts {
-    /// The live sessions of the principal's account, newest first.
+    /// Returns the active sessions of the principal's account, newest first.
     ///
     /// # Errors
-    /// [`Error::Denied`], or the store's.
+    /// [`Error::Denied`], or the store failed.
     pub async fn sessions(&self, principal: &SessionPrincipal) -> Result<Vec<StoredSession>, Error> {
         Ok(self.store.list_sessions(principal.clone(), self.environment.now()).await?)
     }
 
-    /// Ends one session of the principal's account; its own one as a logout does.
+    /// Ends one session of the principal's account. Ending the own session is a logout.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another account's session.
+    /// [`Refusal::NotFound`], also for a session of another account.
     pub async fn end_session(&self, principal: &SessionPrincipal, session: SessionId) -> Result<(), Error> {
         if self.end(principal, session).await? { Ok(()) } else { Err(Refusal::NotFound.into()) }
     }
 
-    /// Ends a session. `false`: the account has no such live session.
+    /// Ends a session. Returns `false` if the account has no such active session.
     pub(super) async fn end(&self, principal: &SessionPrincipal, session: SessionId) -> Result<bool, Error> {
         let own = session == principal.session;
         let action = if own { AuditAction::LoggedOut } else { AuditAction::SessionEnded };
@@ -47,9 +47,9 @@ impl Accounts {
         Ok(ended)
     }
 
-    /// Writes when sessions were last used, to the minute: at most once a minute and session. Called every few seconds,
-    /// and at shutdown. What cannot be written is kept for the next call; a call that is dropped loses at most what it was
-    /// writing, and the next use of the session makes up for that.
+    /// Writes when sessions were last used, truncated to the minute and at most once a minute per session. Call it
+    /// every few seconds and at shutdown. Uses that cannot be written are kept for the next call. A cancelled call
+    /// loses at most the uses that it was writing, and the next use of the session compensates for that.
     ///
     /// # Errors
     /// The store failed.
@@ -67,7 +67,7 @@ impl Accounts {
     }
 }
 
-/// When sessions were last used, to the minute, and what of that is still to be written.
+/// Times of the last uses of sessions, truncated to the minute, and whether they were written.
 #[derive(Default)]
 pub(super) struct SessionUses(Mutex<HashMap<SessionId, Use>>);
 
@@ -107,14 +107,14 @@ impl SessionUses {
         }
     }
 
-    /// Forgets what was written before this minute.
+    /// Removes uses that were written before this minute.
     fn forget_before(&self, now: Timestamp) {
         let minute = now.as_millis().div_euclid(MINUTE);
         self.lock().retain(|_, kept| !kept.written || kept.minute >= minute);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Use>> {
-        // A use is whole at every point, so a panic elsewhere leaves nothing half done.
+        // A use is consistent at every point, so a panic elsewhere does not leave a partial change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

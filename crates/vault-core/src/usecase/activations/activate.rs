@@ -1,5 +1,5 @@
-//! Activate a namespace: its credentials, opened for an integration for a while, in the form that it requests. And renew
-//! an activation: the same once more, with another end.
+//! Activation of a namespace: issues its decrypted credentials to an integration for a limited time, in the requested
+//! form. A renewal issues them again with a new expiry.
 
 use super::open::{Occasion, Opened, Opening};
 use super::{AT_ONCE, Activations, RESTARTS, contended};
@@ -18,45 +18,45 @@ use crate::port::{Event, FindActivation, HandOut, NewActivation, NoteActivated, 
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
-/// What an integration requests.
+/// Request for an activation.
 #[derive(Clone, Debug)]
 pub struct ActivationRequest {
-    /// The namespace, given again.
+    /// The namespace, returned to the caller.
     pub namespace: Namespace,
-    /// What it is for.
+    /// Purpose that the integration states.
     pub purpose: Option<Purpose>,
-    /// For how long.
+    /// Requested lifetime.
     pub ttl: ActivationTtl,
-    /// In which form.
+    /// Requested form.
     pub vend: VendMode,
 }
 
-/// What an integration requests for an activation that lives.
+/// Request for the renewal of an active activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RenewalRequest {
-    /// The activation.
+    /// ID of the activation.
     pub activation: ActivationId,
-    /// For how long from now.
+    /// Requested lifetime from now.
     pub ttl: ActivationTtl,
 }
 
-/// What is to be handed out.
+/// Kind of issuance.
 enum Wanted<'a> {
     Begin(&'a ActivationRequest),
     Renewal(RenewalRequest),
 }
 
-/// How one attempt to activate went.
+/// Outcome of one attempt to activate.
 enum Attempt {
     /// Credentials were issued.
     Done(Activated),
-    /// Nothing was, and nothing will be.
+    /// Nothing was issued, and a retry would not help.
     Failed(Error),
-    /// Nothing was, since something changed meanwhile; the integration as it is now.
+    /// Nothing was issued because of a concurrent change. Contains the integration in its current state.
     Again(IntegrationPrincipal),
 }
 
-/// For which activation, and until when, something short-lived is issued.
+/// Activation and expiry for which a short-lived credential is issued.
 #[derive(Clone, Copy)]
 pub(super) struct Until<'a> {
     pub(super) principal: &'a IntegrationPrincipal,
@@ -74,27 +74,28 @@ impl Until<'_> {
     }
 }
 
-/// What takes the place of saved data.
+/// Replacement of saved data.
 pub(super) enum Issued {
     /// A short-lived credential.
     Short(Box<ShortLived>),
-    /// The saved data. With a reason: a short-lived credential was preferred, but not available.
+    /// None: the saved data is issued. A reason means that a short-lived credential was preferred but not available.
     Nothing(Option<CheckReason>),
 }
 
 impl Activations {
-    /// Activates a namespace: issues all of its credentials or none. The activation ends with its integration at the
-    /// latest.
+    /// Activates a namespace: issues all of its credentials or none. The activation expires no later than its
+    /// integration.
     ///
-    /// The first transaction records the begin. A second one, after all waiting, checks everything again and records what
-    /// is issued. So nothing is issued after a revocation has returned: of the token, the integration, the organization,
-    /// the namespace or a credential. Begun again at most three times if a credential or
-    /// the integration changed meanwhile.
+    /// The first transaction records the start. A second one, immediately before the response, repeats all checks and
+    /// records what is issued. Nothing is therefore issued after a revocation of the token, the integration, the
+    /// organization, the namespace or a credential has returned. If a credential or the integration changed in between,
+    /// the activation is restarted, at most three times.
     ///
     /// # Errors
-    /// [`Refusal::NamespaceNotAllowed`], [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`],
-    /// [`Refusal::NamespaceTooLarge`], [`Refusal::TooManyLive`], [`Refusal::NotVended`]; [`Refusal::NotFound`]: the
-    /// integration itself ended the activation meanwhile; [`StoreError::Unavailable`], also after three restarts.
+    /// - [`Refusal::NamespaceNotAllowed`], [`Refusal::Frozen`], [`Refusal::NamespaceEmpty`],
+    ///   [`Refusal::NamespaceTooLarge`], [`Refusal::TooManyLive`] or [`Refusal::NotVended`]: the activation is refused.
+    /// - [`Refusal::NotFound`]: the integration itself ended the activation in the meantime.
+    /// - [`StoreError::Unavailable`]: the store is unavailable, or three restarts failed.
     pub async fn activate(
         &self,
         principal: &IntegrationPrincipal,
@@ -103,13 +104,13 @@ impl Activations {
         self.settle(principal, &Wanted::Begin(&request)).await
     }
 
-    /// Renews a live activation of the integration: issues the current credentials of its namespace, in the form that it was
-    /// begun with, and gives it another end. Judged like a new activation, and it does not count as another one. After a
-    /// refusal the activation lives until it expires.
+    /// Renews an active activation of the integration: issues the current credentials of its namespace in its original
+    /// form, and sets a new expiry. The checks are those of a new activation, but it does not count as another one.
+    /// After a refusal, the activation stays active until it expires.
     ///
     /// # Errors
-    /// As [`Activations::activate`], without [`Refusal::TooManyLive`]; [`Refusal::NotFound`]: the integration has no live
-    /// activation of this id.
+    /// Those of [`Activations::activate`], without [`Refusal::TooManyLive`]. [`Refusal::NotFound`] if the integration
+    /// has no active activation with this ID.
     pub async fn renew(&self, principal: &IntegrationPrincipal, request: RenewalRequest) -> Result<Activated, Error> {
         self.settle(principal, &Wanted::Renewal(request)).await
     }
@@ -178,7 +179,8 @@ impl Activations {
             None => {
                 if !unnoted.is_empty() {
                     let organization = principal.organization;
-                    // It has been handed out, and the use is recorded: what a list shows may lag behind.
+                    // The credentials are issued and the use is recorded. The time in lists may be late, so ignore an
+                    // error.
                     let _ =
                         self.store.note_activated(NoteActivated { organization, credentials: unnoted, minute }).await;
                 }
@@ -188,7 +190,7 @@ impl Activations {
         }
     }
 
-    /// The last decision, after all waiting.
+    /// Runs the last transaction before the response.
     async fn hand_out(
         &self,
         principal: &IntegrationPrincipal,
@@ -219,7 +221,7 @@ impl Activations {
         Ok(outcome)
     }
 
-    /// What follows from a refusal of the last decision, which has recorded it.
+    /// Returns the outcome after the last transaction refused and recorded the refusal.
     async fn refused(
         &self,
         principal: &IntegrationPrincipal,
@@ -240,8 +242,8 @@ impl Activations {
         })
     }
 
-    /// The credentials to issue, in the order of `opened`, and the first one that has no such form. After that
-    /// one no further storage is asked.
+    /// Returns the credentials to issue, in the order of `opened`, and the first one that is not available in the
+    /// requested form. After a failure, no further storage is called.
     async fn vend_all(
         &self,
         opened: Vec<Opened>,
@@ -253,7 +255,7 @@ impl Activations {
         let mut opened = opened.into_iter().peekable();
         while failed.is_none() && opened.peek().is_some() {
             let some = opened.by_ref().take(AT_ONCE).map(|one| self.vend(one, until, mode));
-            // All of them are waited for: one that is dropped could have been issued without a record of it.
+            // Await all of them: a request that is dropped could still issue a credential, without a record.
             for vended in join_all(some).await {
                 match vended {
                     Ok(credential) => credentials.push(credential),
@@ -289,7 +291,7 @@ impl Activations {
         Ok(ActivatedCredential { id, kind, version, vended })
     }
 
-    /// The credential to issue for `data`, or why `mode` forbids it.
+    /// Returns the credential to issue for `data`, or the reason why `mode` forbids it.
     pub(super) async fn issue(
         &self,
         data: &CredentialData,
@@ -316,7 +318,7 @@ impl Activations {
     }
 }
 
-/// Those of `credentials` that a storage issued, and that nobody can revoke.
+/// Returns the credentials that a storage provider issued, and that cannot be revoked.
 fn left(credentials: &[ActivatedCredential]) -> Vec<HandedOut> {
     let issued = credentials.iter().filter(|one| one.vended.form() == VendedForm::Short);
     issued.map(ActivatedCredential::handed_out).collect()

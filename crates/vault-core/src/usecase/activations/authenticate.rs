@@ -1,4 +1,4 @@
-//! Tell whose integration token this is, and whether its holder may act.
+//! Authentication of integration tokens.
 
 use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
@@ -12,12 +12,13 @@ use crate::principal::Denial;
 use secrecy::{ExposeSecret as _, SecretString};
 
 impl Activations {
-    /// The principal of the token `text`, sent from `network`. A token with a wrong form or checksum is refused before
-    /// any look-up. Later operations of the principal require the row verified here, or the token is verified again.
+    /// Returns the principal of the token `text`, sent from `network`. A token with a malformed text or a wrong
+    /// checksum is refused before any lookup. Later operations of the principal require the row that is verified here,
+    /// otherwise the token is verified again.
     ///
     /// # Errors
-    /// [`Denial::Integration`]: the token is invalid. The metrics have the reason; the response never does. Uses of tokens
-    /// that were valid once are audited.
+    /// [`Denial::Integration`] if the token is invalid. The metrics contain the reason, but no response does. Uses of
+    /// tokens that were valid before are audited.
     pub async fn authenticate(
         &self,
         text: &SecretString,
@@ -30,7 +31,7 @@ impl Activations {
         }
     }
 
-    /// The same principal as its row is now.
+    /// Returns the principal for the current row.
     pub(super) async fn again(&self, principal: &IntegrationPrincipal) -> Result<IntegrationPrincipal, Error> {
         match &principal.workload {
             Some(workload) => self.workload_again(principal, workload).await,
@@ -38,7 +39,7 @@ impl Activations {
         }
     }
 
-    /// Counts and logs that an integration was refused.
+    /// Counts and logs the refusal of an integration.
     pub(super) fn refuse(
         &self,
         refusal: IntegrationRefusal,
@@ -49,8 +50,8 @@ impl Activations {
         Denial::Integration(refusal).into()
     }
 
-    /// What comes next after the store refused with `error`: the integration verified again if its row was changed,
-    /// else an error, counted.
+    /// Returns what follows from an `error` of the store: the integration verified again if its row was changed,
+    /// otherwise an error, which is counted.
     pub(super) async fn after(
         &self,
         principal: &IntegrationPrincipal,
@@ -62,7 +63,7 @@ impl Activations {
         }
     }
 
-    /// As [`Activations::after`], of a refusal.
+    /// Like [`Activations::after`], for a refusal.
     pub(super) async fn after_refusal(
         &self,
         principal: &IntegrationPrincipal,
@@ -88,7 +89,7 @@ impl Activations {
         }
     }
 
-    /// An integration that was found, if its row fits its code and its organization is active.
+    /// Returns an integration if the MAC of its row verifies and its organization is active.
     pub(super) async fn sound(
         &self,
         found: FoundIntegration,
@@ -108,8 +109,8 @@ impl Activations {
         Ok(found)
     }
 
-    /// Counts the use of a token that was valid once. Recorded once a minute, with the count, because such requests are
-    /// not limited.
+    /// Counts the use of a token that was valid before. Recorded once a minute with the count, because such requests
+    /// are not limited.
     fn count(&self, integration: &Integration) {
         let (organization, actor) = (Some(integration.organization), Actor::Integration(integration.id));
         let subject = Subject::Integration(integration.id);
@@ -117,8 +118,8 @@ impl Activations {
     }
 }
 
-/// Whether it is meant to be a JSON Web Token: its header is a JSON object, so it starts with `{` and `"` or white space,
-/// in base64url.
+/// Returns whether the text looks like a JSON Web Token: its header is a JSON object, so it starts with `{` and `"` or
+/// white space, in base64url.
 fn is_identity_token(text: &SecretString) -> bool {
     ["ey", "ew"].iter().any(|start| text.expose_secret().starts_with(start))
 }

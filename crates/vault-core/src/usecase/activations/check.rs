@@ -1,5 +1,5 @@
-//! Check a namespace: check its credentials with their storage providers, in the form that an activation would issue,
-//! without issuing them.
+//! Checks of a namespace: tests its credentials with their storage providers, in the form that an activation would
+//! issue, without issuing them.
 
 use super::activate::{Issued, Until};
 use super::open::{Occasion, Opened, Opening};
@@ -15,38 +15,38 @@ use crate::port::{ProbeRequest, StorageProbe};
 use crate::time::Timestamp;
 use futures_util::future::join_all;
 
-/// What is to be checked.
+/// Request for a check.
 #[derive(Clone, Debug)]
 pub struct CheckNamespaceRequest {
     /// The namespace.
     pub namespace: Namespace,
-    /// The operations that the job needs. None at all: only whether each storage accepts its credential.
+    /// Operations that the job requires. If empty, only checks whether each storage accepts its credential.
     pub operations: Vec<StorageOperation>,
-    /// When the job will be done.
+    /// Planned end of the job.
     pub until: Option<Timestamp>,
-    /// The form that the job's activation will request.
+    /// Form that the job's activation will request.
     pub vend: VendMode,
 }
 
-/// What was found of one credential.
+/// Result for one credential.
 #[derive(Clone, Debug)]
 pub struct CheckedCredential {
-    /// The credential.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
-    /// The form that was tried: the one that an activation would issue. `None`: the storage was not asked.
+    /// Tested form, which is the one that an activation would issue. `None` if the storage was not called.
     pub form: Option<VendedForm>,
     /// The checks.
     pub report: CheckReport,
 }
 
 impl Activations {
-    /// Checks every credential, the oldest first. Judged and recorded as an activation is, but begins none.
+    /// Checks all credentials, oldest first. Authorized and recorded like an activation, but starts none.
     ///
     /// # Errors
-    /// Those of [`Activations::activate`] but for the last decision and the limit of live ones; what is wrong with a
-    /// credential is in its report.
+    /// Those of [`Activations::activate`], except those of its last transaction and of the limit of active activations.
+    /// Problems of a credential are in its report.
     pub async fn check(
         &self,
         principal: &IntegrationPrincipal,
@@ -99,7 +99,7 @@ impl Activations {
     }
 }
 
-/// What is asked of every credential.
+/// Requested checks of every credential.
 struct Asked {
     operations: Vec<StorageOperation>,
     until: Option<Timestamp>,
@@ -112,7 +112,7 @@ impl Asked {
     }
 }
 
-/// Whether the storage provider accepts `data`, as far as that can be determined.
+/// Checks whether the storage provider accepts `data`, as far as that can be determined.
 pub(in crate::usecase) async fn authenticates(
     probe: &dyn StorageProbe,
     data: &CredentialData,
@@ -132,7 +132,7 @@ fn skipped(reason: CheckReason) -> CheckReport {
     CheckReport { checks: vec![Check::skipped(CheckKind::Authenticate, reason)] }
 }
 
-/// An activation would hand nothing out, for this reason.
+/// Returns the report that an activation would issue nothing, for this reason.
 fn not_issued(reason: CheckReason, operations: &[StorageOperation]) -> CheckReport {
     let failed = Check::failed(CheckKind::Authenticate, reason);
     let others = operations.iter().map(|one| Check::skipped(CheckKind::Operation(*one), CheckReason::EarlierFailed));

@@ -1,9 +1,9 @@
-//! What integrations do with their token: activate a namespace, check it, list, renew and end activations. The one context
-//! that opens credentials.
+//! Operations of integrations: activation of a namespace, checks, and the list, renewal and end of activations. No
+//! other operations decrypt credentials.
 //!
-//! Every method may be cancelled, but run them to their end. A cancelled [`Activations::activate`] hands nothing out;
-//! its activation counts as live until it expires, its last record says only that it began, and short-lived
-//! credentials that a storage had issued work until they expire.
+//! Every method may be cancelled, but should run to its end. A cancelled [`Activations::activate`] issues nothing. Its
+//! activation counts as active until it expires, the audit log contains only its start, and short-lived credentials
+//! that a storage provider has already issued are valid until they expire.
 
 mod activate;
 mod authenticate;
@@ -29,13 +29,13 @@ use crate::integration::IntegrationPrincipal;
 use crate::port::{ActivationStore, CredentialVendor, ForIntegration, KeyedDigester, Opener, StorageProbe, StoreError};
 use std::sync::Arc;
 
-/// How often something is begun anew because the integration or a credential changed under it.
+/// Maximum number of restarts because the integration or a credential changed concurrently.
 const RESTARTS: usize = 3;
 
-/// How many storages are waited for at once.
+/// Maximum number of concurrent requests to storage providers.
 const AT_ONCE: usize = 16;
 
-/// What integrations do.
+/// Operations of integrations.
 #[derive(Clone)]
 pub struct Activations {
     environment: Environment,
@@ -50,7 +50,7 @@ pub struct Activations {
 }
 
 impl Activations {
-    /// The context on these ports. It issues nothing short-lived and checks nothing against storages.
+    /// Creates the context on these ports, without short-lived credentials and without checks against storages.
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
@@ -62,25 +62,25 @@ impl Activations {
         Self { environment, tally, store, opener, digester, vendor: None, probe: None, live_limit, identity: None }
     }
 
-    /// With what issues short-lived credentials.
+    /// Sets the port that issues short-lived credentials.
     #[must_use]
     pub fn vendor(self, vendor: Option<Arc<dyn CredentialVendor>>) -> Self {
         Self { vendor, ..self }
     }
 
-    /// With what checks credentials against their storages.
+    /// Sets the port that checks credentials with their storages.
     #[must_use]
     pub fn probe(self, probe: Option<Arc<dyn StorageProbe>>) -> Self {
         Self { probe, ..self }
     }
 
-    /// With another limit of live activations per integration.
+    /// Sets the limit of active activations per integration.
     #[must_use]
     pub fn live_limit(self, live_limit: i64) -> Self {
         Self { live_limit, ..self }
     }
 
-    /// The envelope of `act`, recorded as `action` on `subject`.
+    /// Creates the command for `act`, recorded as `action` on `subject`.
     fn command<A>(
         &self,
         principal: &IntegrationPrincipal,
@@ -108,7 +108,7 @@ impl Activations {
     }
 }
 
-/// The integration or a credential was changed again and again.
+/// Returns the error for an integration or a credential that changed repeatedly.
 fn contended() -> Error {
     StoreError::Unavailable("the integration or a credential kept changing during the request".into()).into()
 }

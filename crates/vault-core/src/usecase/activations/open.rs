@@ -1,4 +1,4 @@
-//! Open a namespace's credentials for an integration: what activations, renewals and checks have in common.
+//! Decryption of a namespace's credentials for an integration, shared by activations, renewals and checks.
 
 use super::Activations;
 use crate::activation::{HandedOut, MAX_CREDENTIALS, Purpose, VendRule};
@@ -14,7 +14,7 @@ use crate::port::{
 use crate::time::Timestamp;
 use crate::usecase::sound_under_known_keys;
 
-/// What is to be opened, and why.
+/// Credentials to decrypt, and the reason.
 #[derive(Clone, Debug)]
 pub(super) struct Opening {
     pub(super) namespace: Namespace,
@@ -22,19 +22,19 @@ pub(super) struct Opening {
     pub(super) occasion: Occasion,
 }
 
-/// The operation that credentials are opened for.
+/// Operation for which credentials are decrypted.
 #[derive(Clone, Debug)]
 pub(super) enum Occasion {
-    /// An activation begins.
+    /// Start of an activation.
     Begin(NewActivation),
-    /// A live activation is renewed.
+    /// Renewal of an active activation.
     Renewal(ActivationId),
-    /// Their storages are to be asked.
+    /// Check of the credentials with their storages.
     Check,
 }
 
 impl Occasion {
-    /// The action that is recorded when nothing is handed out.
+    /// Returns the action to record if nothing is issued.
     pub(super) const fn failure(&self) -> AuditAction {
         match self {
             Self::Begin(_) | Self::Check => AuditAction::ActivationFailed,
@@ -43,21 +43,21 @@ impl Occasion {
     }
 }
 
-/// A credential, open.
+/// A decrypted credential.
 pub(super) struct Opened {
     pub(super) id: CredentialId,
     pub(super) version: i64,
     pub(super) data: CredentialData,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub(super) vend: VendRule,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub(super) last_activated_at: Option<Timestamp>,
 }
 
 impl Activations {
-    /// Opens the credentials. What is opened stays in memory; that it was begun is recorded before. An error of the
-    /// store is returned as it is: the integration may have to be verified again. So is [`SealError::UnknownKey`] before
-    /// the first restart.
+    /// Decrypts the credentials into memory, after their activation was recorded. Returns errors of the store
+    /// unchanged, because the integration may have to be verified again. The same applies to [`SealError::UnknownKey`]
+    /// before the first restart.
     pub(super) async fn open(
         &self,
         principal: &IntegrationPrincipal,
@@ -65,7 +65,7 @@ impl Activations {
         restarts: usize,
     ) -> Result<Result<Vec<Opened>, Error>, StoreError> {
         if !principal.patterns.allow(&opening.namespace) {
-            // Before anything is looked up that could tell whether the namespace exists.
+            // Check this before any lookup that could disclose whether the namespace exists.
             self.record_refusal(principal, opening, AuditAction::ActivationRefusedOutside).await?;
             return Ok(Err(Refusal::NamespaceNotAllowed.into()));
         }
@@ -84,13 +84,14 @@ impl Activations {
             let id = row.id;
             match self.open_one(principal.organization, &opening.namespace, row).await {
                 Ok(one) => opened.push(one),
-                // A rotation ended between reading the row and reading the keys: this is begun again.
+                // A key rotation ended between reading the row and reading the keys. The caller restarts the
+                // activation.
                 Err(error @ SealError::UnknownKey { .. }) if restarts == 0 => {
                     self.abort(principal, opening, id, Vec::new()).await?;
                     return Ok(Err(error.into()));
                 }
                 Err(error) => {
-                    // The record names the credential; the log says what is wrong with it.
+                    // The audit log names the credential, and the server log the reason.
                     self.environment.report(&error);
                     self.abort(principal, opening, id, Vec::new()).await?;
                     return Ok(Err(error.into()));
@@ -100,7 +101,7 @@ impl Activations {
         Ok(Ok(opened))
     }
 
-    /// Opens one credential, if its row says what was signed.
+    /// Decrypts one credential if its row's MAC verifies.
     pub(super) async fn open_one(
         &self,
         organization: OrganizationId,
@@ -117,8 +118,8 @@ impl Activations {
         Ok(Opened { id, version, data, vend, last_activated_at })
     }
 
-    /// Removes an activation in which the credential `failed`, and records it with `left`: the short-lived credentials
-    /// that were requested already and cannot be revoked.
+    /// Removes an activation in which the credential `failed`, and records it with `left`: short-lived credentials that
+    /// were already requested and cannot be revoked.
     pub(super) async fn abort(
         &self,
         principal: &IntegrationPrincipal,
@@ -156,7 +157,7 @@ impl Activations {
         let command = self.command(principal, action, subject, note, act);
         let checked = matches!(opening.occasion, Occasion::Check).then(|| Event::recorded(&command.audit));
         let taken = self.store.take_credentials(command).await?;
-        // An activation is told of when it has ended, well or not.
+        // The event of an activation is emitted only at its end, whether it succeeds or not.
         if let Some(checked) = checked {
             self.environment.emit(checked);
         }
@@ -180,7 +181,7 @@ impl Activations {
 }
 
 impl Opening {
-    /// What the audit says of it.
+    /// Creates the audit note.
     pub(super) fn note(&self, principal: &IntegrationPrincipal, credentials: Vec<HandedOut>) -> AuditNote {
         let (namespace, purpose) = (self.namespace.clone(), self.purpose.clone());
         AuditNote { namespace, purpose, network: principal.network, credentials }

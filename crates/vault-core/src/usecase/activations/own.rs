@@ -1,4 +1,4 @@
-//! List and end an integration's own activations.
+//! List and end of an integration's own activations.
 
 use super::{Activations, RESTARTS, contended};
 use crate::activation::Activation;
@@ -12,10 +12,10 @@ use crate::port::{EndActivation, Event, ListActivations};
 use crate::principal::Scope;
 
 impl Activations {
-    /// Reads a page of the integration's live activations, newest first.
+    /// Reads a page of the integration's active activations, newest first.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`]: the cursor was not made for this list.
+    /// [`Refusal::Cursor`] if the cursor does not belong to this list.
     pub async fn list(&self, principal: &IntegrationPrincipal, page: PageRequest) -> Result<Page<Activation>, Error> {
         let scope = Scope::One(principal.organization);
         let after = match page.cursor.as_deref() {
@@ -45,7 +45,7 @@ impl Activations {
         Err(contended())
     }
 
-    /// The activation after which the page of a cursor begins.
+    /// Returns the activation after which the page of a cursor starts.
     async fn position(&self, principal: &IntegrationPrincipal, text: &str) -> Result<ActivationId, Error> {
         let scope = Scope::One(principal.organization);
         let position = cursor::decode_position(&*self.digester, ListName::Activations, scope, text).await?;
@@ -54,10 +54,11 @@ impl Activations {
         Ok(last.map(ActivationId::from_bytes).ok_or(Refusal::Cursor)?)
     }
 
-    /// Ends one. Short-lived credentials that were issued for it work until they expire: no storage revokes one alone.
+    /// Ends an activation. Short-lived credentials that were issued for it are valid until they expire, because no
+    /// storage provider can revoke them individually.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]: the integration has no live activation of this id.
+    /// [`Refusal::NotFound`] if the integration has no active activation with this ID.
     pub async fn end(&self, principal: &IntegrationPrincipal, activation: ActivationId) -> Result<(), Error> {
         let mut principal = principal.clone();
         for _ in 0..=RESTARTS {

@@ -1,4 +1,4 @@
-//! Check saved credentials again, at an interval and on request: whether their storages still accept them.
+//! Periodic and requested checks of saved credentials: whether their storages still accept them.
 
 use super::Activations;
 use super::check::authenticates;
@@ -10,22 +10,22 @@ use crate::port::{DueCheck, Event, RecordCheck, SealError, StorageProbe, TakeChe
 use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeMap;
 
-/// How many storages are asked at once.
+/// Maximum number of storages that are checked concurrently.
 const STORES_AT_ONCE: usize = 8;
-/// How many credentials of one storage are checked at once.
+/// Maximum number of concurrent checks per storage.
 const PER_STORE: usize = 2;
-/// How many requested checks are taken at once.
+/// Maximum number of requested checks per round.
 const REQUESTS: usize = 16;
 
 impl Activations {
-    /// Checks what is due and gives how many that were: requested checks and, with `turn`, up to so many credentials in
-    /// their turn, each round at least so many seconds after the one before. What is due elsewhere at the same time is
-    /// left alone.
+    /// Runs checks that are due and returns their number: requested checks and, with `turn`, at most that number of
+    /// periodic ones, with at least that number of seconds between the starts of two rounds. Checks that another
+    /// process has claimed are skipped.
     ///
-    /// A credential that cannot be opened counts as failing; the log says why.
+    /// A credential that cannot be decrypted counts as failing, and the reason is logged.
     ///
     /// # Errors
-    /// The store. Checks whose result was not stored are due again after a minute.
+    /// The store failed. Checks without a stored result are due again after a minute.
     pub async fn check_due(&self, turn: Option<(usize, i64)>) -> Result<usize, Error> {
         let Some(probe) = &self.probe else { return Ok(0) };
         let due = self.store.take_checks(TakeChecks { now: self.environment.now(), most: REQUESTS, turn }).await?;
@@ -34,7 +34,7 @@ impl Activations {
         for check in due {
             let opened = self.open_one(check.organization, &check.namespace, check.credential.clone()).await;
             if let Err(error @ SealError::UnknownKey { .. }) = &opened {
-                // Where a rotation ended between reading the row and reading the keys, it opens the next time.
+                // If a rotation ended between reading the row and reading the keys, the next check can decrypt it.
                 self.environment.report(error);
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Tell which workload has sent an identity token, and whether it may act for the integration that the token names.
+//! Authentication of workloads by identity tokens, and their authorization for the integration that the token names.
 
 use super::Activations;
 use crate::audit::{Actor, AuditAction, Subject};
@@ -14,23 +14,23 @@ use secrecy::SecretString;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What identity tokens are verified with.
+/// Ports for the verification of identity tokens.
 #[derive(Clone)]
 pub struct Identity {
-    /// Reads and verifies them.
+    /// Reads and verifies tokens.
     pub verifier: Arc<dyn TokenVerifier>,
-    /// Asks issuers for their keys; without it, only stored keys are used.
+    /// Fetches the keys of issuers. Without it, only stored keys are used.
     pub keys: Option<Arc<dyn IssuerKeys>>,
 }
 
 impl Activations {
-    /// With what verifies identity tokens. Without it, every one is refused.
+    /// Sets the ports for identity tokens. Without them, every identity token is refused.
     #[must_use]
     pub fn identity(self, identity: Option<Identity>) -> Self {
         Self { identity, ..self }
     }
 
-    /// The principal of the workload whose identity token `text` is.
+    /// Returns the principal of the workload with the identity token `text`.
     pub(super) async fn authenticate_workload(
         &self,
         text: &SecretString,
@@ -55,7 +55,7 @@ impl Activations {
         let found = self.sound(found, network).await?;
         let integration = &found.stored.integration;
         let refuse = |refusal| self.refuse_workload(refusal, Some(integration), network);
-        // Clusters share an `iss`, and each has keys of its own.
+        // Clusters can share an `iss`, but each has its own keys.
         let (issuers, others) = self.issuers_of(&token, integration).await?;
         let mut verified = Err(WorkloadRefusal::Unverified(untrusted_issuer(&token, &others)));
         for issuer in issuers {
@@ -73,7 +73,8 @@ impl Activations {
         })
     }
 
-    /// The same workload as its integration's row is now. Its signature was verified.
+    /// Returns the principal of the same workload for the current row of its integration. Its signature was already
+    /// verified.
     pub(super) async fn workload_again(
         &self,
         principal: &IntegrationPrincipal,
@@ -90,7 +91,7 @@ impl Activations {
         })
     }
 
-    /// Judges verified claims by the trusts of the integration, and the integration itself.
+    /// Matches verified claims with the trusts of the integration, and checks the integration itself.
     fn judge_workload(
         &self,
         found: FoundIntegration,
@@ -109,7 +110,7 @@ impl Activations {
         }
     }
 
-    /// The issuers that may have made the token, among those that the integration trusts; and those that cannot have.
+    /// Returns the issuers trusted by the integration that may have issued the token, and those that cannot have.
     async fn issuers_of(
         &self,
         token: &UnverifiedToken,
@@ -136,7 +137,8 @@ impl Activations {
         Ok((sound, others))
     }
 
-    /// The claims of a token that the issuer has signed. Its keys are fetched again where they are old, or one is missing.
+    /// Returns the claims of a token that the issuer has signed. Fetches its keys again if they are old or one is
+    /// missing.
     async fn verified(
         &self,
         identity: &Identity,
@@ -165,11 +167,11 @@ impl Activations {
         })
     }
 
-    /// Asks an issuer for its keys and notes the answer, for every process.
+    /// Fetches the keys of an issuer and records the result for all processes.
     async fn fetch_keys(&self, identity: &Identity, issuer: StoredIssuer) -> Result<StoredIssuer, Error> {
         let Some(keys) = &identity.keys else { return Ok(issuer) };
         let now = self.environment.now();
-        // Noted first, so that a flood of tokens has one process ask once.
+        // Record the request first, so that many concurrent tokens cause only one request.
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
         self.store.note_keys(issuer, asked.clone()).await?;
         let next = match keys.fetch(&asked.issuer).await {
@@ -188,7 +190,7 @@ impl Activations {
         StoredIssuer { failure: reason.to_owned(), ..issuer.clone() }
     }
 
-    /// Counts, logs and records that a workload was refused.
+    /// Counts, logs and records the refusal of a workload.
     fn refuse_workload(
         &self,
         refusal: WorkloadRefusal,
@@ -207,7 +209,8 @@ impl Activations {
     }
 }
 
-/// Why no issuer that the integration trusts has made the token. `others` are those that it trusts.
+/// Returns the reason why no issuer that the integration trusts has issued the token. `others` are those that it
+/// trusts.
 fn untrusted_issuer(token: &UnverifiedToken, others: &[StoredIssuer]) -> String {
     let Some(issuer) = &token.issuer else { return "it names no issuer that the integration trusts".to_owned() };
     let near = others.iter().find(|other| other.issuer.url.trim_end_matches('/') == issuer.trim_end_matches('/'));

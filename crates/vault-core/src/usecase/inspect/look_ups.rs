@@ -1,5 +1,5 @@
-//! What leads to a row: addresses, codes and tokens are looked up in rows of their own. A bit that flips there locks somebody
-//! out, though nothing is wrong with the row itself.
+//! Integrity check of lookup rows: addresses, codes and tokens are looked up in separate rows. Damage in these rows
+//! locks out a user although the row itself is valid.
 
 use super::{Flaw, Inspector, Seen};
 use crate::digest::DigestPurpose;
@@ -8,7 +8,7 @@ use crate::identity::audience_look_up;
 use crate::port::{InstanceRow, LookUp};
 
 impl Inspector {
-    /// Sees that everything that leads to the row does.
+    /// Checks that all lookups lead to the row.
     pub(super) async fn look_for(&self, row: &InstanceRow, seen: &mut Seen) -> Result<(), Error> {
         let address =
             |email: &str| LookUp::Address(self.crypto.digester.look_up(DigestPurpose::Address, &[email.as_bytes()]));
@@ -16,7 +16,7 @@ impl Inspector {
             InstanceRow::Account { signed, .. } => vec![address(signed.grant.email.as_str())],
             InstanceRow::Invitation(stored) => {
                 let invitation = &stored.invitation;
-                // The address of one that re-enrols leads to the account.
+                // The address of a re-enrolment invitation leads to the account, not to the invitation.
                 let address = (!invitation.re_enrols()).then(|| address(invitation.grant.email.as_str()));
                 address.into_iter().chain([LookUp::EnrolmentCode(invitation.code)]).collect()
             }

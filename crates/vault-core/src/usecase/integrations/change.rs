@@ -1,4 +1,4 @@
-//! Change an integration: its token, state, namespaces or expiry; or delete it.
+//! Changes of integrations: token, state, namespaces, expiry and trusts; and deletion.
 
 use super::Integrations;
 use super::create::past;
@@ -15,21 +15,21 @@ use crate::port::{ChangeIntegration, Event, Find, IntegrationChange, Integration
 use crate::principal::Principal;
 use crate::time::Timestamp;
 
-/// Which integration of an organization is meant.
+/// Reference to an integration of an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IntegrationRef {
-    /// The one with this id.
+    /// The integration with this ID.
     Id(IntegrationId),
-    /// The one with this name, without regard to ASCII case.
+    /// The integration with this name, ignoring ASCII case.
     Name(String),
 }
 
 impl IntegrationRef {
-    /// By what it is found.
+    /// Returns the lookup key.
     pub(super) fn key(&self) -> Result<IntegrationKey, Refusal> {
         match self {
             Self::Id(id) => Ok(IntegrationKey::Id(*id)),
-            // What cannot be a name names nothing.
+            // A malformed name cannot belong to an integration.
             Self::Name(name) => {
                 IntegrationName::parse(name, "").map(IntegrationKey::Name).map_err(|_| Refusal::NotFound)
             }
@@ -37,28 +37,28 @@ impl IntegrationRef {
     }
 }
 
-/// What an integration's row is to say from now on; `None` leaves it as it is.
+/// Changes of an integration's row. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IntegrationEdit {
-    /// Whether it may act.
+    /// New state.
     pub state: Option<IntegrationState>,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub namespaces: Option<Vec<String>>,
-    /// When it expires; `Some(None)`: never.
+    /// New expiry. `Some(None)` removes it.
     pub expires_at: Option<Option<Timestamp>>,
-    /// The set of documents that describes it; `Some(None)`: none.
+    /// New document set that manages the integration. `Some(None)` removes it.
     pub managed_by: Option<Option<String>>,
 }
 
 /// A changed integration.
 pub struct ChangedIntegration {
-    /// The integration as it is now, or was before it was deleted.
+    /// The integration after the change, or before its deletion.
     pub integration: StoredIntegration,
-    /// The new token of a rotation; shown this once.
+    /// New token after a rotation, which is shown only once.
     pub token: Option<IntegrationToken>,
 }
 
-/// What to do with an integration.
+/// Command for an integration.
 enum Deed {
     Rotate(Overlap),
     Edit(Edit),
@@ -67,7 +67,7 @@ enum Deed {
     Delete,
 }
 
-/// A judged [`IntegrationEdit`].
+/// A validated [`IntegrationEdit`].
 struct Edit {
     state: Option<IntegrationState>,
     patterns: Option<NamespacePatterns>,
@@ -76,10 +76,10 @@ struct Edit {
 }
 
 impl Integrations {
-    /// Issues another token. The current one works for `overlap`, any older one no longer.
+    /// Issues another token. The current token stays valid for `overlap`, and an older one is revoked.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`], [`Refusal::Contended`].
+    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`] or [`Refusal::Contended`].
     pub async fn rotate(
         &self,
         principal: &Principal,
@@ -90,11 +90,12 @@ impl Integrations {
         self.carry_out(principal, organization, integration, &Deed::Rotate(overlap)).await
     }
 
-    /// Changes state, namespaces or expiry. What it may no longer do, it may not from the moment this returns.
+    /// Changes an integration's state, namespaces or expiry. Restrictions are in effect when this returns.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/namespaces/…`, `/expires_at` and `/managed_by`, or at the document if nothing is to be changed;
-    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`], [`Refusal::Contended`].
+    /// - [`Error::Invalid`] at `/namespaces/…`, `/expires_at` and `/managed_by`, or at the document if nothing is to be
+    ///   changed.
+    /// - [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`] or [`Refusal::Contended`].
     pub async fn change(
         &self,
         principal: &Principal,
@@ -107,10 +108,10 @@ impl Integrations {
         self.carry_out(principal, organization, integration, &deed).await
     }
 
-    /// Deletes an integration, with its activations.
+    /// Deletes an integration with its activations.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Contended`].
+    /// [`Refusal::NotFound`], [`Refusal::NoOrganization`] or [`Refusal::Contended`].
     pub async fn delete(
         &self,
         principal: &Principal,
@@ -120,11 +121,11 @@ impl Integrations {
         self.carry_out(principal, organization, integration, &Deed::Delete).await
     }
 
-    /// Has workloads of an issuer act for the integration from now on, and gives the trust.
+    /// Adds a trust, which allows workloads of an issuer to use the integration, and returns it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at a member of the trust; [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`],
-    /// [`Refusal::Contended`].
+    /// - [`Error::Invalid`] at a field of the trust.
+    /// - [`Refusal::NotFound`], [`Refusal::NoOrganization`], [`Refusal::Damaged`] or [`Refusal::Contended`].
     pub async fn trust(
         &self,
         principal: &Principal,
@@ -140,10 +141,10 @@ impl Integrations {
         newest.ok_or_else(|| Refusal::Contended.into())
     }
 
-    /// Ends a trust: a workload that has it acts no more from the moment this returns.
+    /// Removes a trust. Its workloads are refused when this returns.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also where there is no such trust, [`Refusal::NoOrganization`], [`Refusal::Damaged`],
+    /// [`Refusal::NotFound`], also if the trust does not exist, [`Refusal::NoOrganization`], [`Refusal::Damaged`] or
     /// [`Refusal::Contended`].
     pub async fn distrust(
         &self,
@@ -197,14 +198,14 @@ impl Integrations {
         Err(Refusal::Contended.into())
     }
 
-    /// What `deed` makes of the row `current`.
+    /// Returns the change that `deed` makes to the row `current`.
     fn decide(
         &self,
         current: StoredIntegration,
         deed: &Deed,
     ) -> Result<(AuditAction, IntegrationChange, ChangedIntegration), Error> {
         let unchanged = matches!(deed, Deed::Delete);
-        // Signing it anew would make a row planted by SQL grant something. One that grants nothing may be deleted.
+        // Never re-sign an invalid row: that would legitimize a row planted through SQL. Deleting it is safe.
         if !unchanged && !current.is_sound(&*self.digester) {
             let (table, id) = ("integrations", current.integration.id.to_string());
             self.environment.emit(Event::IntegrityFailure { table, id: id.clone() });
@@ -235,7 +236,7 @@ impl Integrations {
                 (AuditAction::IntegrationDistrusted, Integration { version, trusts, ..integration }, last_used_at, None)
             }
             Deed::Edit(Edit { state, patterns, expires_at, managed_by }) => {
-                // Whether it may act at all is graver than what it may do.
+                // A change of the state is more severe than other changes, so it determines the action.
                 let action = match state.filter(|state| {
                     *state != integration.state || (patterns, expires_at, managed_by) == (&None, &None, &None)
                 }) {
@@ -262,7 +263,7 @@ impl Integrations {
     }
 }
 
-/// How what an integration may do changes.
+/// Returns the changed rights of an integration.
 fn changes(from: &Integration, to: &Integration) -> Vec<AuditChange> {
     let state = |state: &IntegrationState| Some(state.as_str().to_owned());
     let patterns =

@@ -1,4 +1,4 @@
-//! Create an integration and its token.
+//! Creation of integrations and their tokens.
 
 use super::Integrations;
 use crate::audit::{AuditAction, RecordedRow, Subject};
@@ -14,28 +14,28 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use crate::usecase::under_active_key;
 
-/// An integration to be created, as it was requested.
+/// Request for a new integration.
 #[derive(Clone, Debug)]
 pub struct CreateIntegrationRequest {
     /// Its name.
     pub name: String,
-    /// The namespaces that it may activate.
+    /// Namespaces that the integration may activate.
     pub namespaces: Vec<String>,
-    /// When it expires, if it does.
+    /// Time of its expiry, if any.
     pub expires_at: Option<Timestamp>,
-    /// Whether it gets a token. Without one, only workloads that it trusts act for it.
+    /// Whether it gets a token. Without one, only trusted workloads can use it.
     pub token: bool,
-    /// The workloads that may act for it, each a JSON object.
+    /// Workloads that may use it, each as a JSON object.
     pub trusts: Vec<serde_json::Value>,
-    /// The set of documents that describes it, if one does.
+    /// Document set that manages the object, if any.
     pub managed_by: Option<String>,
 }
 
-/// An integration that was created.
+/// A new integration.
 pub struct CreatedIntegration {
     /// The integration.
     pub integration: Integration,
-    /// Its token, if it has one; shown this once.
+    /// Its token, if any, which is shown only once.
     pub token: Option<IntegrationToken>,
 }
 
@@ -43,8 +43,8 @@ impl Integrations {
     /// Creates an integration of `organization`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at`, `/managed_by` and `/trusts/…`; and those of
-    /// [`create_integration`](crate::port::IntegrationRepository::create_integration).
+    /// - [`Error::Invalid`] at `/name`, `/namespaces/…`, `/expires_at`, `/managed_by` and `/trusts/…`.
+    /// - Those of [`create_integration`](crate::port::IntegrationRepository::create_integration).
     pub async fn create(
         &self,
         principal: &Principal,
@@ -68,7 +68,7 @@ impl Integrations {
     ) -> Result<CreatedIntegration, Error> {
         let now = self.environment.now();
         let (name, patterns, managed_by) = read(request, now)?;
-        // One that gets no token has one that nobody knows.
+        // An integration without a token gets a random one that is not returned.
         let token = IntegrationToken::generate(&*self.entropy)?;
         let integration = Integration {
             id: IntegrationId::from_uuid(self.environment.ids.ordered(now)),
@@ -114,7 +114,7 @@ fn read(request: &CreateIntegrationRequest, now: Timestamp) -> Result<Judged, Er
     }
 }
 
-/// The refusal of an expiry that is not in the future.
+/// Returns the error for an expiry that is not in the future.
 pub(super) fn past(expires_at: Option<Timestamp>, now: Timestamp) -> Option<FieldError> {
     let past = expires_at.filter(|end| *end <= now);
     past.map(|_| FieldError::new("/expires_at", FieldCode::OutOfRange, "must be in the future"))

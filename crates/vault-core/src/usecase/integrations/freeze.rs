@@ -1,4 +1,4 @@
-//! Freeze a namespace, so that nothing activates it; thaw it.
+//! Freezing and unfreezing of namespaces.
 
 use super::Integrations;
 use crate::audit::{Actor, AuditAction, AuditNote, RecordedRow, RowState, Subject};
@@ -10,10 +10,10 @@ use crate::port::{Event, FreezeNamespace, Freezing};
 use crate::principal::Principal;
 
 impl Integrations {
-    /// Freezes `namespace`. No activation hands anything out of it that is decided after this returns.
+    /// Freezes `namespace`. After this returns, no activation issues its credentials.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`].
+    /// [`Refusal::NoOrganization`] if the organization does not exist.
     pub async fn freeze(
         &self,
         principal: &Principal,
@@ -23,10 +23,10 @@ impl Integrations {
         self.set_frozen(principal, organization, namespace, true).await
     }
 
-    /// Thaws `namespace`.
+    /// Unfreezes `namespace`.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`].
+    /// [`Refusal::NoOrganization`] if the organization does not exist.
     pub async fn thaw(
         &self,
         principal: &Principal,

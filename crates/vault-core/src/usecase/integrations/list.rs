@@ -1,4 +1,4 @@
-//! List integrations and namespaces.
+//! Lists of integrations and namespaces.
 
 use super::Integrations;
 use crate::cursor::{self, ListName, Page, PageRequest};
@@ -11,11 +11,11 @@ use crate::principal::{Denial, Principal, Scope};
 use crate::role::Action;
 
 impl Integrations {
-    /// Reads a page of the integrations in `scope`, by organization and name. A previous token that no longer works is
-    /// left out.
+    /// Reads a page of the integrations in `scope`, ordered by organization and name. Invalid previous tokens are
+    /// omitted.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`]: the cursor was not made for this list.
+    /// [`Refusal::Cursor`] if the cursor does not belong to this list.
     pub async fn list(
         &self,
         principal: &Principal,
@@ -37,7 +37,7 @@ impl Integrations {
     /// Reads a page of the organization's namespaces that have credentials or are frozen.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`]: the cursor was not made for this list.
+    /// [`Refusal::Cursor`] if the cursor does not belong to this list.
     pub async fn list_namespaces(
         &self,
         principal: &Principal,
@@ -56,10 +56,11 @@ impl Integrations {
         }))
     }
 
-    /// The frozen namespaces in `scope`, by organization and namespace, at most `limit` after the position `after`.
+    /// Returns at most `limit` frozen namespaces in `scope` after the position `after`, ordered by organization and
+    /// namespace.
     ///
     /// # Errors
-    /// The principal may not ask for it.
+    /// The principal is not authorized for the query.
     pub async fn list_frozen(
         &self,
         principal: &Principal,

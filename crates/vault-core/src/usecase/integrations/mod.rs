@@ -1,7 +1,7 @@
-//! An organization's integrations and frozen namespaces. Cannot decrypt credentials.
+//! Integrations and frozen namespaces of an organization. These operations cannot decrypt credentials.
 //!
-//! Every method may be cancelled; a change may be committed all the same. If [`Integrations::create`] or
-//! [`Integrations::rotate`] is cancelled, the new token is lost: rotate again.
+//! Every method may be cancelled, although the change may still be committed. If [`Integrations::create`] or
+//! [`Integrations::rotate`] is cancelled, the new token is lost. Rotate again in that case.
 
 mod change;
 mod create;
@@ -21,10 +21,10 @@ use crate::role::Action;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// How many integrations an organization may have, unless [`Integrations::limit`] says otherwise.
+/// Default limit of integrations per organization. [`Integrations::limit`] changes it.
 pub const DEFAULT_INTEGRATION_LIMIT: i64 = 10_000;
 
-/// What admins and operators do with integrations and namespaces.
+/// Operations of admins and operators on integrations and namespaces.
 #[derive(Clone)]
 pub struct Integrations {
     environment: Environment,
@@ -35,7 +35,7 @@ pub struct Integrations {
 }
 
 impl Integrations {
-    /// The context on these ports.
+    /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
         store: Arc<dyn IntegrationStore>,
@@ -45,21 +45,21 @@ impl Integrations {
         Self { environment, store, entropy, digester, limit: DEFAULT_INTEGRATION_LIMIT }
     }
 
-    /// The time, by which lists tell what has expired.
+    /// Returns the current time, which determines in lists whether an integration has expired.
     pub fn now(&self) -> Timestamp {
         self.environment.now()
     }
 
-    /// With another limit of integrations per organization.
+    /// Sets the limit of integrations per organization.
     #[must_use]
     pub fn limit(self, limit: i64) -> Self {
         Self { limit, ..self }
     }
 
-    /// Whether `principal` may administer the integrations of `organization`.
+    /// Authorizes `principal` to administer the integrations of `organization`.
     fn permit(principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
         principal.administers(Action::ManageIntegrations)?;
-        // Another organization is answered like one that does not exist.
+        // Another organization results in the same error as one that does not exist.
         if principal.reaches(organization) { Ok(()) } else { Err(Refusal::NoOrganization.into()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Which workloads may act for an integration: what is asked for, judged beside the issuers that there are.
+//! Validation of requested trusts against the configured issuers.
 
 use super::{IntegrationRef, Integrations};
 use crate::error::{Error, Refusal};
@@ -11,10 +11,10 @@ use crate::principal::Principal;
 use serde_json::Value;
 
 impl Integrations {
-    /// The issuers that an organization's integrations may trust, by name.
+    /// Returns the issuers that integrations of an organization may trust, ordered by name.
     ///
     /// # Errors
-    /// The principal may not administer its integrations; the store failed.
+    /// The principal is not authorized to administer its integrations, or the store failed.
     pub async fn issuers(
         &self,
         principal: &Principal,
@@ -26,10 +26,10 @@ impl Integrations {
         Ok(issuers.into_iter().filter(|stored| stored.issuer.serves(organization)).collect())
     }
 
-    /// An integration of `organization`.
+    /// Returns an integration of `organization`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`].
+    /// [`Refusal::NotFound`] if it does not exist.
     pub async fn find(
         &self,
         principal: &Principal,
@@ -42,7 +42,7 @@ impl Integrations {
         Ok(self.store.find_integration(query).await?.ok_or(Refusal::NotFound)?)
     }
 
-    /// Whether the principal may still act: issuers are read without it.
+    /// Authorizes the principal, because the port for issuers does not.
     async fn judge(&self, principal: &Principal, organization: OrganizationId) -> Result<(), Error> {
         let nobody = IntegrationRef::Id(IntegrationId::from_bytes([0; 16]));
         match self.find(principal, organization, &nobody).await {
@@ -51,7 +51,7 @@ impl Integrations {
         }
     }
 
-    /// Trusts that an integration is created with.
+    /// Validates the trusts of a new integration.
     pub(super) async fn read_trusts(
         &self,
         principal: &Principal,
@@ -75,7 +75,8 @@ impl Integrations {
         if errors.is_empty() { Ok(Trusts::new(trusts, "/trusts")?) } else { Err(Error::Invalid(errors)) }
     }
 
-    /// A trust in the JSON at `field`: it is well-formed, its issuer is there, and it says what the issuer asks for.
+    /// Validates a trust in the JSON at `field`: its format, whether its issuer exists, and whether it specifies the
+    /// claims that the issuer requires.
     pub(super) async fn read_trust(
         &self,
         organization: OrganizationId,

@@ -1,4 +1,4 @@
-//! Keys: how they stand, and their rotation.
+//! Overview and rotation of keys.
 
 mod move_look_ups;
 mod overview;
@@ -20,27 +20,27 @@ use crate::port::{
 };
 use std::sync::Arc;
 
-/// How many rows one transaction moves.
+/// Number of rows that one transaction moves.
 const BATCH: usize = 256;
-/// How many uses of a key a rotation takes at once: few, because what it does not need is lost when it ends.
+/// Number of key uses that a rotation reserves at a time. It is low, because unused ones are lost at the end.
 const BLOCK: i64 = 4_096;
 
-/// What keys are rotated with.
+/// Ports for the rotation of keys.
 #[derive(Clone)]
 pub struct KeyCrypto {
-    /// Makes keys of organizations.
+    /// Generates organization keys.
     pub sealer: Arc<dyn Sealer>,
     /// Moves credentials from one organization key to another.
     pub rewrapper: Arc<dyn Rewrapper>,
-    /// Makes instance keys, and moves to them what they wrap and seal.
+    /// Creates instance keys, and rewraps and reseals rows with them.
     pub instance_rewrapper: Arc<dyn InstanceRewrapper>,
-    /// Opens labels, of which a look-up key makes digests.
+    /// Decrypts labels, for which a lookup key creates digests.
     pub information: Arc<dyn InformationOpener>,
-    /// Makes the codes of rows, and knows the instance keys.
+    /// Computes MACs of rows, and loads the instance keys.
     pub digester: Arc<dyn KeyedDigester>,
 }
 
-/// What operators do with keys.
+/// Operations of operators on keys.
 #[derive(Clone)]
 pub struct Keys {
     environment: Environment,
@@ -55,7 +55,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// The operations on these ports.
+    /// Creates the context on these ports.
     pub fn new(environment: Environment, store: Arc<dyn RotationStore>, crypto: KeyCrypto) -> Self {
         let KeyCrypto { sealer, rewrapper, instance_rewrapper, information, digester } = crypto;
         let most = KeyUseLimits::MOST;
@@ -63,19 +63,19 @@ impl Keys {
         Self { environment, store, sealer, rewrapper, instance_rewrapper, information, digester, limits, batch: BATCH }
     }
 
-    /// With so many rows to a transaction, 1 at least.
+    /// Sets the number of rows per transaction, at least 1.
     #[must_use]
     pub fn batch(self, batch: usize) -> Self {
         Self { batch: batch.max(1), ..self }
     }
 
-    /// With lower limits of the uses of a key.
+    /// Sets lower limits for the uses of a key.
     #[must_use]
     pub fn limits(self, limits: KeyUseLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// Counts the uses that a rotation takes.
+    /// Returns a sealer that counts the uses of a rotation.
     fn counted(&self) -> CountedSealer {
         let keys = Arc::clone(&self.store) as Arc<dyn KeyRepository>;
         CountedSealer::new(self.environment.clone(), Arc::clone(&self.sealer), keys).with_limits(self.limits)

@@ -1,8 +1,9 @@
-//! Give what is found or verified by a digest the digests of the look-up key that is in use, so that the key before it can be destroyed.
+//! Rekeying of lookup digests: replaces the digests of rows with those of the current lookup key, so that the previous
+//! key can be destroyed.
 //!
-//! Such a digest does not name its key: rows are found and verified by whichever there is. So all rows are gone through, and whoever is
-//! stopped begins anew; rows that have been moved are only read then. Deliveries of events and idempotency keys are not moved, since they
-//! are removed by and by.
+//! These digests do not name their key, and rows are found and verified with any available key. The process therefore
+//! reads all rows. After an interruption it starts again, but only reads the rows that it has already changed.
+//! Deliveries of events and idempotency keys are not rekeyed, because they are deleted gradually.
 
 use super::Keys;
 use crate::digest::{Digest, DigestPurpose};
@@ -15,7 +16,7 @@ use crate::port::{
 use crate::receiver::{EventPosition, StoredReceiver};
 use uuid::Uuid;
 
-/// Where a move is.
+/// Position of the process.
 enum Stage {
     Rows(usize, Option<StoredPlace>),
     Credentials(Option<StoredPlace>),
@@ -24,10 +25,10 @@ enum Stage {
     End,
 }
 
-/// The parts with rows that have, or are found by, digests of a look-up key.
+/// Kinds of rows that contain digests of a lookup key or are found by them.
 const PARTS: [InstancePart; 3] = [InstancePart::Accounts, InstancePart::Invitations, InstancePart::Receivers];
 
-/// One way through all rows.
+/// One pass over all rows.
 pub struct LookUpMoves {
     keys: Keys,
     stage: Stage,
@@ -36,7 +37,7 @@ pub struct LookUpMoves {
 }
 
 impl Keys {
-    /// Begins to move rows to the look-up key that is in use. Call it when the keys before it are
+    /// Starts rekeying rows with the current lookup key. Call it after the previous keys are
     /// [drained](crate::keyring::KeyTerm::is_drained).
     pub fn move_look_ups(&self) -> LookUpMoves {
         LookUpMoves { keys: self.clone(), stage: Stage::Rows(0, None), rows: 0, moved: 0 }
@@ -44,20 +45,21 @@ impl Keys {
 }
 
 impl LookUpMoves {
-    /// How many rows it has gone through.
+    /// Returns the number of processed rows.
     pub const fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many of them it has moved.
+    /// Returns the number of changed rows.
     pub const fn moved(&self) -> u64 {
         self.moved
     }
 
-    /// Goes through the next rows. `false`: nothing is left. A row that fits no key is left as it is: an inspection says so.
+    /// Processes the next rows. Returns `false` if none remain. A row that matches no key is not changed, because the
+    /// integrity check reports it.
     ///
     /// # Errors
-    /// The store failed, or keys cannot be read. The call may be made again.
+    /// The store failed, or keys cannot be read. The call can be repeated.
     pub async fn step(&mut self) -> Result<bool, Error> {
         let (keys, limit) = (self.keys.clone(), self.keys.batch);
         match &self.stage {
@@ -109,7 +111,7 @@ impl LookUpMoves {
                 InstanceRow::Account { signed, code, .. } if signed.fits(&*digester, code) => {
                     addresses.push(self.address(&row, signed.grant.email.as_str()));
                 }
-                // The address of one that re-enrols leads to the account.
+                // The address of a re-enrolment invitation leads to the account, not to the invitation.
                 InstanceRow::Invitation(stored) if !stored.invitation.re_enrols() && stored.is_sound(&*digester) => {
                     addresses.push(self.address(&row, stored.invitation.grant.email.as_str()));
                 }
@@ -153,7 +155,7 @@ impl LookUpMoves {
         Ok(())
     }
 
-    /// What is to be changed of a credential; `None`: nothing, or it is damaged.
+    /// Returns the change of a credential, or `None` if it is up to date or damaged.
     async fn credential(&self, organization: OrganizationId, id: CredentialId) -> Result<Option<LookUpMove>, Error> {
         let Keys { store, digester, .. } = &self.keys;
         let Some(whole) = readable(store.whole_credential(organization, id).await)?.flatten() else { return Ok(None) };
@@ -181,7 +183,7 @@ impl LookUpMoves {
         Ok(is_due.then_some(LookUpMove::Credential { organization, id, code: (current.code, code), labels }))
     }
 
-    /// They are few.
+    /// Rekeys all issuers, of which there are few.
     async fn move_issuers(&mut self) -> Result<(), Error> {
         let Keys { store, digester, .. } = self.keys.clone();
         for stored in store.list_issuers().await? {
@@ -195,7 +197,7 @@ impl LookUpMoves {
         Ok(())
     }
 
-    /// How far events were read. Where a server reads them, it signs this anew itself.
+    /// Signs the event position again. A server that reads events does this itself.
     async fn move_position(&mut self) -> Result<(), Error> {
         let Keys { store, digester, environment, .. } = self.keys.clone();
         let Some(newest) = store.newest_checkpoint().await? else { return Ok(()) };
@@ -216,7 +218,7 @@ impl LookUpMoves {
     }
 }
 
-/// `None`: the row is damaged, as an inspection tells.
+/// Returns `None` if the row is damaged, which the integrity check reports.
 fn readable<T>(read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
     match read {
         Err(StoreError::Integrity { .. }) => Ok(None),

@@ -1,4 +1,4 @@
-//! Show how the keys stand.
+//! Overview of the keys.
 
 use super::Keys;
 use super::rotate_instance::instance_term;
@@ -12,40 +12,41 @@ use crate::sealed::{KeyState, OrganizationKeyRecord};
 use crate::time::Timestamp;
 use crate::usecase::vault::active;
 
-/// The keys of a deployment.
+/// The keys of an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyOverview {
-    /// The deployment.
+    /// ID of the instance.
     pub instance: InstanceId,
-    /// The root key that wraps the instance key.
+    /// Root key that wraps the instance key.
     pub root_key: KeyId,
-    /// The instance key.
+    /// ID of the instance key.
     pub instance_key: KeyId,
-    /// Instance keys that were replaced, oldest first.
+    /// Replaced instance keys, oldest first.
     pub retiring: Vec<RetiringInstance>,
-    /// Keys of the other purposes: of each the active one and those that were replaced.
+    /// Keys of the other purposes: for each, the active key and the replaced ones.
     pub purposes: Vec<PurposeKeyOverview>,
-    /// Those of the organizations, by name.
+    /// Keys of the organizations, ordered by name.
     pub organizations: Vec<OrganizationKeyOverview>,
 }
 
-/// An instance key that only opens.
+/// An instance key that only decrypts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetiringInstance {
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// When it was replaced.
+    /// Time at which a successor replaced it.
     pub retired_at: Timestamp,
-    /// How many rows still have something under it.
+    /// Number of rows that still depend on it.
     pub rows: i64,
 }
 
-/// A key of tokens, the audit, receivers or look-ups.
+/// A key for tokens, the audit log, receivers or lookups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PurposeKeyOverview {
-    /// The key, and since when it is active or retires.
+    /// The key, with the time since which it is active or retiring.
     pub term: KeyTerm,
-    /// How much still needs it, as [`count_under`](crate::port::InstanceKeyRotation::count_under) counts; only of one that retires.
+    /// Number of rows that still require it, according to
+    /// [`count_under`](crate::port::InstanceKeyRotation::count_under). Only for a retiring key.
     pub rows: i64,
 }
 
@@ -54,34 +55,34 @@ pub struct PurposeKeyOverview {
 pub struct OrganizationKeyOverview {
     /// The organization.
     pub organization: Organization,
-    /// The key that seals.
+    /// ID of the active key.
     pub active: KeyId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// How many uses of it were taken.
+    /// Number of its reserved uses.
     pub uses: i64,
-    /// Keys that only open, oldest first.
+    /// Keys that only decrypt, oldest first.
     pub retiring: Vec<RetiringKey>,
 }
 
-/// A key that only opens.
+/// A key that only decrypts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetiringKey {
-    /// The key.
+    /// ID of the key.
     pub key: KeyId,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// What is still sealed under it.
+    /// Numbers of parts that are still sealed with it.
     pub rows: SealedCount,
 }
 
 impl KeyOverview {
-    /// From how many uses on a key is replaced.
+    /// Number of uses after which a key is replaced.
     pub const REPLACED_AT: i64 = KeyUseLimits::MOST.replace_at();
 }
 
 impl Keys {
-    /// How the keys stand. Organizations that are deleted meanwhile are left out.
+    /// Returns the overview of all keys. Skips organizations that are deleted concurrently.
     ///
     /// # Errors
     /// The store failed, or an organization does not have exactly one active key.

@@ -1,36 +1,36 @@
-//! What a rotation has still to move, and what it has come to.
+//! Progress of a key rotation.
 
 use crate::id::KeyId;
 use crate::port::StoreError;
 use std::collections::HashSet;
 use std::hash::Hash;
 
-/// What became of a rotation.
+/// Result of a rotation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RotationEnd {
-    /// The keys that this process destroyed.
+    /// Keys that this process destroyed.
     pub destroyed: Vec<KeyId>,
-    /// The keys that are kept, because rows under them are damaged, and how many rows.
+    /// Keys that were not destroyed because they protect damaged rows, with the number of these rows.
     pub kept: Vec<(KeyId, i64)>,
 }
 
-/// How far one process has come through the rows under the keys that retire. The rows of a key are of several parts, and
-/// have places, in whose order they are read.
+/// Progress of one process through the rows under the retiring keys. The rows of a key consist of several parts, each
+/// read in the order of its row keys.
 pub(super) struct Progress<Part, Place> {
-    /// What is to be moved, one after the other.
+    /// Keys and parts to move, in order.
     targets: Vec<(KeyId, Part)>,
     after: Option<Place>,
-    /// How many rows to leave, the next time, to others who move the same ones.
+    /// Number of rows to skip at the next read, because others are moving the same ones.
     pub(super) skip: usize,
-    /// Whether anything was to be moved since the progress through the first target began.
+    /// Whether any row was to be moved in the current pass through the first target.
     fresh: bool,
-    /// The rows that stay where they are.
+    /// Damaged rows, which cannot be moved.
     pub(super) damaged: HashSet<(Part, Place)>,
-    /// The keys that this process destroyed.
+    /// Keys that this process destroyed.
     pub(super) destroyed: Vec<KeyId>,
 }
 
-/// Where to look for rows to move.
+/// Query for rows to move.
 pub(super) struct Search<Part, Place> {
     pub(super) key: KeyId,
     pub(super) part: Part,
@@ -39,18 +39,18 @@ pub(super) struct Search<Part, Place> {
 }
 
 impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
-    /// Through all `parts` of each key.
+    /// Creates the progress through all `parts` of each key.
     pub(super) fn through(keys: &[KeyId], parts: &[Part]) -> Self {
         Self::over(keys.iter().flat_map(|key| parts.iter().map(|part| (*key, *part))).collect())
     }
 
-    /// Through a part of a key, one after the other.
+    /// Creates the progress through these parts of keys, in order.
     pub(super) fn over(targets: Vec<(KeyId, Part)>) -> Self {
         let (damaged, destroyed) = (HashSet::new(), Vec::new());
         Self { targets, after: None, skip: 0, fresh: false, damaged, destroyed }
     }
 
-    /// The next rows to move, under which key, and which part of it they are.
+    /// Returns the next rows to move, with their key and part.
     pub(super) async fn claim<Row, Found>(
         &mut self,
         find: impl Fn(Search<Part, Place>) -> Found + Send,
@@ -63,7 +63,8 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
             let skip = std::mem::take(&mut self.skip);
             let mut rows = find(Search { key, part, after: self.after, skip }).await?;
             let Some(last) = rows.last() else {
-                // At the end. What others had begun when this process passed it may still be there.
+                // At the end of a pass. Rows that others had claimed when this process passed them may still exist, so
+                // another pass is needed unless this one found nothing.
                 let seen_all = !self.fresh && skip == 0;
                 (self.after, self.fresh) = (None, false);
                 if seen_all {
@@ -81,7 +82,8 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
         Ok(None)
     }
 
-    /// The end, if nothing but damaged rows is left under the keys that are `kept`. Else the progress begins again, as in `again`.
+    /// Returns the result if only damaged rows remain under the keys that are `kept`. Otherwise restarts the progress
+    /// as in `again`.
     pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, again: Self) -> Option<RotationEnd> {
         let damaged = i64::try_from(self.damaged.len()).unwrap_or(i64::MAX);
         if kept.iter().map(|(_, rows)| rows).sum::<i64>() <= damaged {
@@ -108,7 +110,7 @@ mod tests {
 
     type Claimed = Option<(KeyId, u8, Vec<u8>)>;
 
-    /// Claims, where what `find` gives is ready.
+    /// Claims rows if `find` is ready immediately.
     fn claim<Found>(progress: &mut Progress<u8, u8>, find: impl Fn(Search<u8, u8>) -> Found + Send + Sync) -> Claimed
     where
         Found: Future<Output = Result<Vec<u8>, StoreError>> + Send,
@@ -121,12 +123,12 @@ mod tests {
         progress.claim(find, |place| *place).now_or_never().unwrap().unwrap()
     }
 
-    /// What becomes of a row when it is claimed.
+    /// Outcome of claiming a row.
     #[derive(Clone, Copy, Debug)]
     enum Row {
         Moved,
         Damaged,
-        /// Somebody else has it; it is left where it is so many times.
+        /// Another process has claimed the row, which remains for this number of passes.
         Held(u8),
     }
 
@@ -135,8 +137,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever becomes of the rows: each is claimed until it is moved or found damaged, none of those again, and the end
-        /// says how many rows are left under each key.
+        /// Each row is claimed until it is moved or found damaged, and not again after that. The result contains the
+        /// number of remaining rows of each key.
         #[test]
         fn nothing_is_left_but_what_is_damaged(
             rows in prop::collection::btree_map((0..2_u8, 0..12_u8), (0..2_u8, row()), 0..24),

@@ -1,4 +1,4 @@
-//! Put another root key in the place of the one that wraps the instance key.
+//! Replacement of the root key that wraps the instance key.
 
 use super::Keys;
 use crate::audit::{Actor, AuditAction, Subject};
@@ -8,9 +8,9 @@ use crate::port::{Event, ReplaceRootKey};
 use crate::sealed::{Blob, InstanceRecord};
 
 impl Keys {
-    /// Has the instance key of the deployment, which was read as `current`, wrapped under `root_key` from now on: by
-    /// `wrapped`, which the caller has seen to open. `false`: somebody has replaced the root key or the instance key since;
-    /// nothing was changed.
+    /// Replaces the root key of the instance as read in `current`: stores `wrapped`, the instance key wrapped by
+    /// `root_key`, which the caller has verified. Returns `false` and changes nothing if the root key or the instance
+    /// key was replaced since.
     ///
     /// # Errors
     /// The store failed.

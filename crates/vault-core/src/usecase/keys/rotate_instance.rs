@@ -1,5 +1,5 @@
-//! Rotate the keys of the instance: make new ones, make again under them what the old ones have wrapped, sealed and signed,
-//! destroy those under which nothing is left.
+//! Rotation of the instance keys: creates new keys, rewraps, reseals and signs rows with them, and destroys unused old
+//! keys.
 
 use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
@@ -18,14 +18,14 @@ use crate::receiver::StoredReceiver;
 use crate::sealed::{KeyState, RetiringInstanceKey};
 use futures_util::lock::Mutex;
 
-/// How often the start is tried again because another rotation starts or ends.
+/// Number of retries if another rotation starts or ends concurrently.
 const ATTEMPTS: usize = 16;
 
-/// A rotation under progress. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
-/// any number of workers and processes at once.
+/// A rotation in progress. Its progress is only in the rows: it can be dropped and restarted at any time, and several
+/// workers and processes can run it concurrently.
 pub struct InstanceRotation {
     keys: Keys,
-    /// The key that was active when it began.
+    /// Key that was active at the start.
     to: KeyId,
     is_new: bool,
     rows: i64,
@@ -37,12 +37,12 @@ fn missing() -> StoreError {
 }
 
 impl Keys {
-    /// Begins a rotation: gives the deployment a new instance key, and new keys for look-ups, tokens, the audit and receivers. From
-    /// then on nothing more is sealed or signed under the old ones, but for seconds. If an earlier instance key is still retiring, no new
-    /// keys are made, and that rotation is completed.
+    /// Starts a rotation: gives the instance a new instance key, and new keys for lookups, tokens, the audit log and
+    /// receivers. A few seconds later, nothing is sealed or signed with the old keys. If an earlier instance key is
+    /// still retiring, creates no new keys and completes that rotation.
     ///
     /// # Errors
-    /// The store failed; the root key cannot be used; an instance-wide key does not open.
+    /// The store failed, the root key cannot be used, or an instance-wide key cannot be unwrapped.
     pub async fn rotate_instance(&self) -> Result<InstanceRotation, Error> {
         for _ in 0..ATTEMPTS {
             let current = self.store.instance().await?.ok_or_else(missing)?;
@@ -55,7 +55,7 @@ impl Keys {
             let NextInstanceKey { instance: next, keys } =
                 match self.instance_rewrapper.next_instance_key(&current, &keys, self.environment.now()).await {
                     Ok(next) => next,
-                    // The key was replaced between these reads.
+                    // Another process replaced the key between these reads.
                     Err(_) if self.store.instance().await?.as_ref() != Some(&current) => continue,
                     Err(error) => return Err(error.into()),
                 };
@@ -94,13 +94,15 @@ impl Keys {
         Ok(InstanceRotation { keys: self.clone(), to: self.digester.active_key(), is_new, rows, progress })
     }
 
-    /// Destroys the keys of look-ups, tokens, the audit and receivers that were replaced and that nothing needs any more, and gives them.
-    /// If one of them is a look-up key, all rows that it made digests of are moved before; `seen` is told how many rows were gone through.
+    /// Destroys replaced keys for lookups, tokens, the audit log and receivers that no row requires, and returns them.
+    /// Before a lookup key is destroyed, all rows with its digests are rekeyed, and `seen` is called with the number of
+    /// processed rows.
     ///
     /// # Errors
-    /// The store failed, or the keyring document does not open.
+    /// The store failed, or the keyring document cannot be decrypted.
     pub async fn destroy_replaced(&self, seen: &mut (dyn FnMut(u64) + Send)) -> Result<Vec<KeyTerm>, Error> {
-        // Whatever was made under a key that was drained before this moment is found by what comes after it.
+        // Read the time first: everything that was created with a key that was drained by then is visible to the
+        // following reads.
         let now = self.environment.now();
         let is_due = |term: &KeyTerm| term.purpose != TermPurpose::Instance && term.is_drained(now);
         let due: Vec<_> = self.terms().await?.into_iter().filter(is_due).collect();
@@ -120,14 +122,14 @@ impl Keys {
         Ok(destroyed)
     }
 
-    /// The keys that the keyring document names.
+    /// Returns the keys of the keyring document.
     pub(super) async fn terms(&self) -> Result<Vec<KeyTerm>, Error> {
         let current = self.store.instance().await?.ok_or_else(missing)?;
         self.digester.load_keys(&[current.instance_key]).await?;
         Ok(self.instance_rewrapper.terms(&current)?)
     }
 
-    /// Destroys a key if nothing needs it.
+    /// Destroys a key unless a row requires it.
     async fn destroy(&self, term: KeyTerm) -> Result<KeyDestruction, Error> {
         let Self { store, environment, digester, instance_rewrapper, .. } = self;
         for _ in 0..ATTEMPTS {
@@ -141,7 +143,7 @@ impl Keys {
             let audit = environment.record(environment.now(), None, Actor::Operator, action, affected);
             let recorded = Event::recorded(&audit);
             match store.destroy_key(DestroyKey { term, current: current.keyring, keyring, audit }).await {
-                // Another process changed the set of keys since it was read.
+                // Another process changed the keyring after it was read.
                 Err(StoreError::Refused(Refusal::Contended)) => {}
                 Ok(KeyDestruction::Destroyed) => {
                     environment.emit(recorded);
@@ -154,12 +156,13 @@ impl Keys {
     }
 }
 
-/// The term of an instance key that was replaced, as its row says. The keyring document may not name it.
+/// Returns the keyring entry of a replaced instance key, as its row describes it. The keyring document may not contain
+/// it.
 pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyTerm {
     KeyTerm { purpose: TermPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
 }
 
-/// What is to be moved from these keys.
+/// Returns the rows to move from these keys.
 fn targets(terms: &[KeyTerm]) -> Vec<(KeyId, InstancePart)> {
     let is_under = |term: &KeyTerm, part: &InstancePart| {
         (term.purpose == TermPurpose::Receiver) == (*part == InstancePart::Receivers)
@@ -171,26 +174,25 @@ fn targets(terms: &[KeyTerm]) -> Vec<(KeyId, InstancePart)> {
 }
 
 impl InstanceRotation {
-    /// The instance key that is active now.
+    /// Returns the active instance key.
     pub const fn key(&self) -> KeyId {
         self.to
     }
 
-    /// Whether this call made that key; else an earlier rotation is completed.
+    /// Returns whether this call created that key. Otherwise it completes an earlier rotation.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// How many rows were to be moved when it began.
+    /// Returns the number of rows to move at the start.
     pub const fn rows(&self) -> i64 {
         self.rows
     }
 
-    /// Moves the next rows, and gives how many this call moved; `None`: nothing is left to move. May be called by several
-    /// tasks at once, each of which then moves other rows.
+    /// Moves the next rows and returns their number, or `None` if no rows remain. Concurrent calls move different rows.
     ///
     /// # Errors
-    /// The store failed. What was moved stands; the call may be made again.
+    /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
         let Some(rows) = self.claim().await? else { return Ok(None) };
         let keys: Vec<_> = rows.iter().flat_map(InstanceRow::keys).collect();
@@ -208,7 +210,7 @@ impl InstanceRotation {
         }
         match self.keys.store.move_to_instance_key(MoveToInstanceKey { to, rows: moved }).await? {
             Some(moved) => Ok(Some(moved)),
-            // The key was replaced while the rows were made again; they are claimed again.
+            // Another rotation replaced the key in the meantime. Later steps claim these rows again.
             None => {
                 self.keys.digester.reload_keys().await?;
                 Ok(Some(0))
@@ -216,8 +218,8 @@ impl InstanceRotation {
         }
     }
 
-    /// Destroys the keys under which nothing is left. Call it once every [`step`](Self::step) has given `None`. `None`: a row
-    /// was moved from one place to another meanwhile, or another key began to retire; there are further steps.
+    /// Destroys unused keys. Call it after every [`step`](Self::step) has returned `None`. Returns `None` if further
+    /// steps are needed, because a row was moved concurrently or another key started to retire.
     ///
     /// # Errors
     /// The store failed.
@@ -230,16 +232,16 @@ impl InstanceRotation {
             match self.keys.destroy(term).await? {
                 KeyDestruction::Destroyed => progress.destroyed.push(term.id),
                 KeyDestruction::InUse => kept.push((term.id, store.count_under(term).await?)),
-                // Another process has destroyed it.
+                // Another process destroyed the key.
                 KeyDestruction::NotRetiring => {}
             }
         }
         Ok(progress.end(kept, Progress::over(targets(&terms))))
     }
 
-    /// The next rows to move.
+    /// Returns the next rows to move.
     async fn claim(&self) -> Result<Option<Vec<InstanceRow>>, Error> {
-        // Held while reading, so that each task of this process gets other rows.
+        // Keep the lock while reading, so that concurrent tasks of this process claim different rows.
         let mut progress = self.progress.lock().await;
         let find = |search: Search<_, _>| {
             let Search { key, part, after, .. } = search;
@@ -248,8 +250,8 @@ impl InstanceRotation {
         Ok(progress.claim(find, InstanceRow::place).await?.map(|(_, _, rows)| rows))
     }
 
-    /// The row under the active key. A code is made again only where the one before fits, else a row that was planted would
-    /// grant something.
+    /// Returns the row under the active key. Computes a new MAC only if the old one verifies: otherwise a row planted
+    /// through SQL would become valid.
     fn make_again(&self, row: &InstanceRow) -> Result<InstanceRow, SealError> {
         let (rewrapper, digester) = (&self.keys.instance_rewrapper, &*self.keys.digester);
         let unsigned = || {
@@ -259,7 +261,7 @@ impl InstanceRotation {
         };
         let signed = |fits: bool, made: RowMac, code: &RowMac| {
             match (code.key == made.key, fits) {
-                // It stays what it is, whether it fits or not.
+                // The row already has a MAC under this key. Keep it, even if it does not verify.
                 (true, _) => Ok(*code),
                 (false, true) => Ok(made),
                 (false, false) => Err(unsigned()),

@@ -1,4 +1,4 @@
-//! Rotate an organization's key: make a new one, move what the old ones seal, destroy them.
+//! Rotation of an organization's key: creates a new one, moves what the old ones seal, and destroys them.
 
 use super::progress::{Progress, Search};
 use super::{Keys, RotationEnd};
@@ -14,18 +14,18 @@ use crate::usecase::CountedSealer;
 use crate::usecase::vault::active;
 use futures_util::lock::Mutex;
 
-/// How often the start is tried again because another rotation starts or ends.
+/// Number of retries if another rotation starts or ends concurrently.
 const ATTEMPTS: usize = 16;
-/// How far, in batches, somebody jumps at most who finds that others are moving the same rows.
+/// Maximum number of batches to skip if others are moving the same rows.
 const JUMP: usize = 16;
 
-/// A rotation under progress. All of its progress is in the rows: it may be dropped anywhere, begun again, and carried out by
-/// any number of workers and processes at once.
+/// A rotation in progress. Its progress is only in the rows: it can be dropped and restarted at any time, and several
+/// workers and processes can run it concurrently.
 pub struct OrganizationRotation {
     keys: Keys,
     sealer: CountedSealer,
     organization: OrganizationId,
-    /// The key that was active when it began.
+    /// Key that was active at the start.
     to: KeyId,
     is_new: bool,
     rows: i64,
@@ -33,11 +33,11 @@ pub struct OrganizationRotation {
 }
 
 impl Keys {
-    /// Begins a rotation: gives the organization a new active key, after which nothing more is sealed under the old one.
-    /// If an earlier key is still retiring, no new key is made, and that rotation is completed.
+    /// Starts a rotation: gives the organization a new active key, after which nothing is sealed with the old one. If
+    /// an earlier key is still retiring, creates no new key and completes that rotation.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`]; the store failed.
+    /// [`Refusal::NoOrganization`], or the store failed.
     pub async fn rotate_organization(&self, organization: OrganizationId) -> Result<OrganizationRotation, Error> {
         for _ in 0..ATTEMPTS {
             let keys = self.store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?;
@@ -52,7 +52,7 @@ impl Keys {
             let recorded = Event::recorded(&audit);
             let replaced =
                 match self.store.replace_organization_key(ReplaceOrganizationKey { current, next, audit }).await {
-                    // The instance key was replaced since it wrapped the new one.
+                    // Another process replaced the instance key after it wrapped the new key.
                     Err(StoreError::Refused(Refusal::Contended)) => {
                         self.sealer.reload_keys().await?;
                         false
@@ -91,26 +91,25 @@ impl Keys {
 }
 
 impl OrganizationRotation {
-    /// The key that the organization seals with now.
+    /// Returns the organization's active key.
     pub const fn key(&self) -> KeyId {
         self.to
     }
 
-    /// Whether this call made that key; else an earlier rotation is completed.
+    /// Returns whether this call created that key. Otherwise it completes an earlier rotation.
     pub const fn is_new(&self) -> bool {
         self.is_new
     }
 
-    /// How many rows were to be moved when it began.
+    /// Returns the number of rows to move at the start.
     pub const fn rows(&self) -> i64 {
         self.rows
     }
 
-    /// Moves the next rows, and gives how many this call moved; `None`: nothing is left to move. May be called by several
-    /// tasks at once, each of which then moves other rows.
+    /// Moves the next rows and returns their number, or `None` if no rows remain. Concurrent calls move different rows.
     ///
     /// # Errors
-    /// The store failed. What was moved stands; the call may be made again.
+    /// The store failed. Rows that were moved stay moved, and the call can be repeated.
     pub async fn step(&self) -> Result<Option<usize>, Error> {
         let Some((from, part, rows)) = self.claim().await? else { return Ok(None) };
         let (organization, store) = (self.organization, &self.keys.store);
@@ -119,7 +118,7 @@ impl OrganizationRotation {
         let places: Vec<_> = rows.iter().map(SealedRow::place).collect();
         let moved = match self.keys.rewrapper.rewrap(organization, to, rows).await {
             Ok(moved) => moved,
-            // It was replaced since its uses were taken.
+            // Another rotation replaced the key after its uses were reserved.
             Err(SealError::UnknownKey { .. }) => {
                 self.sealer.forget(organization, to);
                 return Ok(Some(0));
@@ -130,7 +129,7 @@ impl OrganizationRotation {
         for (place, row) in places.into_iter().zip(moved) {
             match row {
                 Ok(row) => rows.push(row),
-                // The key of the row was destroyed: somebody else has moved the row.
+                // The key of the row was destroyed, because another process has moved the row.
                 Err(SealError::UnknownKey { .. }) => {}
                 Err(error) => {
                     self.keys.environment.report(&error);
@@ -153,11 +152,11 @@ impl OrganizationRotation {
         }
     }
 
-    /// Destroys the keys that seal nothing any more. Call it once every [`step`](Self::step) has given `None`. `None`: a
-    /// row was moved from one place to another meanwhile, or another key began to retire; there are further steps.
+    /// Destroys unused keys. Call it after every [`step`](Self::step) has returned `None`. Returns `None` if further
+    /// steps are needed, because a row was moved concurrently or another key started to retire.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`]; the store failed.
+    /// [`Refusal::NoOrganization`], or the store failed.
     pub async fn finish(&self) -> Result<Option<RotationEnd>, Error> {
         let (organization, store, environment) = (self.organization, &self.keys.store, &self.keys.environment);
         let keys = retiring(&store.organization_keys(organization).await?.ok_or(Refusal::NoOrganization)?);
@@ -173,7 +172,7 @@ impl OrganizationRotation {
                     progress.destroyed.push(key);
                 }
                 KeyDestruction::InUse => kept.push((key, store.count_sealed(organization, key).await?.total())),
-                // Another process has destroyed it.
+                // Another process destroyed the key.
                 KeyDestruction::NotRetiring => {}
             }
         }
@@ -181,9 +180,9 @@ impl OrganizationRotation {
         Ok(progress.end(kept, again))
     }
 
-    /// The next rows to move.
+    /// Returns the next rows to move.
     async fn claim(&self) -> Result<Option<(KeyId, SealedPart, Vec<SealedRow>)>, Error> {
-        // Held while reading, so that each task of this process gets other rows.
+        // Keep the lock while reading, so that concurrent tasks of this process claim different rows.
         let mut progress = self.progress.lock().await;
         let (organization, limit) = (self.organization, self.keys.batch);
         let find = |search: Search<_, _>| {
@@ -193,7 +192,7 @@ impl OrganizationRotation {
         Ok(progress.claim(find, SealedRow::place).await?)
     }
 
-    /// How many rows to leave to the others who are moving the same ones.
+    /// Returns the number of rows to leave to others who are moving the same rows.
     fn jump(&self) -> usize {
         let chance = usize::from(self.keys.environment.ids.random().as_bytes()[15]);
         (1 + chance % JUMP).saturating_mul(self.keys.batch)

@@ -6,22 +6,22 @@ use crate::error::{Error, Refusal};
 use crate::organization::{Organization, OrganizationName, OrganizationState};
 use crate::port::{DeleteOrganization, Event, SetOrganizationState};
 
-/// What to do with an organization.
+/// Command for an organization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrganizationCommand {
-    /// Nobody logs in any more; every session ends; integrations are refused.
+    /// Disables logins, ends all sessions and refuses integrations.
     Disable,
-    /// Its accounts may log in again, and its integrations' tokens work again.
+    /// Permits logins and integration tokens again.
     Enable,
-    /// It is deleted for good, with its accounts, credentials and keys.
+    /// Deletes the organization permanently, with its accounts, credentials and keys.
     Delete,
 }
 
 impl Operator {
-    /// Carries `command` out on the organization called `name`, and says which it was.
+    /// Runs `command` on the organization with the name `name`, and returns it.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`].
+    /// [`Refusal::NoOrganization`] if it does not exist.
     pub async fn change_organization(&self, name: &str, command: OrganizationCommand) -> Result<Organization, Error> {
         let mut organization = self.organization(name).await?;
         let (action, state) = match command {
@@ -48,16 +48,16 @@ impl Operator {
         Ok(organization)
     }
 
-    /// The organization called `name`, without regard to ASCII case.
+    /// Returns the organization with the name `name`, ignoring ASCII case.
     ///
     /// # Errors
-    /// [`Refusal::NoOrganization`].
+    /// [`Refusal::NoOrganization`] if it does not exist.
     pub async fn organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|_| Refusal::NoOrganization)?;
         Ok(self.store.find_organization(&name).await?.ok_or(Refusal::NoOrganization)?)
     }
 
-    /// Every organization, by name.
+    /// Returns all organizations, ordered by name.
     ///
     /// # Errors
     /// The store failed.

@@ -1,4 +1,4 @@
-//! Take credential_counts: numbers that an operator watches and that nobody counts as they change.
+//! Metrics that are counted periodically instead of with each change.
 
 use super::Operator;
 use crate::credential_counts::{CredentialCounts, ExpiryBounds};
@@ -8,21 +8,22 @@ use crate::key_use::KeyUseLimits;
 use crate::port::{COUNT_SLICE, CountCredentials};
 use crate::time::Timestamp;
 
-/// How far keys are used up, and how far the audit is sealed.
+/// Usage of keys, and age of audit entries without a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KeyUsage {
-    /// How much of its uses the most used active organization key has had: at 1 it seals nothing more. Keys are replaced
-    /// from a sixteenth on.
+    /// Used fraction of the most used active organization key. At 1, it seals nothing. Keys are replaced from a
+    /// sixteenth.
     pub organization_key: f64,
-    /// The age of the oldest audit entry that is in no checkpoint, in milliseconds; 0 if there is none.
+    /// Age of the oldest audit entry without a checkpoint, in milliseconds, or 0 if there is none.
     pub unsealed_millis: i64,
 }
 
 impl Operator {
-    /// Counts the credentials of all organizations, slice by slice. A credential is expiring `expiring_seconds` before its
-    /// expiry. One that is saved or deleted meanwhile may be counted or not.
+    /// Counts the credentials of all organizations in slices. A credential is expiring `expiring_seconds` before its
+    /// expiry. Credentials that are saved or deleted concurrently may or may not be counted.
     ///
     /// # Errors
+    /// The store failed.
     /// The store failed.
     pub async fn count_by_state(&self, expiring_seconds: i64) -> Result<CredentialCounts, Error> {
         let bounds = ExpiryBounds::new(self.environment.now(), expiring_seconds);
@@ -41,7 +42,7 @@ impl Operator {
         }
     }
 
-    /// How far keys are used up, and how far the audit is sealed.
+    /// Returns the usage of keys, and the age of audit entries without a checkpoint.
     ///
     /// # Errors
     /// The store failed.
@@ -57,7 +58,7 @@ impl Operator {
     }
 }
 
-/// When an entry was written: its id is a UUID of version 7, which begins with the milliseconds in 48 bits.
+/// Returns the time of an entry: its ID is a UUID of version 7, which starts with the milliseconds in 48 bits.
 fn written_at(id: AuditId) -> Timestamp {
     let mut millis = [0; 8];
     millis[2..].copy_from_slice(&id.as_bytes()[..6]);

@@ -1,4 +1,4 @@
-//! Create an organization with keys of its own.
+//! Creation of organizations with their own keys.
 
 use super::Operator;
 use crate::audit::{Actor, AuditAction, RecordedRow, Subject};
@@ -7,15 +7,15 @@ use crate::id::OrganizationId;
 use crate::organization::{Organization, OrganizationName, OrganizationState};
 use crate::port::{CreateOrganization, Event, StoreError};
 
-/// How often its keys are made again because the instance key was replaced meanwhile.
+/// Maximum number of attempts to generate its keys if the instance key is replaced concurrently.
 const ATTEMPTS: usize = 5;
 
 impl Operator {
-    /// The organization called `name`, without regard to ASCII case; it is created if there is none. Of several calls at
-    /// once, all give the same.
+    /// Returns the organization with the name `name`, ignoring ASCII case, and creates it if it does not exist.
+    /// Concurrent calls return the same organization.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: no organization can have the name.
+    /// [`Error::Invalid`] if the name is invalid.
     pub async fn ensure_organization(&self, name: &str) -> Result<Organization, Error> {
         match self.organization(name).await {
             Err(Error::Refused(Refusal::NoOrganization)) => {}
@@ -27,10 +27,10 @@ impl Operator {
         }
     }
 
-    /// Creates an organization called `name`.
+    /// Creates an organization with the name `name`.
     ///
     /// # Errors
-    /// [`Refusal::NameTaken`].
+    /// [`Refusal::NameTaken`] if it exists.
     pub async fn create_organization(&self, name: &str) -> Result<Organization, Error> {
         let name = OrganizationName::parse(name).map_err(|error| error.at("/name"))?;
         let now = self.environment.now();

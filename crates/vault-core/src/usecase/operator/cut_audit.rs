@@ -1,4 +1,4 @@
-//! Remove audit entries whose time is over.
+//! Deletion of audit entries after their retention.
 
 use super::Operator;
 use crate::audit::{Actor, AuditAction, CHECKPOINT_ENTRIES, Checkpoint, CheckpointMark, SealedCheckpoint, Subject};
@@ -6,30 +6,31 @@ use crate::error::Error;
 use crate::port::{CutAudit, StoreError};
 use crate::time::Timestamp;
 
-/// How many checkpoints are read at a time.
+/// Number of checkpoints that are read at a time.
 const PAGE: usize = 64;
-/// The least time for which entries are kept, in seconds: a day. Replicas that were away for less find their anchors again.
+/// Minimum retention of entries, in seconds: one day. A replica that was stopped for less still finds the checkpoint of
+/// its anchor.
 pub const LEAST_AUDIT_SECONDS: i64 = 24 * 3600;
 
-/// Our clock is too far from the store's.
+/// The difference between this host's clock and the store's is too large.
 #[derive(Debug, thiserror::Error)]
 #[error("this machine's clock and the database's differ by {0} ms: synchronize them")]
 struct ClockSkew(i64);
 
-/// What a round of removing came to.
+/// Result of one round of deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RemovedAudit {
-    /// How many entries were removed.
+    /// Number of deleted entries.
     pub entries: usize,
-    /// A checkpoint that is not as it was sealed: it, one before it, or one of its entries was changed, added or removed. It and
-    /// what comes after it stay, for [`Operator::verify_audit`] to report.
+    /// A checkpoint that was changed: it, a previous one or one of its entries was changed, added or removed. It and
+    /// its successors are kept, so that [`Operator::verify_audit`] can report them.
     pub damaged: Option<i64>,
-    /// Whether the round ended because its time was used up.
+    /// Whether the round stopped because its time was used up.
     pub more: bool,
 }
 
 impl Operator {
-    /// The checkpoint at which the audit starts, if entries were removed.
+    /// Returns the checkpoint at which the audit log starts, if entries were deleted.
     ///
     /// # Errors
     /// The store failed.
@@ -40,12 +41,12 @@ impl Operator {
         Ok(start.map(|start| start.checkpoint.mark()))
     }
 
-    /// Removes the entries of the checkpoints that were made before `before`, once they are verified, oldest first, for `millis` milliseconds; with
-    /// `last`, none after the checkpoint of that number. The newest checkpoint stays. The audit then starts at a checkpoint
-    /// without entries, which has the number and hash of the last one that was removed.
+    /// Verifies and deletes the entries of the checkpoints that were created before `before`, oldest first, for
+    /// `millis` milliseconds. With `last`, only up to the checkpoint with that number. The newest checkpoint is kept.
+    /// The audit log then starts at a checkpoint without entries, with number and hash of the last deleted one.
     ///
     /// # Errors
-    /// The store failed, or its clock is too far from ours to tell what is old; what was removed before stays removed.
+    /// The store failed, or the difference to its clock is too large. Entries that were already deleted stay deleted.
     pub async fn cut_audit(&self, before: Timestamp, last: Option<i64>, millis: i64) -> Result<RemovedAudit, Error> {
         let (began, mut removed) = (self.environment.now(), RemovedAudit::default());
         if let Some(skew) = self.skew().await? {
@@ -61,7 +62,7 @@ impl Operator {
                 let due = sound.as_ref().is_none_or(|sealed| number <= last && sealed.checkpoint.at < before);
                 let before_it = start.as_ref().map(Checkpoint::mark);
                 let sound = match sound {
-                    // Removing what was bent would remove the evidence.
+                    // Never delete a changed checkpoint, which is evidence of tampering.
                     Some(sealed) if due => self.is_as_sealed(&sealed, before_it).await?.then_some(sealed),
                     sound => sound,
                 };
@@ -83,7 +84,7 @@ impl Operator {
             let mut audit = self.environment.record(now, None, Actor::System, AuditAction::AuditCut, Subject::Audit);
             audit.record.count = i64::try_from(count).unwrap_or(i64::MAX);
             let audit = self.environment.audit.seal(audit.record);
-            // `false`: another process was faster.
+            // `false` means that another process was faster.
             if self.store.cut_audit(CutAudit { first, entries, start, audit }).await? {
                 removed.entries += count;
             }

@@ -1,4 +1,4 @@
-//! Deliver audit entries outside as they are written.
+//! Delivery of audit entries to a sink.
 
 use super::Operator;
 use crate::audit::{Actor, AuditAction, AuditEntry, DeliveryBreach, DeliveryPosition, Subject};
@@ -8,30 +8,30 @@ use crate::port::{AuditSink, Delivery, Event};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-/// For how long the right to deliver is taken, in seconds. A sink that takes longer for one checkpoint may get entries twice.
+/// Duration of the delivery lease, in seconds. If a sink takes longer for one checkpoint, it may get entries twice.
 const LEASE_SECONDS: i64 = Delivery::LONGEST_SECONDS / 2;
 
-/// What a round of delivering came to.
+/// Result of one round of delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveredAudit {
-    /// How many entries were delivered.
+    /// Number of delivered entries.
     pub entries: usize,
-    /// The last checkpoint that was delivered.
+    /// Number of the last delivered checkpoint.
     pub checkpoint: i64,
-    /// How many checkpoints wait.
+    /// Number of pending checkpoints.
     pub waiting: i64,
 }
 
-/// How far the audit was delivered outside.
+/// Progress of the delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryProgress {
-    /// How many checkpoints wait.
+    /// Number of pending checkpoints.
     pub waiting: i64,
-    /// What was done to the delivery from outside the service.
+    /// Change of the delivery state from outside the service, if any.
     pub breach: Option<DeliveryBreach>,
 }
 
-/// Entries could not be delivered. They wait.
+/// Entries could not be delivered, and are still pending.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The store failed.
@@ -40,20 +40,21 @@ pub enum DeliveryError {
     /// The sink did not accept the entries of a checkpoint.
     #[error("the entries of audit checkpoint {checkpoint} were not accepted")]
     Sink {
-        /// The checkpoint.
+        /// Number of the checkpoint.
         checkpoint: i64,
-        /// Why.
+        /// Reason.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl Operator {
-    /// Delivers the entries of checkpoints that `sink` has not accepted yet, in order and at least once, until none is left
-    /// or `millis` milliseconds are used. Of several processes one delivers, `holder`; `None`: another one does.
+    /// Delivers the entries of checkpoints that `sink` has not accepted yet, in order and at least once, until none
+    /// remain or `millis` milliseconds have passed. Only one process delivers at a time. Returns `None` if it is not
+    /// `holder`.
     ///
     /// # Errors
-    /// The store or the sink failed; what was delivered before is noted.
+    /// The store or the sink failed. Earlier deliveries are recorded.
     pub async fn deliver_audit(
         &self,
         sink: &dyn AuditSink,
@@ -70,7 +71,7 @@ impl Operator {
             }
             let next = self.store.checkpoints(checkpoint, 1).await.map_err(Error::from)?.pop();
             let Some(next) = next else { return Ok(Some(DeliveredAudit { entries, checkpoint, waiting: 0 })) };
-            // What is missing or damaged is for `verify_audit` to report.
+            // Missing and damaged checkpoints are reported by `verify_audit`.
             let ids = next.sealed.map(|sealed| sealed.checkpoint.entries).unwrap_or_default();
             let found = self.ordered(ids).await?;
             if !found.is_empty() {
@@ -84,9 +85,9 @@ impl Operator {
         }
     }
 
-    /// Takes the right to deliver for half a minute, unless another process has it. The last checkpoint that was delivered; at
-    /// first 0, so that nobody silences a sink by removing what it was delivered. A position that was changed outside the
-    /// service is reported and recorded, and delivery begins anew.
+    /// Acquires the delivery lease for half a minute, unless another process has it. Returns the last delivered
+    /// checkpoint, initially 0, so that an attacker cannot silence a sink by deleting the delivery state. If the
+    /// position was changed outside the service, reports and records that and restarts delivery.
     ///
     /// # Errors
     /// The store failed.
@@ -98,23 +99,23 @@ impl Operator {
         }
         let (table, id) = ("audit_delivery", position.checkpoint.to_string());
         self.environment.emit(Event::IntegrityFailure { table, id });
-        // First, so that it is told again if the position stays.
+        // Append this first, so that it is reported again if the position is not reset.
         let action = AuditAction::AuditDeliveryReset;
         let record = self.environment.record(now, None, Actor::System, action, Subject::Audit);
         self.store.append(vec![record]).await?;
         Ok(self.note_delivered(holder, position.checkpoint, 0).await?.then_some(0))
     }
 
-    /// Gives the right to deliver back, so that another process need not wait until it ends.
+    /// Releases the delivery lease, so that another process can acquire it before it expires.
     ///
     /// # Errors
-    /// The store failed; the right ends by itself.
+    /// The store failed. The lease expires automatically.
     pub async fn end_delivery(&self, holder: Uuid) -> Result<(), Error> {
         self.take_delivery(holder, 0).await?;
         Ok(())
     }
 
-    /// How far the audit was delivered, whoever delivers. `None`: nothing was ever delivered.
+    /// Returns the progress of the delivery by any process, or `None` if nothing was ever delivered.
     ///
     /// # Errors
     /// The store failed.
@@ -147,7 +148,7 @@ impl Operator {
         Ok((position > newest).then_some(DeliveryBreach::Ahead { position, newest }))
     }
 
-    /// The entries with these ids, in this order.
+    /// Returns the entries with these IDs, in this order.
     async fn ordered(&self, ids: Vec<AuditId>) -> Result<Vec<AuditEntry>, Error> {
         let found = self.store.entries(ids.clone()).await?;
         let mut found: HashMap<String, AuditEntry> = found.into_iter().map(|entry| (entry.id.clone(), entry)).collect();

@@ -1,4 +1,4 @@
-//! Issuers of identity tokens: whose tokens are looked at is the operator's to say.
+//! Issuers of identity tokens, which only operators manage.
 
 use super::Operator;
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
@@ -8,10 +8,10 @@ use crate::port::{Event, FetchedKeys, IssuerKeys, KeyUse, KeyedDigester, TokenVe
 use crate::principal::Principal;
 
 impl Operator {
-    /// Adds an issuer with its keys: those of `pasted`, or else those that it answers with.
+    /// Adds an issuer with its keys: those of `pasted`, otherwise those that it returns.
     ///
     /// # Errors
-    /// [`Refusal::IssuerExists`], [`Refusal::IssuerKeys`].
+    /// [`Refusal::IssuerExists`] or [`Refusal::IssuerKeys`].
     pub async fn add_issuer(
         &self,
         issuer: Issuer,
@@ -47,7 +47,7 @@ impl Operator {
         Ok(stored)
     }
 
-    /// All issuers, by name.
+    /// Returns all issuers, ordered by name.
     ///
     /// # Errors
     /// The store failed.
@@ -55,10 +55,10 @@ impl Operator {
         Ok(self.store.list_issuers().await?)
     }
 
-    /// Removes an issuer. From then on its tokens open nothing.
+    /// Removes an issuer. Its tokens are refused when this returns.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`].
+    /// [`Refusal::NotFound`] if no issuer has this name.
     pub async fn remove_issuer(&self, name: &IssuerName) -> Result<(), Error> {
         let affected = named(name);
         let command =
@@ -72,7 +72,7 @@ impl Operator {
     }
 }
 
-/// An act on the issuer of this name.
+/// Returns the audited effect on the issuer with this name.
 fn named(name: &IssuerName) -> Affected {
     Affected::from(Subject::Instance).changing([AuditChange::new(ChangedField::Issuer, None, Some(name.to_string()))])
 }

@@ -1,29 +1,30 @@
-//! Delete what has expired, and record what was counted.
+//! Deletion of expired rows, and recording of counts.
 
 use super::Operator;
 use crate::error::Error;
 use crate::port::{EXPIRED_SLICE, Expired, StoreError};
 
-/// How far a clock may be from the store's, in milliseconds: replicas by whose clocks decisions are made must agree.
+/// Maximum difference between a clock and the store's, in milliseconds. The clocks of replicas must agree, because they
+/// determine expiry.
 pub const MAX_SKEW: i64 = 2_000;
 
-/// What a round of maintenance came to.
+/// Result of one round of maintenance.
 #[derive(Debug, Default)]
 pub struct MaintenanceReport {
-    /// How many rows were deleted.
+    /// Number of deleted rows.
     pub deleted: usize,
-    /// The kinds that could not be deleted, and why.
+    /// Kinds that could not be deleted, with the errors.
     pub failed: Vec<(Expired, StoreError)>,
-    /// Whether the round ended because its time was used up: more may have expired.
+    /// Whether the round stopped because its time was used up, so more rows may have expired.
     pub more: bool,
-    /// How far our clock is from the store's, in milliseconds, where that is more than [`MAX_SKEW`]: what has expired could
-    /// not be told, and nothing was deleted.
+    /// Difference between this clock and the store's, in milliseconds, if it exceeds [`MAX_SKEW`]. Nothing was deleted
+    /// in this case.
     pub skew: Option<i64>,
 }
 
 impl Operator {
-    /// Deletes what has expired, slice after slice, kinds in turn, until nothing is left or `millis` milliseconds are
-    /// used. A kind that fails does not keep the others from being deleted. Nothing is deleted by a wrong clock.
+    /// Deletes expired rows in slices, alternating between kinds, until none remain or `millis` milliseconds have
+    /// passed. An error of one kind does not prevent the others. Nothing is deleted if the clock is wrong.
     pub async fn maintain(&self, millis: i64) -> MaintenanceReport {
         let began = self.environment.now();
         let mut report = MaintenanceReport::default();
@@ -61,23 +62,24 @@ impl Operator {
         report
     }
 
-    /// Records the counted acts of the minutes that are over; with `everything`, of the current one too.
+    /// Records the counted actions of past minutes and, with `everything`, of the current one.
     ///
     /// # Errors
-    /// The log could not be written; the counts are kept for the next call.
+    /// The log could not be written. The counts are kept for the next call.
     pub async fn record_counts(&self, everything: bool) -> Result<(), Error> {
         Ok(self.tally.flush(everything).await?)
     }
 
-    /// How far our clock is from the store's, if that is too far.
+    /// Returns the difference between this clock and the store's, if it is too large.
     pub(super) async fn skew(&self) -> Result<Option<i64>, StoreError> {
         Ok(self.store.check(self.environment.now()).await?.filter(|skew| skew.abs() > MAX_SKEW))
     }
 
-    /// Whether the store answers and, where it is a server, how far its clock is from ours, in milliseconds.
+    /// Checks whether the store responds. If it is a server, returns the difference of its clock to this one, in
+    /// milliseconds.
     ///
     /// # Errors
-    /// The store does not answer.
+    /// The store does not respond.
     pub async fn check_store(&self) -> Result<Option<i64>, Error> {
         Ok(self.store.check(self.environment.now()).await?)
     }

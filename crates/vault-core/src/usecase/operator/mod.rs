@@ -1,4 +1,4 @@
-//! What somebody with access to the machine does: organizations, maintenance, the audit.
+//! Operations that require access to the host: organizations, maintenance and the audit log.
 
 mod change_organization;
 mod count_by_state;
@@ -22,9 +22,9 @@ use super::{AuditTally, Environment};
 use crate::port::{OperatorStore, Sealer};
 use std::sync::Arc;
 
-/// What operators do with organizations, and what keeps the store small.
+/// Operations of operators on organizations, and maintenance of the store.
 ///
-/// Its methods may be cancelled: a decision of the store is then made or not, never in half.
+/// All methods may be cancelled. A transaction of the store is then either committed or not.
 #[derive(Clone)]
 pub struct Operator {
     environment: Environment,
@@ -34,7 +34,7 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// The operator's operations on these ports.
+    /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,

@@ -1,4 +1,4 @@
-//! Put audit entries into checkpoints.
+//! Creation of checkpoints over audit entries.
 
 use super::Operator;
 use crate::audit::{
@@ -8,24 +8,24 @@ use crate::error::Error;
 use crate::id::AuditId;
 use crate::port::StoreError;
 
-/// How often in a row another sealer may be faster before a round ends.
+/// Maximum number of consecutive conflicts with other sealers in a round.
 const ATTEMPTS: usize = 4;
 
-/// What a round of sealing came to.
+/// Result of one round of sealing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealedAudit {
-    /// How many entries were put into checkpoints.
+    /// Number of entries that were added to checkpoints.
     pub entries: usize,
-    /// Whether the round ended before all were: its time was used up, or others seal too.
+    /// Whether entries remain, because the time was used up or others seal concurrently.
     pub more: bool,
 }
 
 impl Operator {
-    /// Puts the entries that no checkpoint holds into checkpoints, until none is left or `millis` milliseconds are used.
-    /// Several sealers beside each other make one chain. An entry whose id is none is left out.
+    /// Adds entries without a checkpoint to new checkpoints, until none remain or `millis` milliseconds have passed.
+    /// Concurrent sealers create one chain. Entries with malformed IDs are skipped.
     ///
     /// # Errors
-    /// The store failed; the checkpoints made before stand.
+    /// The store failed. Checkpoints that were already created stay.
     pub async fn seal_audit(&self, millis: i64) -> Result<SealedAudit, Error> {
         let began = self.environment.now();
         let (mut sealed, mut after, mut overtaken) = (SealedAudit::default(), None, 0);
@@ -49,7 +49,7 @@ impl Operator {
         }
     }
 
-    /// Adds the next checkpoint. `false`: another sealer was faster.
+    /// Adds the next checkpoint. Returns `false` if another sealer was faster.
     async fn add_checkpoint(&self, entries: &[(AuditId, &[u8])]) -> Result<bool, Error> {
         let mark = self.newest_checkpoint().await?;
         let number = mark.number.checked_add(1).ok_or_else(|| StoreError::Integrity {
@@ -64,8 +64,8 @@ impl Operator {
         Ok(self.store.add_checkpoint(self.environment.audit.seal_checkpoint(checkpoint)).await?)
     }
 
-    /// The newest checkpoint. One that cannot be read stands for a hash of zeros, so that it does not stop the audit:
-    /// verifying reports it.
+    /// Returns the newest checkpoint. If it cannot be read, its hash is replaced by zeros, so that sealing continues.
+    /// The verification reports it.
     ///
     /// # Errors
     /// The store failed.
@@ -73,7 +73,7 @@ impl Operator {
         Ok(self.store.newest_checkpoint().await?.map_or(CheckpointMark::NONE, |stored| mark(&stored)))
     }
 
-    /// Whether the store has this checkpoint.
+    /// Returns whether the store has this checkpoint.
     ///
     /// # Errors
     /// The store failed.

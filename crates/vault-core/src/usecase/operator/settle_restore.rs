@@ -1,4 +1,4 @@
-//! After a restore: end what the earlier state would bring back.
+//! Steps after a restore, which revoke what the restored state would reactivate.
 
 use super::Operator;
 use crate::audit::{AuditAction, Subject};
@@ -8,9 +8,10 @@ use crate::port::{Event, SettleRestore, Settled};
 use crate::principal::Principal;
 
 impl Operator {
-    /// Ends every session, recovery code, activation and unconfirmed seed; spends every passcode up to now; and raises the
-    /// restore epoch, above `later_epoch` too, so that servers that start after this refuse older access tokens. Open
-    /// enrolment codes end too if it `ends_invitations`, because nobody knows which of them were used or withdrawn since.
+    /// Revokes all sessions, recovery codes, activations and unconfirmed TOTP secrets, and marks all passcodes up to
+    /// now as used. Raises the restore epoch, also above `later_epoch`, so that servers that start after this refuse
+    /// older access tokens. With `ends_invitations`, also revokes open enrolment codes, because the restored state does
+    /// not show which of them were used or withdrawn since.
     ///
     /// # Errors
     /// The store failed.
@@ -18,7 +19,7 @@ impl Operator {
         loop {
             let now = self.environment.now();
             let least = self.store.restore_epoch().await?.max(later_epoch).saturating_add(1);
-            // A time: two restores of one state, each unaware of the other, do not get the same epoch.
+            // Use the time, so that two independent restores of the same state do not get the same epoch.
             let epoch = least.max(u64::try_from(now.as_seconds()).unwrap_or_default());
             let act = SettleRestore { epoch, step: TimeStep::at(now), ends_invitations };
             let (principal, action) = (Principal::Operator, AuditAction::DatabaseRestored);

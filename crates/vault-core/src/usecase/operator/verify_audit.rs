@@ -1,4 +1,4 @@
-//! Verify that the audit is unchanged.
+//! Verification that the audit log is unchanged.
 
 use super::Operator;
 use crate::audit::{
@@ -12,20 +12,20 @@ use crate::port::{AuditOrder, AuditRange, List};
 use crate::principal::{Principal, Scope};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// How many checkpoints are read at a time.
+/// Number of checkpoints that are read at a time.
 const PAGE: usize = 16;
-/// How many entries that do not fit their codes are compared with each other, to tell those that were exchanged.
+/// Maximum number of entries with invalid MACs that are compared with each other, to detect exchanged entries.
 const COMPARED: usize = 256;
-/// How many missing checkpoints are remembered, so that each is reported once.
+/// Maximum number of missing checkpoints that are remembered, so that each is reported once.
 const REMEMBERED: usize = 1_000;
 
-/// Takes findings as they are made.
+/// Callback that receives findings immediately.
 type Report<'a> = &'a mut (dyn FnMut(AuditFinding) + Send);
 
 impl Operator {
-    /// Verifies all entries and checkpoints, page by page, and tells `report` what it finds. With `anchor`, also that the
-    /// store has that checkpoint. `progress` is told how many steps are done, and of how many; entries are gone through
-    /// twice. Entries that are written meanwhile do not disturb it.
+    /// Verifies all entries and checkpoints, page by page, and passes each finding to `report`. With `anchor`, also
+    /// verifies that the store has that checkpoint. Calls `progress` with the number of completed steps and the total;
+    /// entries are read twice. Concurrent writes of entries are permitted.
     ///
     /// # Errors
     /// The store failed.
@@ -56,7 +56,7 @@ impl Operator {
         Ok(verification)
     }
 
-    /// Goes through the checkpoints: each follows from the one before it, and holds what is stored.
+    /// Verifies that each checkpoint follows from its predecessor and contains the stored entries.
     async fn verify_checkpoints(
         &self,
         verification: &mut AuditVerification,
@@ -71,7 +71,7 @@ impl Operator {
             }
             for stored in page {
                 if stored.number > verification.newest {
-                    break 'pages; // made since
+                    break 'pages; // created since
                 }
                 let genuine = |sealed: &SealedCheckpoint| self.environment.audit.is_genuine_checkpoint(sealed);
                 let sealed = stored.sealed.filter(genuine);
@@ -150,8 +150,8 @@ impl Operator {
         Ok(())
     }
 
-    /// Whether a checkpoint whose code fits follows `before`, the one that stands before it, and holds its entries as they were
-    /// sealed. Without one before it, it must be the first, or the start.
+    /// Returns whether a checkpoint with a valid MAC follows its predecessor `before`, and contains its entries as they
+    /// were sealed. Without a predecessor, it must be the first or the start.
     pub(super) async fn is_as_sealed(
         &self,
         sealed: &SealedCheckpoint,
@@ -170,7 +170,8 @@ impl Operator {
         Ok(!found && changed.is_empty())
     }
 
-    /// Reports entries that do not fit their codes: as reordered where one fits under the id of another, else as changed.
+    /// Reports entries with invalid MACs: as reordered if the MAC verifies under the ID of another entry, otherwise as
+    /// changed.
     fn tell_apart(&self, changed: &[(AuditEntry, i64)], report: Report<'_>) {
         let ids: Vec<AuditId> = changed.iter().filter_map(|(entry, _)| entry.id.parse().ok()).collect();
         for (entry, checkpoint) in changed {
@@ -182,7 +183,7 @@ impl Operator {
         }
     }
 
-    /// Goes through the entries: each is in the checkpoint that its row names, or in none yet.
+    /// Verifies that each entry is in the checkpoint that its row names, or in none yet.
     async fn verify_others(
         &self,
         verification: &mut AuditVerification,
@@ -244,7 +245,7 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// How many steps going through the checkpoints up to this one takes.
+/// Returns the number of steps for the checkpoints up to this one.
 fn steps(number: i64) -> u64 {
     u64::try_from(number).unwrap_or_default().min(u64::MAX / 2)
 }

@@ -1,4 +1,4 @@
-//! Add a receiver.
+//! Addition of receivers.
 
 use super::{Receivers, owner};
 use crate::audit::{AuditAction, Subject};
@@ -18,26 +18,26 @@ use crate::sealed::Blob;
 use crate::time::Timestamp;
 use secrecy::SecretString;
 
-/// A receiver to be added, as it was requested.
+/// Request for a new receiver.
 #[derive(Clone, Debug)]
 pub struct AddReceiverRequest {
-    /// By what it is told.
+    /// Channel.
     pub channel: Channel,
-    /// Its URL, or its e-mail address.
+    /// URL or e-mail address.
     pub address: String,
-    /// The names of the events that it is told; none: all.
+    /// Names of its events. An empty list selects all.
     pub events: Vec<String>,
 }
 
-/// A receiver that was added.
+/// A new receiver.
 pub struct AddedReceiver {
     /// The receiver.
     pub receiver: StoredReceiver,
-    /// The signing secret of a webhook; shown this once.
+    /// Signing secret of a webhook, which is shown only once.
     pub secret: Option<SecretString>,
 }
 
-/// A judged address.
+/// A validated address.
 enum Address {
     Url(WebhookUrl),
     Email(EmailAddress),
@@ -51,7 +51,8 @@ impl Address {
         }
     }
 
-    /// What is shown of it. Colleagues see each other's e-mail addresses anyhow.
+    /// Returns the displayed form. E-mail addresses are not masked, because users of an organization see each other's
+    /// addresses anyway.
     fn shown(&self) -> &str {
         match self {
             Self::Url(url) => url.masked(),
@@ -61,12 +62,12 @@ impl Address {
 }
 
 impl Receivers {
-    /// Adds a receiver to the principal's organization; an operator's are those of the instance. An organization's mail goes
-    /// to members alone.
+    /// Adds a receiver to the principal's organization, or to the instance for an operator. Mail of an organization is
+    /// sent only to its users.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/url`, `/to` and `/events/…`; and those of
-    /// [`add_receiver`](crate::port::ReceiverRepository::add_receiver).
+    /// - [`Error::Invalid`] at `/url`, `/to` and `/events/…`.
+    /// - Those of [`add_receiver`](crate::port::ReceiverRepository::add_receiver).
     pub async fn add(&self, principal: &Principal, request: AddReceiverRequest) -> Result<AddedReceiver, Error> {
         principal.administers(Action::ManageReceivers)?;
         let owner = owner(principal);

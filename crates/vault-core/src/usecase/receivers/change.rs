@@ -1,4 +1,4 @@
-//! Change a receiver: what it is told, whether it is told anything, its signing secret; or remove it.
+//! Changes of receivers: events, state and signing secret; and removal.
 
 use super::{Receivers, owner};
 use crate::audit::{Affected, AuditAction, AuditChange, ChangedField, Subject};
@@ -14,24 +14,25 @@ use crate::role::Action;
 use crate::usecase::sound_under_known_keys;
 use secrecy::SecretString;
 
-/// What a receiver's row is to say from now on; `None` leaves it as it is.
+/// Changes of a receiver's row. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverEdit {
-    /// Whether it is told anything.
+    /// New state.
     pub state: Option<ReceiverState>,
-    /// The names of the events that it is told; none of them: all.
+    /// Names of its events. An empty list selects all.
     pub events: Option<Vec<String>>,
 }
 
-/// What a change makes of a row, and how it is recorded.
+/// New row of a change, with its audit action and changes.
 type Changed = (Option<StoredReceiver>, AuditAction, Vec<AuditChange>);
 
 impl Receivers {
-    /// Changes what a receiver is told, or whether it is told anything. One that is active again is told at once what waits.
+    /// Changes the events or the state of a receiver. Pending deliveries of a receiver that is enabled are attempted
+    /// immediately.
     ///
     /// # Errors
-    /// [`Error::Invalid`] at `/events/…`, or at the document if nothing is to be changed; [`Refusal::NotFound`],
-    /// [`Refusal::Damaged`], [`Refusal::Contended`].
+    /// - [`Error::Invalid`] at `/events/…`, or at the document if nothing is to be changed.
+    /// - [`Refusal::NotFound`], [`Refusal::Damaged`] or [`Refusal::Contended`].
     pub async fn change(
         &self,
         principal: &Principal,
@@ -71,10 +72,11 @@ impl Receivers {
         .await
     }
 
-    /// Gives a webhook another signing secret. For a day, the one before signs too.
+    /// Replaces the signing secret of a webhook. The previous one also signs for one day.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: it is no webhook; [`Refusal::NotFound`], [`Refusal::Damaged`], [`Refusal::Contended`].
+    /// - [`Error::Invalid`] if the receiver is not a webhook.
+    /// - [`Refusal::NotFound`], [`Refusal::Damaged`] or [`Refusal::Contended`].
     pub async fn replace_secret(
         &self,
         principal: &Principal,
@@ -105,16 +107,16 @@ impl Receivers {
         issued.map(|secret| (changed, secret)).ok_or_else(|| Refusal::Contended.into())
     }
 
-    /// Removes a receiver, with what waits for it.
+    /// Removes a receiver and its pending deliveries.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::Contended`].
+    /// [`Refusal::NotFound`] or [`Refusal::Contended`].
     pub async fn remove(&self, principal: &Principal, receiver: ReceiverId) -> Result<(), Error> {
         self.carry_out(principal, receiver, |_| Ok((None, AuditAction::ReceiverRemoved, Vec::new()))).await?;
         Ok(())
     }
 
-    /// Decides a change on the row as it is, anew if another one came between.
+    /// Decides a change on the current row, and repeats this after a concurrent change.
     async fn carry_out(
         &self,
         principal: &Principal,
@@ -126,7 +128,7 @@ impl Receivers {
         for _ in self.environment.attempts() {
             let stored = self.show(principal, receiver).await?;
             let (next, action, changes) = decide(&stored)?;
-            // A row that was planted would get a code that fits.
+            // Never re-sign an invalid row: that would legitimize a row planted through SQL.
             if next.is_some() && !sound_under_known_keys(&*self.digester, || stored.is_sound(&*self.digester)).await? {
                 let id = receiver.to_string();
                 self.environment.emit(Event::IntegrityFailure { table: "receivers", id: id.clone() });

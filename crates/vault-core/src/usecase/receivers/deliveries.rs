@@ -1,4 +1,4 @@
-//! Test a receiver, look at what was delivered to it, and send something again.
+//! Tests of a receiver, list of its deliveries, and repeated delivery.
 
 use super::{Receivers, owner};
 use crate::audit::{AuditAction, Subject};
@@ -11,10 +11,10 @@ use crate::receiver::{EventDelivery, Occurrence};
 use crate::role::Action;
 
 impl Receivers {
-    /// Sends a test to a receiver, which is delivered by the process with the activation listener.
+    /// Queues a test for a receiver, which the process with the activation listener delivers.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`].
+    /// [`Refusal::NotFound`] if the receiver does not exist.
     pub async fn test(&self, principal: &Principal, receiver: ReceiverId) -> Result<EventDelivery, Error> {
         let stored = self.show(principal, receiver).await?;
         let now = self.environment.now();
@@ -30,10 +30,11 @@ impl Receivers {
         Ok(delivery)
     }
 
-    /// Reads a page of what was and is to be delivered to a receiver, the newest first.
+    /// Reads a page of the finished and pending deliveries to a receiver, newest first.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]; [`Refusal::Cursor`]: the cursor was not made for this list.
+    /// [`Refusal::NotFound`] if the receiver does not exist. [`Refusal::Cursor`] if the cursor does not belong to this
+    /// list.
     pub async fn deliveries(
         &self,
         principal: &Principal,
@@ -59,10 +60,10 @@ impl Receivers {
         }))
     }
 
-    /// Has an event sent to a receiver again, whatever became of it.
+    /// Queues an event for a receiver again, whatever its state.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`].
+    /// [`Refusal::NotFound`] if the receiver or the event does not exist.
     pub async fn resend(
         &self,
         principal: &Principal,

@@ -1,6 +1,6 @@
-//! Receivers: where the vault reports what happens. Cannot open what is secret of them, nor reach them.
+//! Receivers of notifications. These operations can neither decrypt their secrets nor connect to them.
 //!
-//! Admins have those of their organization, operators those of the instance.
+//! Admins manage those of their organization, operators those of the instance.
 
 mod add;
 mod change;
@@ -20,7 +20,7 @@ use crate::role::Action;
 use crate::time::Timestamp;
 use std::sync::Arc;
 
-/// What admins and operators do with receivers.
+/// Operations of admins and operators on receivers.
 #[derive(Clone)]
 pub struct Receivers {
     environment: Environment,
@@ -31,7 +31,7 @@ pub struct Receivers {
 }
 
 impl Receivers {
-    /// The context on these ports. Without a [`guard`](Self::guard), every address is taken.
+    /// Creates the context on these ports. Without a [`guard`](Self::guard), every address is accepted.
     pub const fn new(
         environment: Environment,
         store: Arc<dyn EventStore>,
@@ -41,30 +41,30 @@ impl Receivers {
         Self { environment, store, sealer, digester, guard: None }
     }
 
-    /// With one who judges where receivers may be.
+    /// Sets the port that checks permitted addresses.
     #[must_use]
     pub fn guard(self, guard: Option<Arc<dyn ReceiverGuard>>) -> Self {
         Self { guard, ..self }
     }
 
-    /// Whether mail is sent to receivers.
+    /// Returns whether the server sends mail to receivers.
     pub fn sends_mail(&self) -> bool {
         self.guard.as_ref().is_some_and(|guard| guard.sends_mail())
     }
 
-    /// The receivers of the principal's organization; an operator's are those of the instance.
+    /// Returns the receivers of the principal's organization, or of the instance for an operator.
     ///
     /// # Errors
-    /// The principal may not ask for it.
+    /// The principal is not authorized for the query.
     pub async fn list(&self, principal: &Principal) -> Result<Vec<StoredReceiver>, Error> {
         principal.administers(Action::ManageReceivers)?;
         self.read(principal, None).await
     }
 
-    /// One of them.
+    /// Returns one receiver.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`].
+    /// [`Refusal::NotFound`] if it does not exist.
     pub async fn show(&self, principal: &Principal, receiver: ReceiverId) -> Result<StoredReceiver, Error> {
         principal.administers(Action::ManageReceivers)?;
         self.read(principal, Some(receiver)).await?.pop().ok_or_else(|| Refusal::NotFound.into())
@@ -76,12 +76,12 @@ impl Receivers {
     }
 }
 
-/// The position of what is put on its way at `now`: a later moment has a later one.
+/// Returns the position of a delivery that is queued at `now`. Later times have higher positions.
 pub(super) const fn position(now: Timestamp) -> i64 {
     now.as_millis().saturating_mul(1_000)
 }
 
-/// Whose receivers a principal administers.
+/// Returns the owner whose receivers a principal administers.
 const fn owner(principal: &Principal) -> ReceiverOwner {
     principal.organization()
 }

@@ -1,11 +1,11 @@
-//! Report what happened to the instance: what no entry of the audit tells.
+//! Events of the instance that no audit entry contains.
 
 use super::Receivers;
 use crate::error::Error;
 use crate::receiver::{EventKind, Occurrence};
 
 impl Receivers {
-    /// Has the receivers of the instance told of an event, about `name` perhaps. How many are told.
+    /// Queues an event for the receivers of the instance, optionally about `name`. Returns the number of receivers.
     ///
     /// # Errors
     /// The store failed.

@@ -1,4 +1,4 @@
-//! Change a credential in steps that no other change comes between: read it, judge, write if it is still the same.
+//! Optimistic changes of a credential: read it, decide, and write if it is unchanged.
 
 use super::Vault;
 use super::reading::Reading;
@@ -16,17 +16,17 @@ use crate::principal::Principal;
 use crate::time::Timestamp;
 use crate::usecase::sound_under_known_keys;
 
-/// A credential as a client has seen it.
+/// A credential as a client has read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CredentialRef {
-    /// Which.
+    /// ID of the credential.
     pub id: CredentialId,
-    /// The revision that it must still have; `None`: the last writer wins.
+    /// Revision that it must still have. `None` overwrites concurrent changes.
     pub revision: Option<i64>,
 }
 
 impl From<CredentialId> for CredentialRef {
-    /// The credential, whatever its revision.
+    /// References the credential in any revision.
     fn from(id: CredentialId) -> Self {
         Self { id, revision: None }
     }
@@ -40,27 +40,26 @@ pub(super) struct Read {
     pub(super) reading: Reading,
 }
 
-/// What a change comes to.
+/// A decided change.
 pub(super) struct Judged {
     pub(super) change: CredentialChange,
     pub(super) metadata: Metadata,
     pub(super) vend: VendRule,
-    /// When the version that is current after the change expires, as far as its data says.
+    /// Expiry in the data of the version that is current after the change.
     pub(super) data_expires_at: Option<Timestamp>,
 }
 
-/// A change that was made.
+/// A completed change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedVersion {
-    /// The number of the version concerned.
+    /// Number of the affected version.
     pub version: i64,
-    /// The revision that the change made. `None`: nothing was changed, now or by this request.
+    /// Revision after the change. `None` if this request changed nothing.
     pub revision: Option<i64>,
 }
 
 impl Vault {
-    /// Reads the credential, has `judge` say what changes, and writes that; judged anew where another change came
-    /// between.
+    /// Reads the credential, calls `judge` to decide the change and writes it. Repeats this after a concurrent change.
     pub(super) async fn change<F: Future<Output = Result<Judged, Error>> + Send>(
         &self,
         principal: &Principal,
@@ -153,7 +152,7 @@ impl Vault {
         Err(Refusal::Contended.into())
     }
 
-    /// What is to be stored of labels, description and rule; `None`: what is stored already.
+    /// Returns the metadata and vend rule to store, or `None` if they are unchanged.
     async fn describing(
         &self,
         organization: OrganizationId,
@@ -177,7 +176,7 @@ impl Vault {
         }))
     }
 
-    /// What is stored of labels, description and rule at a revision of a credential.
+    /// Returns the metadata and vend rule to store for a revision of a credential.
     pub(super) async fn description(
         &self,
         (organization, credential, revision): (OrganizationId, CredentialId, i64),
@@ -203,7 +202,7 @@ impl Vault {
         Ok(self.store.credential_versions(query).await?.ok_or(Refusal::NotFound)?)
     }
 
-    /// Opens what is said of one credential.
+    /// Decrypts the metadata of one credential.
     async fn metadata(
         &self,
         organization: OrganizationId,
@@ -216,7 +215,7 @@ impl Vault {
         self.only(self.opener.open_metadata(organization, &sealed).await?, reading)
     }
 
-    /// Opens the information of the current version.
+    /// Decrypts the information of the current version.
     pub(super) async fn information(
         &self,
         organization: OrganizationId,
@@ -227,12 +226,12 @@ impl Vault {
         self.open_one(SealedInformation { context, key: row.key, blob: &row.information }, reading).await
     }
 
-    /// Opens the information of one version.
+    /// Decrypts the information of one version.
     pub(super) async fn open_one(&self, sealed: SealedInformation<'_>, reading: Reading) -> Result<Information, Error> {
         self.only(self.opener.open_information(sealed.context.organization, &[sealed]).await?, reading)
     }
 
-    /// The one that was opened. A failure is counted, unless the row is to be read again.
+    /// Returns the single result. Reports a failure unless the row is to be read again.
     fn only<T>(&self, opened: Vec<Result<T, SealError>>, reading: Reading) -> Result<T, Error> {
         let none = || SealError::Fault("nothing was opened".into());
         let opened = opened.into_iter().next().ok_or_else(none)?;
@@ -243,10 +242,10 @@ impl Vault {
         })?)
     }
 
-    /// When the current version expires, as far as its data says; of damaged information, nothing is known.
+    /// Returns the expiry in the data of the current version, or `None` if its information is damaged.
     ///
     /// # Errors
-    /// At the first reading, an unknown key.
+    /// An unknown key at the first reading.
     pub(super) async fn data_expires_at(
         &self,
         organization: OrganizationId,
@@ -260,7 +259,7 @@ impl Vault {
     }
 }
 
-/// What the audit says of a change: `action`, unless the change does something graver, and what is changed from what to what.
+/// Returns the audit action and changes. The action is `action`, unless the change is more severe.
 fn told(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<AuditChange>) {
     let (current, before, after) = (&read.versions.current, &read.metadata, &judged.metadata);
     let number = |number: i64| Some(number.to_string());
@@ -294,9 +293,9 @@ fn told(action: AuditAction, read: &Read, judged: &Judged) -> (AuditAction, Vec<
     (graver.unwrap_or(action), changes)
 }
 
-/// The refusal of `vend: short` for data without a short-lived form.
+/// Returns the refusal of `vend: short` for data without a short-lived form.
 pub(super) fn no_short_form(kind: CredentialType, reason: crate::check::CheckReason) -> Error {
-    // The remedies name values of an activation's wish; a credential's rule has others.
+    // The remedies name values of an activation's `vend`, which differ from those of a credential's rule.
     let wish = reason.remedy().replace("use vend raw or prefer-short", "set vend to any");
     let remedy = wish.replace("use vend prefer-short", "set vend to any");
     let detail = format!("this {} credential has no short-lived form: {remedy}", kind.as_str());

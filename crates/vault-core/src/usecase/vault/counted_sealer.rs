@@ -1,4 +1,4 @@
-//! Seals with counted uses of the organization's key, and replaces a key that is used up.
+//! Encryption with counted uses of the organization's key, which is replaced when its uses are exhausted.
 
 use crate::audit::{Actor, AuditAction, Subject};
 use crate::credential::{Fingerprint, Information, Metadata, SecretBytes};
@@ -13,30 +13,30 @@ use crate::usecase::Environment;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How often a use is tried again while other replicas take blocks or replace the key.
+/// Maximum number of attempts to reserve a use while other replicas reserve blocks or replace the key.
 const ATTEMPTS: usize = 32;
-/// How many organizations' uses are remembered. One that is dropped costs its organization the rest of a block.
+/// Maximum number of organizations with remembered uses. For an evicted organization, the rest of its block is lost.
 const REMEMBERED: usize = 10_000;
-/// How many organizations are looked at to find one that has not sealed for long.
+/// Number of organizations that are compared to find the least recently used one.
 const SAMPLE: usize = 16;
-/// Organizations that take their next block at the same time.
+/// Number of locks for the reservation of blocks.
 const TURNS: usize = 64;
 
 /// A [`Sealer`] with counted key uses: each seal consumes one use, reserved in the key's row in advance.
 ///
-/// One process has one of it; a second one takes blocks of its own.
+/// Each process has one instance. Another instance reserves its own blocks.
 pub struct CountedSealer {
     environment: Environment,
     sealer: Arc<dyn Sealer>,
     keys: Arc<dyn KeyRepository>,
     limits: KeyUseLimits,
     allowances: Mutex<Allowances>,
-    /// Held while a block is reserved, so that concurrent callers of one organization share one block.
+    /// Locked while a block is reserved, so that concurrent callers of one organization share one block.
     turns: [futures_util::lock::Mutex<()>; TURNS],
 }
 
 impl CountedSealer {
-    /// Seals with `sealer` and counts in `keys`.
+    /// Creates a sealer that seals with `sealer` and counts in `keys`.
     pub fn new(environment: Environment, sealer: Arc<dyn Sealer>, keys: Arc<dyn KeyRepository>) -> Self {
         Self {
             environment,
@@ -48,13 +48,13 @@ impl CountedSealer {
         }
     }
 
-    /// With lower limits.
+    /// Sets lower limits.
     #[must_use]
     pub fn with_limits(self, limits: KeyUseLimits) -> Self {
         Self { limits, ..self }
     }
 
-    /// [`Sealer::fingerprint`]. Takes no use of a key that has a limit.
+    /// Calls [`Sealer::fingerprint`]. Consumes no use of a limited key.
     ///
     /// # Errors
     /// Those of [`Sealer::fingerprint`].
@@ -66,10 +66,11 @@ impl CountedSealer {
         self.sealer.fingerprint(organization, data).await
     }
 
-    /// [`Sealer::seal`] under the organization's active key. May be cancelled; at most a block of uses is lost.
+    /// Calls [`Sealer::seal`] with the organization's active key. If the call is cancelled, at most a block of uses is
+    /// lost.
     ///
     /// # Errors
-    /// Those of [`Sealer::seal`]; [`SealError::Store`] where no use can be taken.
+    /// Those of [`Sealer::seal`], and [`SealError::Store`] if no use can be reserved.
     pub async fn seal(
         &self,
         context: CredentialContext,
@@ -79,7 +80,7 @@ impl CountedSealer {
     ) -> Result<SealedCredential, SealError> {
         let key = self.take_use(context.organization).await?;
         match self.sealer.seal(key, context, namespace, data, information).await {
-            // It was replaced, and destroyed after a rotation, since its uses were taken.
+            // A rotation replaced and destroyed the key after its uses were reserved.
             Err(SealError::UnknownKey { .. }) => {
                 self.forget(context.organization, key);
                 let key = self.take_use(context.organization).await?;
@@ -89,7 +90,7 @@ impl CountedSealer {
         }
     }
 
-    /// [`Sealer::seal_metadata`] under the organization's active key.
+    /// Calls [`Sealer::seal_metadata`] with the organization's active key.
     ///
     /// # Errors
     /// Those of [`CountedSealer::seal`].
@@ -109,17 +110,17 @@ impl CountedSealer {
         }
     }
 
-    /// Tells that the store no longer takes what is sealed under `key`: its remaining uses are forgotten.
+    /// Discards the remaining uses of `key`, after the store refused what was sealed with it.
     pub fn forget(&self, organization: OrganizationId, key: KeyId) {
         self.allowances().forget(organization, key);
     }
 
-    /// The organization's active key, with the right to seal once under it.
+    /// Reserves one use of the organization's active key, and returns the key.
     async fn take_use(&self, organization: OrganizationId) -> Result<KeyId, SealError> {
         self.take_uses(organization, 1).await
     }
 
-    /// The organization's active key, with the right to seal `count` times under it.
+    /// Reserves `count` uses of the organization's active key, and returns the key.
     pub(in crate::usecase) async fn take_uses(
         &self,
         organization: OrganizationId,
@@ -143,7 +144,7 @@ impl CountedSealer {
         .into())
     }
 
-    /// Takes the next block of uses, or replaces the key, unless another replica does so first.
+    /// Reserves the next block of uses, or replaces the key, unless another replica does so first.
     async fn refill(&self, organization: OrganizationId) -> Result<(), SealError> {
         let keys = self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)?;
         let active = active(organization, &keys)?;
@@ -180,13 +181,13 @@ impl CountedSealer {
         Ok(())
     }
 
-    // No code that holds the lock can panic half-way through a change, so the map of a poisoned lock is whole.
+    // No code panics in the middle of a change while it has the lock, so the map of a poisoned lock is consistent.
     fn allowances(&self) -> MutexGuard<'_, Allowances> {
         self.allowances.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The one active key.
+/// Returns the only active key.
 pub(in crate::usecase) fn active(
     organization: OrganizationId,
     keys: &OrganizationKeys,
@@ -202,11 +203,11 @@ pub(in crate::usecase) fn active(
     }
 }
 
-/// The uses left of each organization's key.
+/// Remaining uses of each organization's key.
 struct Allowances {
     by_organization: HashMap<OrganizationId, Allowance>,
     capacity: usize,
-    /// Counts uses; the unit of `last_used`.
+    /// Number of uses so far, which is the unit of `last_used`.
     age: u64,
 }
 
@@ -229,7 +230,7 @@ impl Allowances {
         Some(allowance.key)
     }
 
-    /// Adds uses of `key`. Uses of another key are dropped: it is no longer active.
+    /// Adds uses of `key`. Uses of another key are dropped, because it is no longer active.
     fn add(&mut self, organization: OrganizationId, key: KeyId, uses: i64) {
         if !self.by_organization.contains_key(&organization) && self.by_organization.len() >= self.capacity {
             let sample = self.by_organization.iter().take(SAMPLE);
@@ -300,7 +301,7 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_an_organization_that_seals_stays() {
-        // Several maps: each has an order of its own.
+        // Use several maps, because each has a different iteration order.
         for _ in 0..16 {
             let mut allowances = Allowances::new(3);
             allowances.add(organization(1), key(1), 1_000);

@@ -1,4 +1,4 @@
-//! Delete a credential, the wrapped data keys of all versions included.
+//! Deletion of credentials, including the wrapped data keys of all versions.
 
 use super::{CredentialRef, Vault};
 use crate::audit::{AuditAction, RecordedRow, RowState, Subject};
@@ -8,10 +8,11 @@ use crate::principal::Principal;
 use crate::role::Action;
 
 impl Vault {
-    /// Deletes one credential for good, all of its versions included.
+    /// Deletes a credential permanently, including all of its versions.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Changed`].
+    /// [`Refusal::NotFound`], also for a credential of another organization. [`Refusal::Changed`] if it no longer has
+    /// the revision.
     pub async fn delete(&self, principal: &Principal, credential: impl Into<CredentialRef>) -> Result<(), Error> {
         let organization = principal.member(Action::Delete)?;
         let CredentialRef { id, revision } = credential.into();

@@ -1,4 +1,4 @@
-//! Change what is said of a credential: labels, description, expiry, and in which forms it may be handed out.
+//! Changes of a credential's metadata: labels, description, expiry and vend rule.
 
 use super::change::{ChangedVersion, Judged, Read, no_short_form};
 use super::{CredentialRef, Vault};
@@ -11,27 +11,27 @@ use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
 
-/// A merge patch (RFC 7396). `None` leaves a member as it is, `Some(None)` removes it.
+/// A merge patch (RFC 7396). `None` leaves a field unchanged, `Some(None)` removes it.
 #[derive(Clone, Debug, Default)]
 pub struct CredentialPatch {
-    /// The labels to set and to remove.
+    /// Labels to set and to remove.
     pub labels: Option<LabelPatch>,
-    /// What it is for.
+    /// Description of its use.
     pub description: Option<Option<Description>>,
-    /// When its issuer ends the current version.
+    /// Declared expiry of the current version.
     pub expires_at: Option<Option<Timestamp>>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: Option<VendRule>,
 }
 
 impl Vault {
-    /// Changes what is said of a credential. A patch that changes nothing writes nothing.
+    /// Changes the metadata of a credential. A patch without changes writes nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential;
-    /// [`Refusal::Changed`](crate::Refusal::Changed), [`Refusal::Contended`](crate::Refusal::Contended);
-    /// [`Error::Invalid`]: too many labels, or the data has no
-    /// short-lived form; [`Error::Denied`]: `short` is changed to `any` by somebody who is no admin.
+    /// - [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
+    /// - [`Refusal::Changed`](crate::Refusal::Changed) or [`Refusal::Contended`](crate::Refusal::Contended).
+    /// - [`Error::Invalid`]: too many labels, or the data has no short-lived form.
+    /// - [`Error::Denied`]: a principal that is not an admin changes `short` to `any`.
     pub async fn describe(
         &self,
         principal: &Principal,

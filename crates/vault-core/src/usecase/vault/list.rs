@@ -1,4 +1,4 @@
-//! List an organization's credentials, newest first.
+//! Lists of an organization's credentials, newest first.
 
 use super::Vault;
 use super::reading::Reading;
@@ -16,10 +16,10 @@ use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
 
-/// A credential as a list shows it: never its data.
+/// A credential as a list shows it, without its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedCredential {
-    /// Its id.
+    /// ID of the credential.
     pub id: CredentialId,
     /// Its type.
     pub kind: CredentialType,
@@ -27,25 +27,25 @@ pub struct ListedCredential {
     pub namespace: Namespace,
     /// Its version.
     pub version: i64,
-    /// When it was saved.
+    /// Time of the save.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
-    /// How many changes clients have made to it, the save included.
+    /// Number of changes by clients, including the save.
     pub revision: i64,
-    /// The staged version, if there is one.
+    /// The staged version, if any.
     pub staged: Option<i64>,
-    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    /// The displayable part of the data. `None` if it is damaged and an operator must act.
     pub information: Option<Information>,
-    /// Labels and description; `None`: damaged too.
+    /// Labels and description. `None` if they are damaged.
     pub metadata: Option<Metadata>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
-    /// When it expires, as far as is known.
+    /// Expiry, if known.
     pub expires_at: Option<Timestamp>,
-    /// Whether it works, as far as is known.
+    /// Health, as far as it is known.
     pub health: Health,
-    /// When it was last activated, to the minute.
+    /// Time of the last activation, truncated to the minute.
     pub last_activated_at: Option<Timestamp>,
 }
 
@@ -53,7 +53,7 @@ impl Vault {
     /// Reads one page.
     ///
     /// # Errors
-    /// [`Refusal::Cursor`](crate::Refusal::Cursor): the cursor is not one of this list.
+    /// [`Refusal::Cursor`](crate::Refusal::Cursor) if the cursor does not belong to this list.
     pub async fn list(
         &self,
         principal: &Principal,
@@ -102,10 +102,10 @@ impl Vault {
         Ok(Page { items, next })
     }
 
-    /// Opens the information of stored rows. A row that does not open is shown as damaged.
+    /// Decrypts the information of stored rows. Rows that cannot be decrypted are shown as damaged.
     ///
     /// # Errors
-    /// At the first reading, [`SealError::UnknownKey`].
+    /// [`SealError::UnknownKey`] at the first reading.
     pub(super) async fn open(
         &self,
         organization: OrganizationId,
@@ -156,7 +156,7 @@ impl Vault {
         Ok(listed.collect())
     }
 
-    /// Opens labels and description of those rows that have any.
+    /// Decrypts labels and descriptions of the rows that have any.
     async fn open_metadata(
         &self,
         organization: OrganizationId,
@@ -176,7 +176,7 @@ impl Vault {
         Ok(self.opener.open_metadata(organization, &sealed).await?)
     }
 
-    /// Counts a read for the audit, off the answer's path.
+    /// Counts a read for the audit log, outside of the request's path.
     pub(super) fn count(
         &self,
         principal: &Principal,

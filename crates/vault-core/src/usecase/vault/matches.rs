@@ -1,4 +1,4 @@
-//! Compare data with a credential's, by fingerprint: nothing is opened.
+//! Comparison of data with that of a credential by fingerprint, without decryption.
 
 use super::Vault;
 use super::reading::Reading;
@@ -11,11 +11,11 @@ use crate::principal::Principal;
 use crate::role::Action;
 
 impl Vault {
-    /// Whether the credential's current data equals `data`. Counted, and refused when it is asked too often; recorded.
+    /// Returns whether the credential's current data equals `data`. Comparisons are counted, limited and recorded.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::TypeDiffers`],
-    /// [`Refusal::TooOften`].
+    /// - [`Refusal::NotFound`], also for a credential of another organization.
+    /// - [`Refusal::TypeDiffers`] or [`Refusal::TooOften`].
     pub async fn matches(&self, principal: &Principal, id: CredentialId, data: &CredentialData) -> Result<bool, Error> {
         let organization = principal.member(Action::Save)?;
         let (action, subject) = (AuditAction::CredentialMatched, Subject::Credential(id));

@@ -1,4 +1,4 @@
-//! The vault of an organization: save, list, show and delete credentials. Cannot decrypt their data.
+//! The vault of an organization: save, list, show and delete credentials. These operations cannot decrypt their data.
 
 mod change;
 mod counted_sealer;
@@ -29,10 +29,10 @@ use crate::credential::{EXPIRING_SECONDS, VersionLimits};
 use crate::port::{CredentialStore, InformationOpener, KeyRepository, KeyedDigester, Sealer, StorageProbe};
 use std::sync::Arc;
 
-/// How many credentials an organization may have, unless [`Vault::limit`] says otherwise.
+/// Default limit of credentials per organization. [`Vault::limit`] changes it.
 pub const DEFAULT_CREDENTIAL_LIMIT: i64 = 1_000_000;
 
-/// What an organization's members do with its credentials.
+/// Operations of an organization's users on its credentials.
 #[derive(Clone)]
 pub struct Vault {
     environment: Environment,
@@ -49,7 +49,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// The vault on these ports.
+    /// Creates the context on these ports.
     pub fn new(
         environment: Environment,
         tally: Arc<AuditTally>,
@@ -75,41 +75,41 @@ impl Vault {
         }
     }
 
-    /// With another limit of credentials per organization.
+    /// Sets the limit of credentials per organization.
     #[must_use]
     pub fn limit(self, limit: i64) -> Self {
         Self { limit, ..self }
     }
 
-    /// With other limits of the versions of one credential.
+    /// Sets the limits of the versions of a credential.
     #[must_use]
     pub fn version_limits(self, version_limits: VersionLimits) -> Self {
         Self { version_limits, ..self }
     }
 
-    /// With another time before its expiry from which on a credential is `expiring`, in seconds.
+    /// Sets the time before its expiry from which a credential is `expiring`, in seconds.
     #[must_use]
     pub fn expiring_seconds(self, expiring_seconds: i64) -> Self {
         Self { expiring_seconds, ..self }
     }
 
-    /// With checks of saved credentials on request, if the activation side of the deployment takes them.
+    /// Enables requested checks of saved credentials, which require an activation process in the instance.
     #[must_use]
     pub fn checks(self, checks: bool) -> Self {
         Self { checks, ..self }
     }
 
-    /// Whether checks of saved credentials can be requested.
+    /// Returns whether checks of saved credentials can be requested.
     pub fn takes_checks(&self) -> bool {
         self.checks
     }
 
-    /// Whether a save may ask for its credential to be checked against the storage first.
+    /// Returns whether a save can request that its credential is checked with the storage first.
     pub fn verifies(&self) -> bool {
         self.probe.is_some()
     }
 
-    /// With a probe, so that a save may ask for its credential to be checked against the storage first.
+    /// Sets the port for checks, so that a save can request that its credential is checked with the storage first.
     #[must_use]
     pub fn probe(self, probe: Option<Arc<dyn StorageProbe>>) -> Self {
         Self { probe, ..self }

@@ -1,4 +1,4 @@
-//! Promote a staged version, or go back to a previous one.
+//! Promotion of staged and previous versions, and destruction of versions.
 
 use super::change::{ChangedVersion, Judged, Read};
 use super::{CredentialRef, Vault};
@@ -11,11 +11,11 @@ use crate::role::Action;
 use crate::time::Timestamp;
 
 impl Vault {
-    /// Has the version `number` handed out from now on. Promoting the current version changes nothing.
+    /// Makes the version `number` the current one. Promoting the current version changes nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
-    /// [`Refusal::NoShortForm`], [`Refusal::Changed`], [`Refusal::Contended`].
+    /// - [`Refusal::NotFound`], also for a credential of another organization.
+    /// - [`Refusal::NoSuchVersion`], [`Refusal::NoShortForm`], [`Refusal::Changed`] or [`Refusal::Contended`].
     pub async fn promote(
         &self,
         principal: &Principal,
@@ -50,11 +50,11 @@ impl Vault {
         self.change(principal, organization, credential, AuditAction::CredentialPromoted, judge).await
     }
 
-    /// Destroys the staged or a previous version, its wrapped data key included.
+    /// Destroys the staged or a previous version, including its wrapped data key.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::NoSuchVersion`],
-    /// [`Refusal::CurrentVersion`], [`Refusal::Changed`], [`Refusal::Contended`].
+    /// - [`Refusal::NotFound`], also for a credential of another organization.
+    /// - [`Refusal::NoSuchVersion`], [`Refusal::CurrentVersion`], [`Refusal::Changed`] or [`Refusal::Contended`].
     pub async fn destroy_version(
         &self,
         principal: &Principal,
@@ -83,7 +83,7 @@ impl Vault {
     }
 }
 
-/// The version `number`, if it is not current and its time is not over.
+/// Returns the version `number`, unless it is current or its retention has ended.
 fn kept(versions: &StoredVersions, number: i64, now: Timestamp) -> Option<&StoredVersion> {
     let kept = |version: &&StoredVersion| version.superseded.is_none_or(|superseded| superseded.is_kept(now));
     versions.others.iter().find(|version| version.number == number).filter(kept)

@@ -1,4 +1,4 @@
-//! Replace a credential's data: its id and namespace stay, so whoever activates it notices nothing.
+//! Replacement of a credential's data. Its ID and namespace are unchanged, so jobs are not affected.
 
 use super::change::{ChangedVersion, Judged, Read, no_short_form};
 use super::{CredentialRef, IdempotencyKey, Vault};
@@ -12,29 +12,30 @@ use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
 
-/// New data for a credential, whole: a secret never gets another destination than the one that it was given with.
+/// New data for a credential. It must be complete, so that a secret is never combined with another destination.
 pub struct CredentialReplacement {
-    /// The credential.
+    /// ID and revision of the credential.
     pub credential: CredentialRef,
-    /// The data, of the same type.
+    /// New data, of the same type.
     pub data: CredentialData,
-    /// When the data expires, as its owner says.
+    /// Declared expiry of the data.
     pub expires_at: Option<Timestamp>,
-    /// Whether the new version waits to be promoted, in place of being current at once.
+    /// Whether the new version is staged instead of becoming current.
     pub stage: bool,
-    /// The client's name for this request.
+    /// Request ID that the client sent.
     pub idempotency: Option<IdempotencyKey>,
-    /// Whether to try the data out on its store first, and keep it only if that knows it.
+    /// Whether to check the data with its storage first, and save it only if the storage accepts it.
     pub verify: bool,
 }
 
 impl Vault {
-    /// Makes a new version of the credential's data and gives its number: one more than the highest that there ever was.
-    /// The same request under the same idempotency key gives the same number.
+    /// Creates a new version of the credential's data and returns its number, the highest so far plus one. A repeated
+    /// request with the same idempotency key returns the same number.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential, [`Refusal::Changed`],
-    /// [`Refusal::TypeDiffers`], [`Refusal::Contended`], and those of [`Vault::save`].
+    /// - [`Refusal::NotFound`]: the credential does not exist, or belongs to another organization.
+    /// - [`Refusal::Changed`], [`Refusal::TypeDiffers`] or [`Refusal::Contended`].
+    /// - Those of [`Vault::save`].
     pub async fn replace(
         &self,
         principal: &Principal,
@@ -44,7 +45,7 @@ impl Vault {
         let data = request.data.to_canonical_json();
         let idempotency = self.idempotency_of_replace(principal, &request, &data);
         if request.verify || idempotency.is_some() {
-            // A request that was carried out gets its first answer, whatever has changed since.
+            // A repeated request gets its original response, whatever has changed since.
             if let Some(number) = self.earlier_version(principal, organization, idempotency.clone()).await? {
                 self.environment.emit(Event::RequestRepeated);
                 return Ok(ChangedVersion { version: number, revision: None });
@@ -91,11 +92,11 @@ impl Vault {
         self.change(principal, organization, request.credential, action, judge).await
     }
 
-    /// The number that the same request under the same idempotency key gave; `None`: it was not carried out. The credential
-    /// may be deleted by now.
+    /// Returns the number that an earlier request with the same idempotency key returned, or `None` if there was none.
+    /// The credential may have been deleted since.
     ///
     /// # Errors
-    /// [`Refusal::IdempotencyMismatch`]: another request was carried out under the key.
+    /// [`Refusal::IdempotencyMismatch`] if the key was used for another request.
     pub async fn find_replacement(
         &self,
         principal: &Principal,
@@ -135,7 +136,7 @@ impl Vault {
         self.idempotency(principal, request.idempotency.as_ref(), &parts)
     }
 
-    /// Which versions go when another one becomes the current one.
+    /// Returns the versions to destroy if another one becomes current.
     pub(super) fn destroyed_by_replacing(
         &self,
         versions: &StoredVersions,
@@ -147,14 +148,15 @@ impl Vault {
         self.version_limits.destroyed(1 + usize::from(versions.current.staged.is_some()), &previous, now)
     }
 
-    /// Which versions go when one is staged: the one that was staged before, and what there is no more room for.
+    /// Returns the versions to destroy if another one is staged: the previously staged one, and those that exceed the
+    /// limit.
     fn destroyed_by_staging(&self, versions: &StoredVersions, now: Timestamp) -> Vec<i64> {
         let destroyed = self.version_limits.destroyed(2, &previous(versions), now);
         versions.current.staged.into_iter().chain(destroyed).collect()
     }
 }
 
-/// The previous versions.
+/// Returns the previous versions.
 pub(super) fn previous(versions: &StoredVersions) -> Vec<(i64, Superseded)> {
     versions.others.iter().filter_map(|version| Some((version.number, version.superseded?))).collect()
 }

@@ -1,4 +1,4 @@
-//! Have a credential checked by the activation side, which alone opens it.
+//! Requested checks of a credential by the activation process, which is the only one that can decrypt it.
 
 use super::Vault;
 use crate::audit::{AuditAction, Subject};
@@ -9,12 +9,13 @@ use crate::principal::Principal;
 use crate::role::Action;
 
 impl Vault {
-    /// Requests a check of a version: `version`, else the staged one, else the current one. Its result appears with the
-    /// credential's versions within seconds.
+    /// Requests a check of a version: `version`, otherwise the staged one, otherwise the current one. Its result
+    /// appears with the credential's versions within seconds.
     ///
     /// # Errors
-    /// [`Refusal::ChecksUnavailable`]; [`Refusal::NotFound`], also for another organization's credential;
-    /// [`Refusal::NoSuchVersion`], [`Refusal::NoChecker`], [`Refusal::TooOften`].
+    /// - [`Refusal::ChecksUnavailable`]: this instance does not check credentials.
+    /// - [`Refusal::NotFound`], also for a credential of another organization.
+    /// - [`Refusal::NoSuchVersion`], [`Refusal::NoChecker`] or [`Refusal::TooOften`].
     pub async fn request_check(
         &self,
         principal: &Principal,
@@ -23,7 +24,7 @@ impl Vault {
     ) -> Result<(), Error> {
         let organization = principal.member(Action::Save)?;
         if !self.checks {
-            // Whoever may not ask is told that first.
+            // Authorize the principal first, so that an unauthorized one gets that error.
             self.type_and_revision(principal, id).await?;
             return Err(Refusal::ChecksUnavailable.into());
         }

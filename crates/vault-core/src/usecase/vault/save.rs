@@ -1,4 +1,4 @@
-//! Save a credential under a namespace.
+//! Saves of credentials in a namespace.
 
 use super::Vault;
 use super::change::no_short_form;
@@ -18,25 +18,25 @@ use crate::role::Action;
 use crate::time::Timestamp;
 use crate::usecase::activations::authenticates;
 
-/// How often a save is sealed anew because the organization's key was replaced under it.
+/// Maximum number of attempts to seal a save if the organization's key is replaced concurrently.
 const SEAL_ATTEMPTS: usize = 3;
-/// The version of a credential that has just been made.
+/// Version of a new credential.
 const FIRST_VERSION: i64 = 1;
-/// The revision of a credential that has just been made.
+/// Revision of a new credential.
 const FIRST_REVISION: i64 = 1;
 
-/// A client's name for one request: 1 to 255 visible ASCII characters. The same name with the same request
-/// has one effect and one answer for 24 h.
+/// A client's ID for one request: 1 to 255 visible ASCII characters. Repeated requests with the same key have one
+/// effect and one response for 24 h.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey(String);
 
 const INVALID: Invalid = Invalid("an idempotency key has 1 to 255 visible ASCII characters");
 
 impl IdempotencyKey {
-    /// The key spelt `text`.
+    /// Parses a key.
     ///
     /// # Errors
-    /// The text is empty, too long or holds anything but visible ASCII.
+    /// The text is empty, too long or contains other characters than visible ASCII.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
         let sound = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if sound { Ok(Self(text.to_owned())) } else { Err(INVALID) }
@@ -45,26 +45,26 @@ impl IdempotencyKey {
 
 /// A credential to save.
 pub struct NewCredential {
-    /// The namespace that activation must name again.
+    /// Namespace that an activation must name.
     pub namespace: Namespace,
-    /// What to save.
+    /// Data to save.
     pub data: CredentialData,
-    /// Its labels.
+    /// Labels.
     pub labels: Labels,
-    /// What it is for.
+    /// Description of its use.
     pub description: Option<Description>,
-    /// When its issuer ends it.
+    /// Declared expiry.
     pub expires_at: Option<Timestamp>,
-    /// In which forms it may be handed out.
+    /// Forms in which the credential may be issued.
     pub vend: VendRule,
-    /// The client's name for this request.
+    /// Request ID that the client sent.
     pub idempotency: Option<IdempotencyKey>,
-    /// Whether to try it out on its store first, and save it only if that knows it.
+    /// Whether to check the credential with its storage first, and save it only if the storage accepts it.
     pub verify: bool,
 }
 
 impl NewCredential {
-    /// A credential without labels, description, declared expiry and rule.
+    /// Creates a request without labels, description, declared expiry and vend rule.
     pub fn new(namespace: Namespace, data: CredentialData) -> Self {
         Self {
             namespace,
@@ -88,12 +88,11 @@ impl NewCredential {
 }
 
 impl Vault {
-    /// Saves a credential; the same request under the same idempotency key gives the same id.
+    /// Saves a credential and returns its ID. A repeated request with the same idempotency key returns the same ID.
     ///
     /// # Errors
-    /// [`Refusal::IdempotencyMismatch`], [`Refusal::LimitReached`], [`Refusal::VerifyUnavailable`],
-    /// [`Refusal::NotUsable`]. On any error nothing was saved, except that a store whose answer was lost may have
-    /// saved it.
+    /// [`Refusal::IdempotencyMismatch`], [`Refusal::LimitReached`], [`Refusal::VerifyUnavailable`] or
+    /// [`Refusal::NotUsable`]. Nothing was saved after an error, unless the response of the store was lost.
     pub async fn save(&self, principal: &Principal, request: NewCredential) -> Result<CredentialId, Error> {
         let organization = principal.member(Action::Save)?;
         let id = CredentialId::from_uuid(self.environment.ids.ordered(self.environment.now()));
@@ -101,8 +100,8 @@ impl Vault {
         let idempotency = self.idempotency_of_save(principal, &request, &data);
         if request.verify {
             let (now, idempotency) = (self.environment.now(), idempotency.clone());
-            // A request that was carried out is not checked again, and nobody whose session has ended makes this
-            // service reach out.
+            // Skip the check for a repeated request, and authorize the session first, so that an ended session cannot
+            // cause outgoing connections.
             let query = Find { principal: principal.clone(), of: organization, key: idempotency, now };
             if let Some((earlier, _)) = self.store.find_save(query).await? {
                 self.environment.emit(Event::RequestRepeated);
@@ -153,7 +152,7 @@ impl Vault {
             let recorded = Event::recorded(&command.audit);
             match self.store.save_credential(command).await {
                 Ok(saved) => {
-                    // Another one was saved by the same request before.
+                    // An earlier request with the same key may have saved another credential.
                     self.environment.emit(if saved == id { recorded } else { Event::RequestRepeated });
                     return Ok(saved);
                 }
@@ -169,7 +168,7 @@ impl Vault {
         Err(StoreError::Unavailable(cause.into()).into())
     }
 
-    /// Checks `data` against its storage: whether that exists and accepts it.
+    /// Checks with its storage whether `data` is accepted.
     pub(super) async fn verify(&self, data: &CredentialData, now: Timestamp) -> Result<(), Error> {
         let probe = self.probe.as_deref().ok_or(Refusal::VerifyUnavailable)?;
         let report = authenticates(probe, data, now).await;
@@ -184,19 +183,19 @@ impl Vault {
     ) -> Option<Idempotency> {
         let kind = request.data.kind().as_str().as_bytes();
         let verify: &[u8] = if request.verify { b"verify" } else { b"" };
-        // A request without metadata has the digest that it had before there was any.
+        // Keep the digest of requests without metadata unchanged, because older versions did not have metadata.
         let metadata = request.metadata();
         let said = if metadata == Metadata::default() { String::new() } else { metadata.to_json() };
         let vend = if request.vend == VendRule::Any { "" } else { request.vend.as_str() };
-        // The data's bytes are only digested.
+        // Expose the data only to compute a digest.
         let parts =
             [kind, request.namespace.as_str().as_bytes(), data.expose(), verify, said.as_bytes(), vend.as_bytes()];
         let parts = if said.is_empty() && vend.is_empty() { &parts[..4] } else { &parts[..] };
         self.idempotency(principal, request.idempotency.as_ref(), parts)
     }
 
-    /// The idempotency key of a request whose digest covers `parts`. Each operation has another number of parts, so no
-    /// request is ever taken for one of another operation.
+    /// Returns the idempotency key of a request whose digest covers `parts`. Each operation has a different number of
+    /// parts, so a request never matches one of another operation.
     pub(super) fn idempotency(
         &self,
         principal: &Principal,

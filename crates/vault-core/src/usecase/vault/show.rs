@@ -1,4 +1,4 @@
-//! Show one credential as a list would.
+//! Reads of one credential, in the same form as in lists.
 
 use super::reading::Reading;
 use super::{ListedCredential, Vault};
@@ -11,10 +11,10 @@ use crate::principal::Principal;
 use crate::role::Action;
 
 impl Vault {
-    /// Reads one credential's information.
+    /// Reads the information of one credential.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential.
+    /// [`Refusal::NotFound`], also for a credential of another organization.
     pub async fn show(&self, principal: &Principal, id: CredentialId) -> Result<ListedCredential, Error> {
         Reading::run(|reading| self.show_once(principal, id, reading)).await
     }
@@ -35,10 +35,10 @@ impl Vault {
         Ok(shown)
     }
 
-    /// The type of a credential and its revision: what those who change it have to know first. Opens nothing.
+    /// Returns the type and revision of a credential, which a change requires. Decrypts nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential.
+    /// [`Refusal::NotFound`], also for a credential of another organization.
     pub async fn type_and_revision(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! List where a credential is used.
+//! Lists of a credential's uses.
 
 use super::Vault;
 use crate::audit::AuditAction;
@@ -11,11 +11,12 @@ use crate::role::Action;
 use crate::time::Timestamp;
 
 impl Vault {
-    /// Reads a page of the activations that handed the credential out within
-    /// [`USE_SECONDS`](crate::port::USE_SECONDS), newest first.
+    /// Reads a page of the activations that issued the credential within [`USE_SECONDS`](crate::port::USE_SECONDS),
+    /// newest first.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], also for another organization's credential; [`Refusal::Cursor`].
+    /// [`Refusal::NotFound`], also for a credential of another organization. [`Refusal::Cursor`] if the cursor does not
+    /// belong to this list.
     pub async fn uses(
         &self,
         principal: &Principal,

@@ -1,4 +1,4 @@
-//! List a credential's versions.
+//! Lists of a credential's versions.
 
 use super::Vault;
 use super::reading::Reading;
@@ -11,30 +11,30 @@ use crate::principal::Principal;
 use crate::role::Action;
 use crate::time::Timestamp;
 
-/// A version as a list shows it: never its data.
+/// A version as a list shows it, without its data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedVersion {
-    /// Its number.
+    /// Version number.
     pub number: i64,
-    /// What becomes of it.
+    /// State of the version.
     pub state: VersionState,
-    /// What may be shown of its data; `None`: it is damaged, and an operator has to look.
+    /// The displayable part of the data. `None` if it is damaged and an operator must act.
     pub information: Option<Information>,
-    /// What its last check found.
+    /// Result of the last check.
     pub check: Option<LastCheck>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// When it ceased to be the current one.
+    /// Time at which it stopped being the current version.
     pub superseded_at: Option<Timestamp>,
-    /// When it will be destroyed.
+    /// Time of its destruction.
     pub destroy_at: Option<Timestamp>,
 }
 
 impl Vault {
-    /// Reads a credential's versions, the current one first, then the others by number, highest first.
+    /// Reads the versions of a credential: the current one first, then the others by descending number.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for another organization's credential.
+    /// [`Refusal::NotFound`](crate::Refusal::NotFound), also for a credential of another organization.
     pub async fn versions(&self, principal: &Principal, id: CredentialId) -> Result<Vec<ListedVersion>, Error> {
         Reading::run(|reading| self.versions_once(principal, id, reading)).await
     }
