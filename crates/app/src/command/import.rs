@@ -68,6 +68,7 @@ enum Outcome {
         #[serde(skip)]
         data: WireJson,
     },
+    /// The server saved it.
     Saved { id: String },
     /// The namespace contains a credential with this name and the same data.
     Present { id: String },
