@@ -1,9 +1,9 @@
-//! What a dry run found, as answers and problems tell it.
+//! Conversion of check results for responses and problems.
 
 use vault_api::CheckItem;
 use vault_core::check::{CheckReason, CheckReport};
 
-/// The checks of one credential.
+/// Converts the checks of one credential.
 pub(crate) fn items(report: &CheckReport) -> Vec<CheckItem> {
     let item = |check: &vault_core::check::Check| {
         let reason = check.result.reason();
