@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 
-/// An account, with everything its owner was given.
+/// An account with the login details of its owner.
 pub struct Account {
-    /// Its id.
+    /// Account ID.
     pub id: String,
-    /// Its address.
+    /// E-mail address.
     pub email: String,
-    /// Its organization's name.
+    /// Name of the organization.
     pub organization: String,
-    /// Its password.
+    /// Password.
     pub password: String,
-    /// The secret of its authenticator, as Base32 text.
+    /// TOTP secret in Base32.
     pub secret: String,
-    /// The address that an authenticator app scans.
+    /// URI for an authenticator app.
     pub uri: String,
-    /// Its authenticator.
+    /// Authenticator with this secret.
     pub authenticator: Authenticator,
     recovery_codes: Mutex<VecDeque<String>>,
 }
 
 impl Account {
-    /// The account that `account create --json` printed. `password` is the one that was given, if one was.
+    /// Creates the account from the output of `account create --json`. `password` is `None` if it was generated.
     #[track_caller]
     pub fn new(created: &Value, password: Option<&str>) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
@@ -45,7 +45,7 @@ impl Account {
         }
     }
 
-    /// A recovery code that was not taken before. There are ten.
+    /// Takes an unused recovery code. There are ten.
     #[track_caller]
     pub fn recovery_code(&self) -> String {
         self.recovery_codes
@@ -55,18 +55,18 @@ impl Account {
             .expect("an account has ten recovery codes; make another account")
     }
 
-    /// A login's body with this passcode.
+    /// Returns the body of a login with this passcode.
     pub fn login(&self, passcode: &str) -> Value {
         json!({"email": self.email, "password": self.password, "passcode": passcode})
     }
 
-    /// A login's body that succeeds: with a recovery code, since those know no time.
+    /// Returns the body of a valid login. It uses a recovery code, which does not depend on the time.
     #[track_caller]
     pub fn sound_login(&self) -> Value {
         self.login(&self.recovery_code())
     }
 
-    /// The account of `invited` (id and address) that was enrolled with what `drafted` shows.
+    /// Creates the account of `invited` (ID and address), which was enrolled with `drafted`.
     #[track_caller]
     pub fn enrolled(organization: &str, invited: &Value, drafted: &Value, password: &str) -> Self {
         let created = json!({
@@ -76,13 +76,13 @@ impl Account {
         Self::new(&created, Some(password))
     }
 
-    /// What proves in a request that its owner sent it.
+    /// Returns re-authentication data.
     #[track_caller]
     pub fn proof(&self) -> Value {
         json!({"password": self.password, "passcode": self.recovery_code()})
     }
 
-    /// The same account with the passcode and the recovery codes that a command printed anew.
+    /// Returns the account with the new passcode and recovery codes that a command printed.
     #[track_caller]
     pub fn with_new_passcode(&self, printed: &Value) -> Self {
         Self::new(printed, Some(&self.password))
@@ -95,50 +95,50 @@ impl Account {
     }
 }
 
-/// A session: a client with a token.
+/// A client with an access token.
 #[derive(Clone)]
 pub struct Session {
     client: Client,
-    /// Its token.
+    /// Access token.
     pub token: String,
 }
 
 impl Session {
-    /// The session that a login's answer began.
+    /// Creates the session from the response to a login.
     #[track_caller]
     pub fn new(client: &Client, answer: &Answer) -> Self {
         let token = answer.json()["access_token"].as_str().expect("an access token").to_owned();
         Self { client: client.clone(), token }
     }
 
-    /// The client it speaks through.
+    /// Returns the client.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The same session, elsewhere.
+    /// Returns the same session with another client.
     pub fn on(&self, client: &Client) -> Self {
         Self { client: client.clone(), token: self.token.clone() }
     }
 
-    /// A request with the token.
+    /// Creates a request with the token.
     pub fn call(&self, method: &str, path: &str) -> Call<'_> {
         self.client.request(method, path).bearer(&self.token)
     }
 
-    /// Saves, or tries to.
+    /// Sends a save.
     #[track_caller]
     pub fn try_save(&self, body: &Value) -> Answer {
         self.call("PATCH", "/v1/organization-vault").json(body).send()
     }
 
-    /// Saves, and gives the credential's id.
+    /// Saves a credential and returns its ID.
     #[track_caller]
     pub fn save(&self, body: &Value) -> String {
         self.try_save(body).expect(201).json()["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The whole list.
+    /// Returns the complete list of credentials.
     #[track_caller]
     pub fn list(&self) -> Vec<Value> {
         let answer = self.try_list().expect(200);
@@ -146,63 +146,63 @@ impl Session {
         answer.json().as_array().expect("an array").clone()
     }
 
-    /// Lists, or tries to.
+    /// Requests the list.
     #[track_caller]
     pub fn try_list(&self) -> Answer {
         self.call("GET", "/v1/organization-vault").send()
     }
 
-    /// The ids in the list, in its order.
+    /// Returns the IDs in the list, in order.
     #[track_caller]
     pub fn ids(&self) -> Vec<String> {
         self.list().iter().map(|item| item["id"].as_str().expect("an id").to_owned()).collect()
     }
 
-    /// One credential.
+    /// Requests a credential.
     #[track_caller]
     pub fn show(&self, id: &str) -> Answer {
         self.call("GET", &format!("/v1/organization-vault/{id}")).send()
     }
 
-    /// Deletes one credential.
+    /// Deletes a credential.
     #[track_caller]
     pub fn delete(&self, id: &str) -> Answer {
         self.call("DELETE", &format!("/v1/organization-vault/{id}")).send()
     }
 
-    /// Replaces a credential's data by that of `save`, the body of a save, or stages it; or tries to.
+    /// Replaces a credential's data by that of `save`, the body of a save, or stages it.
     #[track_caller]
     pub fn replace(&self, id: &str, save: &Value, stage: bool) -> Answer {
         let body = json!({"data": save["data"], "stage": stage});
         self.call("POST", &format!("/v1/organization-vault/{id}/versions")).json(&body).send()
     }
 
-    /// Changes what is said of a credential, or tries to.
+    /// Changes the metadata of a credential.
     #[track_caller]
     pub fn describe(&self, id: &str, patch: &Value) -> Answer {
         self.call("PATCH", &format!("/v1/organization-vault/{id}")).json(patch).send()
     }
 
-    /// Compares data with a credential's, or tries to.
+    /// Compares data with that of a credential.
     #[track_caller]
     pub fn matches(&self, id: &str, save: &Value) -> Answer {
         let body = json!({"data": save["data"]});
         self.call("POST", &format!("/v1/organization-vault/{id}/match")).json(&body).send()
     }
 
-    /// Promotes a version, or tries to.
+    /// Promotes a version.
     #[track_caller]
     pub fn promote(&self, id: &str, version: i64) -> Answer {
         self.call("POST", &format!("/v1/organization-vault/{id}/promote")).json(&json!({"version": version})).send()
     }
 
-    /// Destroys a version, or tries to.
+    /// Destroys a version.
     #[track_caller]
     pub fn destroy_version(&self, id: &str, version: i64) -> Answer {
         self.call("DELETE", &format!("/v1/organization-vault/{id}/versions/{version}")).send()
     }
 
-    /// Numbers and states of a credential's versions, in the order of the list.
+    /// Returns numbers and states of a credential's versions, in the order of the list.
     #[track_caller]
     pub fn versions(&self, id: &str) -> Vec<(i64, String)> {
         let answer = self.call("GET", &format!("/v1/organization-vault/{id}/versions")).send().expect(200).json();
@@ -213,13 +213,13 @@ impl Session {
         shown.collect()
     }
 
-    /// Invites, or tries to.
+    /// Invites a user.
     #[track_caller]
     pub fn invite(&self, email: &str, role: &str) -> Answer {
         self.call("POST", "/v1/accounts").json(&json!({"email": email, "role": role})).send()
     }
 
-    /// All accounts of the organization, by their addresses.
+    /// Returns all accounts of the organization by address.
     #[track_caller]
     pub fn accounts(&self) -> BTreeMap<String, Value> {
         let answer = self.call("GET", "/v1/accounts").send().expect(200);
@@ -230,44 +230,44 @@ impl Session {
             .collect()
     }
 
-    /// Changes an account, or tries to.
+    /// Changes an account.
     #[track_caller]
     pub fn change_account(&self, id: &str, change: &Value) -> Answer {
         self.call("PATCH", &format!("/v1/accounts/{id}")).json(change).send()
     }
 
-    /// Has an account's owner enrol again, or tries to.
+    /// Requires an account's owner to enrol again.
     #[track_caller]
     pub fn re_enrol(&self, id: &str) -> Answer {
         self.call("POST", &format!("/v1/accounts/{id}/re-enrol")).send()
     }
 
-    /// One's own account.
+    /// Returns the user's own account.
     #[track_caller]
     pub fn own_account(&self) -> Value {
         self.call("GET", "/v1/account").send().expect(200).json()
     }
 
-    /// The sessions of one's own account.
+    /// Returns the sessions of the user's own account.
     #[track_caller]
     pub fn sessions(&self) -> Vec<Value> {
         let answer = self.call("GET", "/v1/account/sessions").send().expect(200);
         answer.json().as_array().expect("an array").clone()
     }
 
-    /// `POST` below `…/account`.
+    /// Sends a `POST` request below `…/account`.
     #[track_caller]
     pub fn post_account(&self, path: &str, body: &Value) -> Answer {
         self.call("POST", &format!("/v1/account/{path}")).json(body).send()
     }
 
-    /// Ends the session.
+    /// Logs out.
     #[track_caller]
     pub fn log_out(&self) -> Answer {
         self.call("POST", "/v1/logout").send()
     }
 
-    /// Whether the token works.
+    /// Returns whether the token is valid.
     #[track_caller]
     pub fn is_live(&self) -> bool {
         match self.try_list().status {

@@ -1,28 +1,28 @@
-//! Answers of the HTTP interface, and what all of them have in common.
+//! Responses of the HTTP API, and checks of their common properties.
 
 use serde_json::Value;
 use vault_api::ProblemCode;
 
-/// What browsers let the interface's answers do.
+/// Content security policy of the API's responses.
 const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'";
-/// What they let the console's page and files do.
+/// Content security policy of the console.
 const CONSOLE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// An answer, whole.
+/// A complete response.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status.
+    /// Status code.
     pub status: u16,
-    /// The header fields in their order, names in lower case.
+    /// Header fields in order, with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// Body.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The one value of the header field `name`.
+    /// Returns the value of the header field `name`, which must not be repeated.
     #[track_caller]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(field, _)| field == name).map(|(_, value)| value.as_str());
@@ -31,25 +31,25 @@ impl Answer {
         value
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.body.clone()).expect("bodies are UTF-8")
     }
 
-    /// The body as JSON.
+    /// Parses the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// This answer, if it has this status.
+    /// Asserts the status code.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", String::from_utf8_lossy(&self.body));
         self
     }
 
-    /// This answer, if it is a problem of this code.
+    /// Asserts that the response is a problem with this code.
     #[track_caller]
     pub fn problem(self, code: &str) -> Self {
         let known = ProblemCode::parse(code).expect("a documented code");
@@ -57,7 +57,7 @@ impl Answer {
         self
     }
 
-    /// The pointers and codes of the refused fields, sorted.
+    /// Returns pointers and codes of the invalid fields, sorted.
     #[track_caller]
     pub fn refused_fields(&self) -> Vec<(String, String)> {
         let text = |value: &Value| value.as_str().expect("a string").to_owned();
@@ -67,17 +67,17 @@ impl Answer {
         fields
     }
 
-    /// Everything of the answer that may not tell two refusals apart: all but the request's id and the date.
+    /// Returns everything that must be identical for indistinguishable rejections: all except request ID and date.
     pub fn indistinct(&self) -> (u16, Vec<(String, String)>, String) {
         let id = self.header("x-request-id").unwrap_or_default().to_owned();
         let mut headers = self.headers.clone();
         headers.retain(|(name, _)| name != "x-request-id" && name != "date");
-        headers.sort(); // their order says nothing
+        headers.sort(); // their order is irrelevant
         (self.status, headers, self.text().replace(&id, "<request id>"))
     }
 
-    /// Checks what every answer has, whatever was asked (docs/API.md). Called on every answer that any test
-    /// gets from past the framework.
+    /// Checks the properties of all responses (docs/API.md). Called for every response that did not come from the
+    /// framework alone.
     #[track_caller]
     pub fn check_common(&self) {
         let media_type = self.header("content-type").unwrap_or_default();

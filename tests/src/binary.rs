@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a command may take before it counts as hanging. Far beyond what any needs.
+/// Maximum duration of a command, far longer than any needs.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The binary: `ORGVAULT_BIN`, else the one beside this test in the target directory.
+/// Returns the path of the binary: `ORGVAULT_BIN`, or the one next to this test in the target directory.
 pub fn path() -> PathBuf {
     if let Some(path) = std::env::var_os("ORGVAULT_BIN") {
         return path.into();
@@ -19,38 +19,39 @@ pub fn path() -> PathBuf {
     found.expect("there is no orgvault in the target directory: run `cargo build -p app`, or set ORGVAULT_BIN")
 }
 
-/// A command of the binary, in an environment that has no settings in it.
+/// Returns a command of the binary, in an environment without settings.
 pub fn command() -> Command {
     isolated(Command::new(path()))
 }
 
-/// `command` without the settings that may stand in this process's environment.
+/// Removes settings in this process's environment from `command`.
 pub fn isolated(mut command: Command) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ORGVAULT_") {
             command.env_remove(name);
         }
     }
-    // No test reads or leaves a profile of the user who runs the tests. One that needs profiles sets HOME and removes this.
+    // Tests must not read or leave a profile of the user who runs them. A test that needs profiles sets HOME and
+    // removes this.
     command.env("XDG_STATE_HOME", "/dev/null/state").stdin(Stdio::null());
     command
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Run {
-    /// Its exit status; `None` if a signal ended it.
+    /// Exit status. `None` if a signal stopped it.
     pub status: Option<i32>,
-    /// What it printed.
+    /// Standard output.
     pub stdout: String,
-    /// What it said beside that.
+    /// Standard error.
     pub stderr: String,
 }
 
 impl Run {
-    /// Runs `command` to its end.
+    /// Runs `command` until it exits.
     pub fn of(command: &mut Command) -> Self {
-        // Files, since a full pipe would stop the command.
+        // Use files, because a full pipe would block the command.
         let (stdout, stderr) = (tempfile::NamedTempFile::new().unwrap(), tempfile::NamedTempFile::new().unwrap());
         command.stdout(File::create(stdout.path()).unwrap()).stderr(File::create(stderr.path()).unwrap());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -63,26 +64,26 @@ impl Run {
         Self { status: status.code(), stdout: text(&stdout), stderr: text(&stderr) }
     }
 
-    /// The run, if it succeeded.
+    /// Asserts that the command succeeded.
     #[track_caller]
     pub fn done(self) -> Self {
         assert_eq!(self.status, Some(0), "the command failed: {} {}", self.stdout, self.stderr);
         self
     }
 
-    /// The run, if it was refused: status 1, a reason, and nothing printed.
+    /// Asserts that the command was rejected: status 1, a reason on standard error, and no output.
     #[track_caller]
     pub fn refused(self) -> Self {
         self.failed_with(1)
     }
 
-    /// The run, if it was wrong usage: status 2, a reason, and nothing printed.
+    /// Asserts a usage error: status 2, a reason on standard error, and no output.
     #[track_caller]
     pub fn misused(self) -> Self {
         self.failed_with(2)
     }
 
-    /// The run, if `exec` failed before it started its command: status 125, a reason, and nothing printed.
+    /// Asserts that `exec` failed before it started its command: status 125, a reason on standard error, and no output.
     #[track_caller]
     pub fn not_run(self) -> Self {
         self.failed_with(125)
@@ -97,14 +98,14 @@ impl Run {
         self
     }
 
-    /// The one JSON document that it printed.
+    /// Parses the JSON document on standard output.
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("not one JSON document: {error}: {self:?}"))
     }
 }
 
-/// The end of `child`, if it comes within `limit`.
+/// Waits for the exit of `child`. Returns `None` after `limit`.
 pub fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let start = Instant::now();
     loop {

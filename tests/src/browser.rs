@@ -1,5 +1,5 @@
-//! A real browser: headless Chromium, driven through WebDriver, which is JSON over HTTP. Nothing here waits for a time:
-//! what is expected is looked for again and again until it is there.
+//! Headless Chromium, controlled with WebDriver (JSON over HTTP). Tests do not wait for fixed times, but poll until the
+//! expected state is reached.
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
@@ -9,34 +9,34 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use ureq::Agent;
 
-/// How long something may take before it counts as missing.
+/// Maximum time to wait for an expected state.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What WebDriver calls an element in JSON.
+/// Name of an element reference in WebDriver's JSON.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
-/// Collects what the page's policy refuses, from the first line of each page on.
+/// Script that records violations of the content security policy from the start of each page.
 const WATCH: &str = "globalThis.refused = []; addEventListener('securitypolicyviolation', \
     ({ violatedDirective, blockedURI, sample }) => refused.push(`${violatedDirective} ${blockedURI} ${sample}`));";
-/// The control that a label of this text belongs to; of the dialog, if one is open.
+/// Script that returns the control with this label text, in the open dialog if there is one.
 const BY_LABEL: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
     const label = [...scope.querySelectorAll('label')].find((label) => label.firstChild?.textContent === arguments[0]); \
     const control = label && document.getElementById(label.htmlFor); return control?.checkVisibility() ? control : null;";
-/// The button or link of this name; of the dialog, if one is open.
+/// Script that returns the button or link with this name, in the open dialog if there is one.
 const BY_NAME: &str = "const scope = document.querySelector('dialog[open]') ?? document; \
     return [...scope.querySelectorAll('button, a, summary')].find((button) => button.checkVisibility() \
     && (button.getAttribute('aria-label') ?? button.textContent).trim() === arguments[0] && !button.disabled) ?? null;";
-/// Whether this text is to be read.
-/// What is said to screen readers alone stays there until the next time, so it does not count.
+/// Script that returns whether this text is visible. Ignores announcements for screen readers, which remain until the
+/// next one.
 const SEEN: &str = "const parts = [...document.body.children].flatMap((part) => part.localName === 'ov-app' ? [...part.children] : [part]); \
     return parts.some((part) => part.id !== 'announcements' && part.innerText.includes(arguments[0]));";
 
 /// A key that types no character.
 #[derive(Clone, Copy, Debug)]
 pub enum Key {
-    /// To the next control.
+    /// Moves to the next control.
     Tab,
-    /// Presses the control.
+    /// Activates the control.
     Enter,
-    /// Presses a button or ticks a box.
+    /// Presses a button or toggles a checkbox.
     Space,
     /// Closes a dialog.
     Escape,
@@ -53,18 +53,18 @@ impl Key {
     }
 }
 
-/// A browser with a fresh profile. Ends with this value.
+/// A browser with a new profile. It is closed on drop.
 pub struct Browser {
     agent: Agent,
     session: String,
     driver: Child,
-    /// Open as long as the driver may write to it.
+    /// Kept open as long as the driver may write to it.
     _output: BufReader<ChildStdout>,
     _profile: TempDir,
 }
 
 impl Browser {
-    /// A browser whose window has this size.
+    /// Opens a browser with a window of this size.
     pub fn open(width: u32, height: u32) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new("chromedriver")
@@ -109,7 +109,7 @@ impl Browser {
         browser
     }
 
-    /// Sends a WebDriver command. An error is WebDriver's message.
+    /// Sends a WebDriver command. Returns WebDriver's message on errors.
     fn command(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.session));
         let request = request.header("content-type", "application/json");
@@ -120,69 +120,69 @@ impl Browser {
         if value["error"].is_string() { Err(value.to_string()) } else { Ok(value) }
     }
 
-    /// Sends a command of Chromium's own protocol.
+    /// Sends a command of the Chrome DevTools protocol.
     #[track_caller]
     pub fn devtools(&self, command: &str, parameters: &Value) -> Value {
         self.command("POST", "/goog/cdp/execute", &json!({"cmd": command, "params": parameters})).unwrap()
     }
 
-    /// Opens an address.
+    /// Opens a URL.
     #[track_caller]
     pub fn go(&self, url: &str) {
         self.command("POST", "/url", &json!({"url": url})).unwrap();
     }
 
-    /// Shows the page as in this scheme of colours.
+    /// Emulates this colour scheme.
     pub fn scheme(&self, scheme: &str) {
-        // Without motion: a colour that is still on its way is neither the one nor the other.
+        // Disable animations, because a check may otherwise see a colour in transition.
         let features = [("prefers-color-scheme", scheme), ("prefers-reduced-motion", "reduce")];
         let feature = json!({"features": features.map(|(name, value)| json!({"name": name, "value": value}))});
         self.devtools("Emulation.setEmulatedMedia", &feature);
     }
 
-    /// What a script comes to in the page.
+    /// Runs a script in the page and returns its result.
     #[track_caller]
     pub fn script(&self, script: &str, arguments: &[Value]) -> Value {
         self.command("POST", "/execute/sync", &json!({"script": script, "args": arguments})).unwrap()
     }
 
-    /// What a script comes to in the page once it is there: neither `null` nor `false`.
+    /// Runs a script repeatedly until its result is neither `null` nor `false`, and returns it.
     #[track_caller]
     pub fn until(&self, what: &str, script: &str, arguments: &[Value]) -> Value {
         let began = Instant::now();
         loop {
-            // The page may be on its way to another one.
+            // The page may be navigating.
             match self.command("POST", "/execute/sync", &json!({"script": script, "args": arguments})) {
                 Ok(Value::Null | Value::Bool(false)) | Err(_) => {}
                 Ok(found) => return found,
             }
             assert!(began.elapsed() < LIMIT, "waited in vain for {what} in:\n{}", self.text());
-            std::thread::sleep(Duration::from_millis(20)); // leaves the processor to the page
+            std::thread::sleep(Duration::from_millis(20)); // leaves processor time to the page
         }
     }
 
-    /// All that is to be read on the page.
+    /// Returns all visible text.
     pub fn text(&self) -> String {
         self.script("return document.body.innerText", &[]).as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits until this text is to be read.
+    /// Waits until this text is visible.
     #[track_caller]
     pub fn see(&self, text: &str) {
         self.until(text, SEEN, &[json!(text)]);
     }
 
-    /// The control with this label.
+    /// Returns the control with this label.
     #[track_caller]
     fn control(&self, label: &str) -> String {
         let control = self.until(&format!("field {label}"), BY_LABEL, &[json!(label)]);
         control[ELEMENT].as_str().unwrap().to_owned()
     }
 
-    /// Types into the field with this label, in place of what is there.
+    /// Replaces the text of the field with this label.
     #[track_caller]
     pub fn fill(&self, label: &str, text: &str) {
-        // A page that draws itself again meanwhile has another field with the label.
+        // If the page redraws concurrently, the label belongs to another field.
         for last in [false, false, false, true] {
             let control = self.control(label);
             let cleared = self.command("POST", &format!("/element/{control}/clear"), &json!({}));
@@ -198,7 +198,7 @@ impl Browser {
         }
     }
 
-    /// Chooses the option of this value in the field with this label, as a person's choice would.
+    /// Selects the option with this value in the field with this label, with the events of a user's selection.
     #[track_caller]
     pub fn choose(&self, label: &str, value: &str) {
         let script = "const [control, value] = arguments; control.value = value; \
@@ -207,14 +207,14 @@ impl Browser {
         self.script(script, &[control, json!(value)]);
     }
 
-    /// Ticks or unticks the box with this label.
+    /// Toggles the checkbox with this label.
     #[track_caller]
     pub fn tick(&self, label: &str) {
         let control = self.control(label);
         self.command("POST", &format!("/element/{control}/click"), &json!({})).unwrap();
     }
 
-    /// Pastes a text into the field with this label, at once, as from the clipboard.
+    /// Pastes a text into the field with this label.
     #[track_caller]
     pub fn paste(&self, label: &str, text: &str) {
         let script = "const [control, text] = arguments; control.focus(); \
@@ -223,7 +223,7 @@ impl Browser {
         self.script(script, &[control, json!(text)]);
     }
 
-    /// Gives a file to the input of this name, as a person's choice would.
+    /// Selects a file in the input with this name.
     #[track_caller]
     pub fn choose_file(&self, name: &str, path: &std::path::Path) {
         let script = "return document.querySelector(`input[type=file][aria-label=\"${arguments[0]}\"]`);";
@@ -232,14 +232,14 @@ impl Browser {
         self.command("POST", &format!("/element/{input}/value"), &json!({"text": path.to_str().unwrap()})).unwrap();
     }
 
-    /// What the field with this label holds.
+    /// Returns the value of the field with this label.
     #[track_caller]
     pub fn value(&self, label: &str) -> String {
         let control = json!({ELEMENT: self.control(label)});
         self.script("return arguments[0].value", &[control]).as_str().unwrap().to_owned()
     }
 
-    /// What stands beside the field with this label because its value is refused.
+    /// Returns the error message of the field with this label.
     #[track_caller]
     pub fn refusal(&self, label: &str) -> String {
         let script = "const control = arguments[0]; if (control.getAttribute('aria-invalid') !== 'true') return null; \
@@ -249,14 +249,14 @@ impl Browser {
         self.until(&format!("a refusal of {label}"), script, &[control]).as_str().unwrap().to_owned()
     }
 
-    /// Presses the button, or follows the link, of this name.
+    /// Presses the button, or follows the link, with this name.
     #[track_caller]
     pub fn press(&self, name: &str) {
         let began = Instant::now();
         loop {
             let button = self.until(&format!("button {name}"), BY_NAME, &[json!(name)]);
             let button = button[ELEMENT].as_str().unwrap();
-            // It may be replaced, or move, between the two commands.
+            // The element may be replaced or move between the two commands.
             match self.command("POST", &format!("/element/{button}/click"), &json!({})) {
                 Ok(_) => return,
                 Err(error) => assert!(began.elapsed() < LIMIT, "{name}: {error}"),
@@ -264,7 +264,7 @@ impl Browser {
         }
     }
 
-    /// Types into what has the focus.
+    /// Types into the focused element.
     #[track_caller]
     pub fn keys(&self, text: &str) {
         let presses = text.chars().map(|key| key.to_string());
@@ -281,7 +281,7 @@ impl Browser {
         self.keys(key.code());
     }
 
-    /// Goes on with the tab key until the control of this name has the focus, which must be visible there.
+    /// Presses the Tab key until the control with this name has the focus, which must be visible.
     #[track_caller]
     pub fn tab_to(&self, name: &str) {
         let script = "const focused = document.activeElement; const outline = getComputedStyle(focused); \
@@ -301,7 +301,7 @@ impl Browser {
         panic!("the tab key does not lead to {name}, only to {passed:?}");
     }
 
-    /// What axe-core, whose text `axe` is, finds wrong with the page.
+    /// Returns the violations that axe-core finds in the page. `axe` is its source.
     pub fn axe(&self, axe: &str) -> Vec<String> {
         self.script(&format!("{axe}; globalThis.axe = axe;"), &[]);
         let script = "const done = arguments[0]; globalThis.axe.run(document).then(({ violations }) => \
@@ -311,13 +311,13 @@ impl Browser {
         found.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Checks that the page's policy has refused nothing since the page was opened.
+    /// Asserts that the page did not violate the content security policy since it was opened.
     #[track_caller]
     pub fn check_nothing_refused(&self) {
         assert_eq!(self.script("return globalThis.refused", &[]), json!([]));
     }
 
-    /// A picture of the window (PNG), in Base64.
+    /// Returns a screenshot of the window (PNG) in Base64.
     pub fn picture(&self) -> String {
         self.command("GET", "/screenshot", &Value::Null).unwrap().as_str().unwrap().to_owned()
     }
@@ -325,24 +325,24 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Ends the browser; the driver would leave it behind.
+        // Closes the browser, which the driver would leave running.
         let _ = self.command("DELETE", "", &Value::Null);
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
 
-/// Waits until something is so that the page does not show.
+/// Waits for a condition that is not visible in the page.
 #[track_caller]
 pub fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !so() {
         assert!(began.elapsed() < LIMIT, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20)); // leaves the processor to the others
+        std::thread::sleep(Duration::from_millis(20)); // leaves processor time to other processes
     }
 }
 
-/// A file of a package that `tests/run` installs from npm.
+/// Returns the path of a file in a package that `tests/run` installs from npm.
 #[track_caller]
 pub fn npm_file(path: &str) -> PathBuf {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/tools/node_modules").join(path);

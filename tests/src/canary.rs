@@ -1,19 +1,19 @@
-//! Secrets to search for, however they are written: as they are, in hexadecimal, in Base64 at any alignment,
-//! escaped for addresses or JSON, in UTF-16.
+//! Search for secrets in all encodings: plain, hexadecimal, Base64 at any alignment, escaped for URLs or JSON, and
+//! UTF-16.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Shorter forms would be found by chance.
+/// Shorter encodings would match by chance.
 const SHORTEST: usize = 8;
 
-/// What to search for.
+/// The secrets to search for.
 #[derive(Default)]
 pub struct Canaries {
     forms: Vec<Form>,
-    /// The forms that begin with two bytes, by these.
+    /// Indexes of encodings by their first two bytes.
     starts: BTreeMap<[u8; 2], Vec<usize>>,
 }
 
@@ -23,12 +23,12 @@ struct Form {
 }
 
 impl Canaries {
-    /// Nothing yet.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a secret under a name that a finding can show.
+    /// Adds a secret under a name for findings.
     pub fn add(&mut self, name: &str, secret: impl AsRef<[u8]>) {
         let secret = secret.as_ref();
         assert!(secret.len() >= SHORTEST, "{name} is too short to be searched for");
@@ -40,14 +40,14 @@ impl Canaries {
         }
     }
 
-    /// How many forms are searched for.
+    /// Returns the number of encodings.
     pub fn forms(&self) -> usize {
         self.forms.len()
     }
 
-    /// The names of what is in `text`.
+    /// Returns the names of the secrets in `text`.
     pub fn find(&self, text: &[u8]) -> Vec<&str> {
-        // One pass for all forms: of most positions, a look into this table is all that is needed.
+        // A single pass for all encodings: at most positions, this table rules out a match.
         let mut begins = vec![false; 1 << 16];
         for [first, second] in self.starts.keys() {
             begins[usize::from(u16::from_be_bytes([*first, *second]))] = true;
@@ -67,7 +67,7 @@ impl Canaries {
         found
     }
 
-    /// Fails if `text`, called `place`, holds anything searched for.
+    /// Asserts that `text`, which findings call `place`, contains none of the secrets.
     #[track_caller]
     pub fn assert_absent(&self, place: &str, text: &[u8]) {
         let found = self.find(text);
@@ -75,7 +75,7 @@ impl Canaries {
     }
 }
 
-/// Every way in which `secret` may be written.
+/// Returns all encodings of `secret`.
 pub fn forms(secret: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut forms = vec![
         ("as it is".to_owned(), secret.to_vec()),
@@ -84,7 +84,7 @@ pub fn forms(secret: &[u8]) -> Vec<(String, Vec<u8>)> {
     ];
     for (name, engine) in [("Base64", &STANDARD_NO_PAD), ("URL-safe Base64", &URL_SAFE_NO_PAD)] {
         for before in 0..3 {
-            // Behind other bytes; the characters that these share with the secret are cut off, as are the last ones.
+            // After other bytes. Omits the characters that encode other bytes too, and the last ones.
             let shifted = engine.encode([&vec![0; before], secret].concat());
             let whole = (before + secret.len()) / 3 * 4;
             forms.push((format!("in {name} at {before}"), shifted[[0, 2, 3][before]..whole].into()));

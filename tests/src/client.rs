@@ -10,7 +10,7 @@ use ureq::http::Request;
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
 
-/// A client of one listener. Clones share its connections.
+/// A client of one listener. Clones share connections.
 #[derive(Clone)]
 pub struct Client {
     agent: Agent,
@@ -18,18 +18,18 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of `http://<address>`.
+    /// Creates a client of `http://<address>`.
     pub fn new(address: std::net::SocketAddr) -> Self {
         Self { agent: config().build().new_agent(), origin: format!("http://{address}") }
     }
 
-    /// A client of `http://<address>` that waits no longer than this for an answer.
+    /// Creates a client of `http://<address>` with this timeout.
     pub fn impatient(address: std::net::SocketAddr, longest: Duration) -> Self {
         let agent = config().timeout_global(Some(longest)).build().new_agent();
         Self { agent, origin: format!("http://{address}") }
     }
 
-    /// A client of `https://<address>` that trusts this certificate (PEM) alone.
+    /// Creates a client of `https://<address>` that trusts only this PEM certificate.
     pub fn over_tls(address: std::net::SocketAddr, certificate: &str) -> Self {
         let trusted = Certificate::from_pem(certificate.as_bytes()).expect("a certificate");
         let tls = TlsConfig::builder()
@@ -39,22 +39,22 @@ impl Client {
         Self { agent: config.build().new_agent(), origin: format!("https://{address}") }
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// A request to be completed.
+    /// Creates a request.
     pub fn request(&self, method: &str, path: &str) -> Call<'_> {
         Call { client: self, method: method.to_owned(), path: path.to_owned(), headers: Vec::new(), body: None }
     }
 
-    /// `GET`
+    /// Creates a `GET` request.
     pub fn get(&self, path: &str) -> Call<'_> {
         self.request("GET", path)
     }
 
-    /// A login with this body.
+    /// Sends a login with this body.
     #[track_caller]
     pub fn log_in(&self, body: &Value) -> Answer {
         self.request("POST", "/v1/login").json(body).send()
@@ -70,16 +70,16 @@ fn config() -> ConfigBuilder<AgentScope> {
         .timeout_global(Some(Duration::from_secs(120)))
 }
 
-/// An invited person's side.
+/// Requests of an invited user.
 impl Client {
-    /// Enrols, or tries to.
+    /// Requests an enrolment.
     #[track_caller]
     pub fn enrol(&self, code: &str, password: &str) -> Answer {
         let body = serde_json::json!({"enrolment_code": code, "password": password});
         self.request("POST", "/v1/enrol").json(&body).send()
     }
 
-    /// Confirms an enrolment, or tries to.
+    /// Confirms an enrolment.
     #[track_caller]
     pub fn confirm_enrolment(&self, code: &str, passcode: &str) -> Answer {
         let body = serde_json::json!({"enrolment_code": code, "passcode": passcode});
@@ -87,7 +87,7 @@ impl Client {
     }
 }
 
-/// A request being put together.
+/// A request that is not sent yet.
 #[must_use]
 pub struct Call<'a> {
     client: &'a Client,
@@ -98,34 +98,34 @@ pub struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// With a header field; one of the same name stays.
+    /// Adds a header field and keeps others with the same name.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With an access token.
+    /// Adds an access token.
     pub fn bearer(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// With these bytes for its body, and no content type.
+    /// Sets the body without a content type.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(body.into());
         self
     }
 
-    /// With a JSON body.
+    /// Sets a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.header("content-type", "application/json").body(body.to_string())
     }
 
-    /// With the text of a JSON body, sound or not.
+    /// Sets the text of a JSON body, which may be invalid.
     pub fn json_text(self, body: impl Into<Vec<u8>>) -> Self {
         self.header("content-type", "application/json").body(body)
     }
 
-    /// The answer, which must have what every answer has.
+    /// Sends the request and asserts that the response has the common headers.
     #[track_caller]
     pub fn send(self) -> Answer {
         let target = format!("{} {}", self.method, self.path);
@@ -134,10 +134,10 @@ impl Call<'_> {
         answer
     }
 
-    /// The answer, if there is one.
+    /// Sends the request.
     ///
     /// # Errors
-    /// The server cannot be reached, or ended the connection without an answer.
+    /// The server is unreachable, or closed the connection without a response.
     pub fn try_send(self) -> Result<Answer, ureq::Error> {
         let mut request = Request::builder().method(&*self.method).uri(format!("{}{}", self.client.origin, self.path));
         for (name, value) in &self.headers {

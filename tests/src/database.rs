@@ -1,4 +1,4 @@
-//! The databases that every case runs on.
+//! The databases on which tests run.
 
 use crate::binary::Run;
 use crate::sql::Sql;
@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::Command;
 use vault_testkit::postgres::Cluster;
 
-/// Where a vault keeps its rows.
+/// The database of a vault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Database {
-    /// The embedded, encrypted file.
+    /// The embedded, encrypted database file.
     Sqlite,
-    /// A server.
+    /// A PostgreSQL server.
     Postgres,
 }
 
-/// Makes of every named function, which takes a [`Database`], two tests: `name::sqlite` and `name::postgres`.
+/// Creates two tests for each function that takes a [`Database`]: `name::sqlite` and `name::postgres`.
 #[macro_export]
 macro_rules! on_both_databases {
     ($($name:ident),* $(,)?) => {$(
@@ -33,19 +33,18 @@ macro_rules! on_both_databases {
     )*};
 }
 
-/// The address of a new, empty database on the server that the tests share.
+/// Returns the URL of a new, empty database on the tests' shared server.
 pub fn new_postgres() -> String {
     Cluster::shared().create_database()
 }
 
-/// A role of every server of tests.
+/// The service's role, which exists on every server of the tests.
 pub const SERVICE: &str = "orgvault_service";
 
-/// Gives a role the rights that the documentation gives to the service's, and no others. The address of the database as
-/// this role.
+/// Grants the rights of the documentation to the service's role. Returns the database's URL for this role.
 #[track_caller]
 pub fn grant(owner: &str) -> String {
-    // Other tests may make it at this moment.
+    // Other tests may create the role concurrently.
     Sql::at(owner).run(&format!(
         "DO $$ BEGIN CREATE ROLE {SERVICE} LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$"
     ));

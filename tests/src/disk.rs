@@ -1,18 +1,18 @@
-//! A small disk in memory, and filling it.
+//! A small file system in memory, which tests can fill.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-/// Mounts a file system in memory, with the options of `tmpfs`. Only root may.
+/// Mounts a file system in memory with these `tmpfs` options. Requires root.
 pub fn mount(directory: &Path, options: &str) {
     let mut command = Command::new("mount");
     command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(directory);
     assert!(command.status().unwrap().success());
 }
 
-/// Takes all the space there is.
+/// Uses all available space.
 pub fn fill(path: &Path) {
     let mut file = File::create(path).unwrap();
     for piece in [vec![0_u8; 64 * 1024], vec![0; 1]] {

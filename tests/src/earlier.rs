@@ -1,5 +1,5 @@
-//! Vaults of earlier versions, with their rows. Each folder of `tests/upgrades` is one, as the binary of its time left it; none
-//! is ever changed.
+//! Vaults of earlier versions, with their rows. Each folder of `tests/upgrades` contains one that a binary of that
+//! version wrote. They are never changed.
 
 use crate::binary::Run;
 use crate::database::{Database, new_postgres};
@@ -11,28 +11,28 @@ use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Names of the files in a data directory that hold its keys.
+/// File name of the root key in a data directory.
 pub const ROOT_KEY: &str = "root.key";
-/// As above.
+/// File name of the database key in a data directory.
 pub const DATABASE_KEY: &str = "orgvault.db.key";
 
-/// A vault that is still as an earlier version left it.
+/// A vault in the state in which an earlier version left it.
 pub struct Restored {
-    /// As it was.
+    /// The vault.
     pub vault: Vault,
-    /// The address of its rows, if they are in PostgreSQL, for the owner of the tables.
+    /// URL of its PostgreSQL database for the owner of the tables.
     pub postgres: Option<String>,
 }
 
 impl Restored {
-    /// The command that brings it up to date, as the owner of the tables.
+    /// Returns the command that migrates the vault, with the rights of the tables' owner.
     pub fn migrate(&self) -> Command {
         let mut command = self.vault.command(&["migrate"]);
         command.args(self.postgres.iter().flat_map(|url| ["--database-url", url]));
         command
     }
 
-    /// The vault, up to date.
+    /// Migrates the vault.
     #[track_caller]
     pub fn upgraded(mut self) -> Vault {
         Run::of(&mut self.migrate()).done();
@@ -43,15 +43,15 @@ impl Restored {
     }
 }
 
-/// A vault as an earlier version left it.
+/// A stored vault of an earlier version.
 pub struct Earlier {
     folder: PathBuf,
-    /// What its owners know, and what it showed them.
+    /// Facts about the vault that its users know.
     pub known: Value,
 }
 
 impl Earlier {
-    /// Every one, the oldest first. Before the first release there is none.
+    /// Returns all stored vaults, oldest first. There are none before the first release.
     pub fn all() -> Vec<Self> {
         let Ok(entries) = fs::read_dir(folders()) else { return Vec::new() };
         let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -59,18 +59,18 @@ impl Earlier {
         folders.into_iter().map(Self::read).collect()
     }
 
-    /// The one in `folder`.
+    /// Reads the stored vault in `folder`.
     pub fn read(folder: PathBuf) -> Self {
         let known = fs::read(folder.join("vault.json")).unwrap();
         Self { known: serde_json::from_slice(&known).unwrap(), folder }
     }
 
-    /// The vault, as it was, on `database`.
+    /// Restores the vault on `database`.
     pub fn restored(&self, database: Database) -> Restored {
         self.restored_in(&std::env::temp_dir(), database)
     }
 
-    /// The same, in a directory of its own in `directory`.
+    /// Restores the vault on `database`, with its files below `directory`.
     pub fn restored_in(&self, directory: &Path, database: Database) -> Restored {
         let vault = Vault::absent_in(directory, None);
         let mut postgres = None;
@@ -101,18 +101,18 @@ impl Earlier {
         Restored { vault, postgres }
     }
 
-    /// One of the things that are known of it.
+    /// Returns a text of `known`.
     pub fn text(&self, member: &str) -> &str {
         self.known[member].as_str().unwrap()
     }
 }
 
-/// Where their folders are.
+/// Returns the directory of the stored vaults.
 pub fn folders() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("upgrades")
 }
 
-/// The encrypted file at `path`, opened with a key in hexadecimal digits.
+/// Opens the encrypted file at `path` with a hexadecimal key.
 pub fn keyed(path: &Path, key: &str) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(&format!("PRAGMA key = \"x'{key}'\"")).unwrap();

@@ -1,4 +1,4 @@
-//! Integrations and the door they activate namespaces at.
+//! Integrations and the activation listener.
 
 use crate::answer::Answer;
 use crate::binary::{self, Run};
@@ -15,18 +15,18 @@ use std::process::Command;
 /// The activation listener of a vault's server.
 #[derive(Clone, Copy)]
 pub struct Door {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: SocketAddr,
 }
 
 impl Door {
-    /// A vault whose server has one.
+    /// Creates a vault with an activation listener.
     #[track_caller]
     pub fn open(database: Database) -> (Vault, Self) {
         Self::open_with(database, &[])
     }
 
-    /// A vault whose server has one, and gets these flags.
+    /// Creates a vault with an activation listener and these flags.
     #[track_caller]
     pub fn open_with(database: Database, flags: &[&str]) -> (Vault, Self) {
         let address = free_address();
@@ -34,31 +34,31 @@ impl Door {
         (Vault::start_with(database, &[&[listen.as_str()], flags].concat()), Self { address })
     }
 
-    /// A client of it, with connections of its own.
+    /// Returns a client of the listener with new connections.
     pub fn client(self) -> Client {
         Client::new(self.address)
     }
 
-    /// Its address as commands take it.
+    /// Returns the listener's URL for commands.
     pub fn url(self) -> String {
         format!("http://{}/v1", self.address)
     }
 }
 
-/// An integration, and its token in a file.
+/// An integration and its token file.
 pub struct Integration {
-    /// Its id.
+    /// Integration ID.
     pub id: String,
-    /// Its name.
+    /// Name of the integration.
     pub name: String,
-    /// Its token.
+    /// Integration token.
     pub token: String,
-    /// The file that holds the token.
+    /// Path of the token file.
     pub file: PathBuf,
 }
 
 impl Integration {
-    /// Makes one in organization `Acme` for these namespaces.
+    /// Creates an integration in organization `Acme` for these namespaces.
     #[track_caller]
     pub fn make(vault: &Vault, name: &str, namespaces: &[&str]) -> Self {
         vault.organization("Acme");
@@ -66,7 +66,7 @@ impl Integration {
         Self::of(vault, name, &vault.json(&[&create[..], namespaces].concat()))
     }
 
-    /// What creating or rotating one printed.
+    /// Creates the value from the output of the command that created or rotated the integration.
     #[track_caller]
     pub fn of(vault: &Vault, name: &str, printed: &Value) -> Self {
         let text = |member: &str| printed[member].as_str().expect(member).to_owned();
@@ -76,40 +76,41 @@ impl Integration {
         Self { id, name: name.to_owned(), token, file }
     }
 
-    /// Carries a command of `orgvault integration` out on it.
+    /// Runs a command of `orgvault integration` on this integration.
     #[track_caller]
     pub fn administer(&self, vault: &Vault, command: &str, flags: &[&str]) -> Run {
         let named = ["integration", command, "--org", "Acme", "--name", &self.name];
         vault.run(&[&named[..], flags].concat())
     }
 
-    /// Asks for an activation of `namespace` for an hour.
+    /// Requests an activation of `namespace` with the default lifetime.
     #[track_caller]
     pub fn activate(&self, client: &Client, namespace: &str) -> Answer {
         self.activate_with(client, &json!({"namespace": namespace}))
     }
 
-    /// Asks for an activation with this body.
+    /// Requests an activation with this body.
     #[track_caller]
     pub fn activate_with(&self, client: &Client, body: &Value) -> Answer {
         client.request("POST", "/v1/activations").bearer(&self.token).json(body).send()
     }
 
-    /// Its live activations.
+    /// Returns its active activations.
     #[track_caller]
     pub fn live(&self, client: &Client) -> Vec<Value> {
         let answer = client.get("/v1/activations").bearer(&self.token).send().expect(200);
         answer.json().as_array().expect("an array").clone()
     }
 
-    /// Asks for a dry run of `namespace`.
+    /// Requests a check of `namespace`.
     #[track_caller]
     pub fn check(&self, client: &Client, namespace: &str, operations: &[&str]) -> Answer {
         let body = json!({"namespace": namespace, "operations": operations});
         client.request("POST", "/v1/activations/check").bearer(&self.token).json(&body).send()
     }
 
-    /// A command of the integration's side: no data directory, no database, nothing but token and door.
+    /// Returns a command for the job's host, which has only the token and the listener's URL: no data directory and no
+    /// database.
     pub fn command(&self, door: Door, arguments: &[&str]) -> Command {
         let mut command = binary::command();
         command.env("ORGVAULT_ACTIVATION_URL", door.url()).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &self.file);
@@ -124,7 +125,7 @@ impl Integration {
     }
 }
 
-/// A file with `content` that only its owner can read.
+/// Writes `content` to a file that only its owner can read.
 pub fn write_private(file: &Path, content: &str) {
     use std::io::Write as _;
     let mut options = std::fs::OpenOptions::new();

@@ -1,5 +1,5 @@
-//! An issuer of identity tokens, as GitHub, GitLab, a Kubernetes cluster or a SPIFFE server is one: it answers on loopback and
-//! signs what a test asks it to.
+//! A test issuer of identity tokens, like GitHub, GitLab, a Kubernetes cluster or a SPIFFE server. It listens on
+//! loopback and signs arbitrary claims.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,13 +18,13 @@ use vault_testkit::stores::find_tool;
 
 /// A key that signs tokens.
 pub struct SigningKey {
-    /// Its id.
+    /// Key ID.
     pub id: String,
     pair: EcdsaKeyPair,
 }
 
 impl SigningKey {
-    /// A new one.
+    /// Generates a key.
     pub fn new(id: &str) -> Self {
         let random = SystemRandom::new();
         let document = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &random).unwrap();
@@ -32,7 +32,7 @@ impl SigningKey {
         Self { id: id.to_owned(), pair }
     }
 
-    /// As a key set has it.
+    /// Returns the public key for a key set.
     pub fn public(&self) -> Value {
         let point = self.pair.public_key().as_ref();
         json!({
@@ -41,19 +41,20 @@ impl SigningKey {
         })
     }
 
-    /// A token with these claims.
+    /// Signs a token with these claims.
     pub fn sign(&self, claims: &Value) -> String {
         self.sign_under(&json!({"alg": "ES256", "typ": "JWT", "kid": self.id}), claims)
     }
 
-    /// A token with this head, whatever it says.
+    /// Signs a token with this header, which may be invalid.
     pub fn sign_under(&self, head: &Value, claims: &Value) -> String {
         let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
         let signature = self.pair.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
         format!("{signed}.{}", encode(signature.as_ref()))
     }
 
-    /// A token by HMAC whose secret is this public key, as a verifier is tricked that takes the algorithm from the token.
+    /// Returns tokens with HMACs whose secret is the public key. They attack verifiers that select the algorithm by the
+    /// token.
     pub fn sign_by_its_public_key(&self, claims: &Value) -> [String; 2] {
         let head = json!({"alg": "HS256", "typ": "JWT", "kid": self.id});
         let signed = format!("{}.{}", encode(head.to_string().as_bytes()), encode(claims.to_string().as_bytes()));
@@ -64,17 +65,17 @@ impl SigningKey {
     }
 }
 
-/// Base64 as tokens have it.
+/// Encodes Base64 without padding, as in tokens.
 pub fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Seconds since the epoch.
+/// Returns the seconds since the epoch.
 pub fn now() -> i64 {
     time::OffsetDateTime::now_utc().unix_timestamp()
 }
 
-/// The audience of an integration's tokens.
+/// Returns the audience of tokens for an integration.
 pub fn audience(integration: &str) -> String {
     format!("urn:orgvault:integration:{integration}")
 }
@@ -85,16 +86,16 @@ struct Shared {
     away: AtomicBool,
 }
 
-/// An issuer that answers until it is dropped.
+/// An issuer that responds until it is dropped.
 pub struct TestIssuer {
     address: SocketAddr,
     shared: Arc<Shared>,
-    /// The key that signs now.
+    /// Current signing key.
     pub key: SigningKey,
 }
 
 impl TestIssuer {
-    /// One with one key.
+    /// Starts an issuer with one key.
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -111,12 +112,12 @@ impl TestIssuer {
         issuer
     }
 
-    /// Its URL, which tokens have as `iss`.
+    /// Returns the URL, which is the `iss` claim of its tokens.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Publishes these keys, in place of those before.
+    /// Publishes these keys instead of the previous ones.
     pub fn publish(&self, keys: &[&SigningKey]) {
         let set = json!({"keys": keys.iter().map(|key| key.public()).collect::<Vec<_>>()});
         let discovery = json!({"issuer": self.url(), "jwks_uri": format!("{}/keys", self.url())});
@@ -124,22 +125,22 @@ impl TestIssuer {
         self.page("/keys", 200, &set.to_string());
     }
 
-    /// Answers so at a path.
+    /// Sets the response for a path.
     pub fn page(&self, path: &str, status: u16, body: &str) {
         self.shared.pages.lock().unwrap().insert(path.to_owned(), (status, body.to_owned()));
     }
 
-    /// Whether it answers nobody.
+    /// Sets whether the issuer is unavailable.
     pub fn set_away(&self, away: bool) {
         self.shared.away.store(away, Ordering::Release);
     }
 
-    /// How many requests it got.
+    /// Returns the number of received requests.
     pub fn asked(&self) -> usize {
         self.shared.asked.load(Ordering::Acquire)
     }
 
-    /// Claims of a token for an integration, good for five minutes.
+    /// Returns claims of a token for an integration, valid for five minutes.
     pub fn claims(&self, integration: &str, subject: &str) -> Value {
         let now = now();
         json!({
@@ -148,21 +149,21 @@ impl TestIssuer {
         })
     }
 
-    /// Such a token.
+    /// Signs a token with these claims.
     pub fn token(&self, integration: &str, subject: &str) -> String {
         self.key.sign(&self.claims(integration, subject))
     }
 }
 
-/// Issuers from npm, in a process that ends with this.
+/// Issuers from npm packages, in a process that is stopped on drop.
 pub struct ForeignIssuers {
     process: Mutex<(Child, BufReader<ChildStdout>)>,
-    /// Their URLs: `mock` and `provider`.
+    /// URLs of the issuers `mock` and `provider`.
     pub urls: Value,
 }
 
 impl ForeignIssuers {
-    /// Starts them.
+    /// Starts the issuers.
     pub fn start() -> Self {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut command = Command::new(find_tool("node"));
@@ -170,7 +171,7 @@ impl ForeignIssuers {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let mut output = BufReader::new(child.stdout.take().unwrap());
-        // The provider writes notices there, too.
+        // The provider also writes notices to standard output.
         let urls = loop {
             let mut line = String::new();
             assert!(
@@ -184,7 +185,7 @@ impl ForeignIssuers {
         Self { process: Mutex::new((child, output)), urls }
     }
 
-    /// A token as `tests/foreign_issuers.mjs` describes it.
+    /// Requests a token with the parameters that `tests/foreign_issuers.mjs` documents.
     pub fn token(&self, asked: &Value) -> String {
         let mut process = self.process.lock().unwrap();
         let (child, output) = &mut *process;

@@ -1,20 +1,20 @@
-//! Tests of the real `orgvault` binary, on a real port, on both databases: what they share. The cases lie in
-//! `tests/`, one file per subject; attack cases bear the number of their case in their name.
+//! Common parts of the tests that run the real `orgvault` binary on real ports and both databases. The test cases are
+//! in `tests/`, one file per subject. Names of attack tests contain the number of the attack.
 //!
-//! - [`vault`]: a vault of one test's own: data directory, database, servers, commands.
-//! - [`account`]: its accounts, their passcodes, their sessions.
-//! - [`client`]: an ordinary HTTP client. [`wire`]: bytes on a socket, for what no ordinary client sends.
-//! - [`tls`]: certificates, and servers over TLS.
-//! - [`samples`]: credentials of every type. [`canary`]: secrets to search for, however they are written.
-//! - [`integration`]: integrations and the door they activate namespaces at.
-//! - [`policy`]: who may do what.
-//! - [`browser`]: a real browser.
-//! - [`receivers`]: servers of webhooks and mail.
-//! - [`machine`]: where and when something was measured.
-//! - [`options`]: command-line options of the load and the fault program.
-//! - [`disk`]: a small disk, and filling it.
+//! - [`vault`]: a vault per test: data directory, database, servers, commands.
+//! - [`account`]: accounts, their passcodes and sessions.
+//! - [`client`]: an ordinary HTTP client. [`wire`]: raw bytes on a socket, for requests that no ordinary client sends.
+//! - [`tls`]: certificates, and servers with TLS.
+//! - [`samples`]: credentials of every type. [`canary`]: search for secrets in all encodings.
+//! - [`integration`]: integrations and the activation listener.
+//! - [`policy`]: the authorization table.
+//! - [`browser`]: a headless browser.
+//! - [`receivers`]: webhook and mail servers.
+//! - [`machine`]: the environment of a measurement.
+//! - [`options`]: command-line options of the load and fault programs.
+//! - [`disk`]: a small file system, and filling it.
 //! - [`earlier`]: vaults of earlier versions.
-//! - [`database`]: runs a case on both databases. [`sql`]: looks behind the interface, on PostgreSQL.
+//! - [`database`]: runs a test on both databases. [`sql`]: access to the rows on PostgreSQL.
 
 #![allow(
     clippy::unwrap_used,

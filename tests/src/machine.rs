@@ -1,4 +1,4 @@
-//! Where and when it was measured.
+//! The environment of a measurement.
 
 use serde_json::{Value, json};
 use std::error::Error;
@@ -10,13 +10,13 @@ use std::time::Instant;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The machine, the moment and the state of the sources.
+/// The host, the time and the commit of a measurement.
 pub struct Machine {
     cores: usize,
     processor: String,
     memory: u64,
     kernel: String,
-    /// The median of a 4 KiB write with fdatasync, in microseconds.
+    /// Median duration of a 4 KiB write with fdatasync, in microseconds.
     sync: f64,
     load: String,
     date: String,
@@ -24,10 +24,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Looks around; syncs are measured in `directory`.
+    /// Reads the environment and measures syncs in `directory`.
     ///
     /// # Errors
-    /// The kernel does not tell, or `directory` cannot be written.
+    /// The kernel does not provide the information, or `directory` is not writable.
     pub fn look(directory: &Path) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             cores: std::thread::available_parallelism()?.get(),
@@ -43,7 +43,7 @@ impl Machine {
         })
     }
 
-    /// One line for people.
+    /// Formats the environment as text.
     pub fn line(&self) -> String {
         let Self { cores, processor, memory, kernel, sync, load, date, commit } = self;
         let memory = memory / (1024 * 1024);
@@ -53,7 +53,7 @@ impl Machine {
         )
     }
 
-    /// The same for programs.
+    /// Returns the environment as JSON.
     pub fn json(&self) -> Value {
         json!({
             "cores": self.cores, "processor": self.processor, "memory_kib": self.memory, "kernel": self.kernel,

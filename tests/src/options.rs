@@ -1,12 +1,12 @@
-//! Options that the load program and the fault program share.
+//! Options of the load program and the fault program.
 
 use crate::Database;
 use std::path::PathBuf;
 
-/// Where both programs work, and how they report.
+/// Working directory, databases and output format.
 #[derive(Debug, clap::Args)]
 pub struct SharedOptions {
-    /// Databases to use: the embedded file (sqlite), a PostgreSQL server started for this run (postgres), or both
+    /// Databases to use: the embedded database (sqlite), a PostgreSQL server started for this run (postgres), or both
     #[arg(long, value_enum, value_delimiter = ',', default_value = "sqlite,postgres", hide_possible_values = true)]
     pub database: Vec<Database>,
     /// Directory for the vaults, on a disk; they are removed at the end
@@ -17,10 +17,10 @@ pub struct SharedOptions {
     pub json: bool,
 }
 
-/// Reads the path of a directory that exists.
+/// Parses the path of an existing directory.
 ///
 /// # Errors
-/// There is none at this path.
+/// The path is not a directory.
 pub fn directory(text: &str) -> Result<PathBuf, &'static str> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("not an existing directory") }

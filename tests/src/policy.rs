@@ -1,33 +1,33 @@
-//! Who may do what: the one table that says so, read by `tests/policy.rs`. Whoever adds a route adds its row here, and
-//! whoever reviews it reviews the row.
+//! The authorization table, which `tests/policy.rs` checks. Every new route needs a row, which the review of the change
+//! must cover.
 
-/// Who asks.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Without a token.
+    /// No token.
     Nobody,
-    /// With a token that this vault never issued.
+    /// A token that this vault never issued.
     Forger,
-    /// With a token that was good until its logout; of an admin.
+    /// A token of an admin after logout.
     LoggedOut,
-    /// With a token from before the account was disabled; of an admin.
+    /// A token of an admin whose account was disabled later.
     Disabled,
-    /// With a token from before the account was deleted; of an admin.
+    /// A token of an admin whose account was deleted later.
     Deleted,
-    /// With the enrolment code of an open invitation for a token; of an admin to be.
+    /// The enrolment code of an admin's open invitation, used as a token.
     Invited,
-    /// With a viewer's token.
+    /// A viewer's token.
     Viewer,
-    /// With an editor's token.
+    /// An editor's token.
     Editor,
-    /// With an admin's token.
+    /// An admin's token.
     Admin,
-    /// With the token of another organization's admin. What an address names by its id is not of that organization.
+    /// A token of another organization's admin. Objects that paths refer to by ID belong to the first organization.
     Stranger,
 }
 
 impl Caller {
-    /// Every caller, in the order of the table's columns.
+    /// All callers, in the order of the table's columns.
     pub const ALL: [Self; 10] = [
         Self::Nobody,
         Self::Forger,
@@ -42,20 +42,20 @@ impl Caller {
     ];
 }
 
-/// What one route answers to whom.
+/// The expected responses of one route.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
-    /// The method.
+    /// HTTP method.
     pub method: &'static str,
-    /// The address with names in place of values.
+    /// Path with placeholders.
     pub template: &'static str,
-    /// What those get who may ask: a status of success, or the code of the problem with what the test sends.
+    /// Response to authorized callers: a status of success, or the problem code for the test's request.
     pub granted: &'static str,
     callers: &'static str,
 }
 
 impl Rule {
-    /// What `caller` gets: [`Rule::granted`], or the code of the problem.
+    /// Returns the expected response for `caller`: [`Rule::granted`], or a problem code.
     #[track_caller]
     pub fn expected(&self, caller: Caller) -> &'static str {
         let cells: Vec<&str> = self.callers.split_whitespace().collect();
@@ -74,7 +74,7 @@ const fn rule(method: &'static str, template: &'static str, granted: &'static st
     Rule { method, template, granted, callers }
 }
 
-/// The table. The columns are those of [`Caller::ALL`].
+/// The authorization table. The columns are in the order of [`Caller::ALL`].
 #[rustfmt::skip]
 pub const POLICY: [Rule; 56] = [
     //                                                                      Nobody  LoggedOut Deleted Viewer  Admin
@@ -86,7 +86,7 @@ pub const POLICY: [Rule; 56] = [
     rule("GET",    "/readyz",                         "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/docs",                           "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/openapi.json",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),
-    // The console: a page and its files, the same for everybody. It asks for tokens as any client does.
+    // The console: a page and its files, identical for all callers. It requests tokens like any client.
     rule("GET",    "/",                               "200",               "yes yes yes yes yes yes yes yes yes yes"),
     rule("GET",    "/console/{id}",                   "200",               "yes yes yes yes yes yes yes yes yes yes"),
 
@@ -137,7 +137,8 @@ pub const POLICY: [Rule; 56] = [
 
     rule("GET",    "{base}/audit",                    "200",               "401 401 401 401 401 401 403 403 yes yes"),
 
-    // One's own account. An id is of a session of the one who asks; a stranger's is of somebody else's.
+    // The caller's own account. Session IDs are those of the caller, except for the stranger, who uses another
+    // account's.
     rule("GET",    "{base}/account",                  "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("GET",    "{base}/account/sessions",         "200",               "401 401 401 401 401 401 yes yes yes yes"),
     rule("DELETE", "{base}/account/sessions/{id}",    "204",               "401 401 401 401 401 401 yes yes yes 404"),

@@ -10,39 +10,39 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a start or a stop may take before it counts as hanging.
+/// Maximum duration of a start or stop.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// A server. Ends with this value.
+/// A server, which is killed on drop.
 pub struct Server {
     child: Child,
-    /// Its public listener.
+    /// Address of the public listener.
     pub address: SocketAddr,
-    /// Its operators' listener.
+    /// Address of the admin listener.
     pub admin: SocketAddr,
     log: PathBuf,
 }
 
 impl Server {
-    /// Starts `command` with listeners of its own and waits until it is ready. Standard output goes to `output`;
-    /// standard error is appended to `log`.
+    /// Starts `command` with unused listener addresses and waits until it is ready. Standard output goes to `output`.
+    /// Standard error is appended to `log`.
     pub fn start(command: Command, output: &Path, log: &Path) -> Self {
         let mut server = Self::spawn(command, output, log);
         server.wait_until_ready();
         server
     }
 
-    /// Starts `command` and does not wait.
+    /// Starts `command` without waiting.
     pub fn spawn(command: Command, output: &Path, log: &Path) -> Self {
         Self::spawn_at(free_address(), command, output, log)
     }
 
-    /// Starts `command` with its public listener at `address` and does not wait.
+    /// Starts `command` with its public listener at `address`, without waiting.
     pub fn spawn_at(address: SocketAddr, command: Command, output: &Path, log: &Path) -> Self {
         Self::spawn_with([address, free_address()], command, output, log)
     }
 
-    /// The same, with its public and its operators' listener at these addresses.
+    /// Starts `command` with its public and admin listeners at these addresses, without waiting.
     pub fn spawn_with([address, admin]: [SocketAddr; 2], mut command: Command, output: &Path, log: &Path) -> Self {
         command.arg("--listen").arg(address.to_string()).arg("--admin-listen").arg(admin.to_string());
         let stderr = OpenOptions::new().create(true).append(true).open(log).unwrap();
@@ -50,18 +50,18 @@ impl Server {
         Self { child, address, admin, log: log.to_owned() }
     }
 
-    /// Runs `command`, which must not become a server, to its end.
+    /// Runs `command`, which must fail to start a server, until it exits.
     pub fn fail(mut command: Command) -> Run {
         command.arg("--listen").arg(free_address().to_string()).arg("--admin-listen").arg("");
         Run::of(&mut command)
     }
 
-    /// Waits until `/readyz` says so.
+    /// Waits until `/readyz` reports readiness.
     pub fn wait_until_ready(&mut self) {
         self.wait_until_ready_by(&self.client());
     }
 
-    /// Waits until `/readyz` says so to `client`.
+    /// Waits until `/readyz` reports readiness to `client`.
     pub fn wait_until_ready_by(&mut self, client: &Client) {
         let start = Instant::now();
         loop {
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// Waits until `/readyz` says so. Whether it did: it may end, or take longer than `limit`.
+    /// Waits until `/readyz` reports readiness. Returns `false` if the server exits first or `limit` is exceeded.
     pub fn becomes_ready(&mut self, limit: Duration) -> bool {
         let (begun, client) = (Instant::now(), self.client());
         while self.is_alive() && begun.elapsed() < limit {
@@ -87,30 +87,30 @@ impl Server {
         false
     }
 
-    /// A client of the public listener, with connections of its own.
+    /// Returns a client of the public listener with new connections.
     pub fn client(&self) -> Client {
         Client::new(self.address)
     }
 
-    /// A client of the operators' listener.
+    /// Returns a client of the admin listener.
     pub fn admin_client(&self) -> Client {
         Client::new(self.admin)
     }
 
-    /// The process.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Whether the process lives.
+    /// Returns whether the process is running.
     pub fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Whether the public listener still holds its end of the connection whose other end is `peer`.
+    /// Returns whether the public listener's end of the connection to `peer` is still open.
     pub fn holds(&self, peer: SocketAddr) -> bool {
         const ESTABLISHED: &str = "01";
-        // The kernel's form: address and port in hexadecimal, the address in the machine's order of bytes.
+        // Format of the kernel: hexadecimal address in native byte order, and port.
         let written = |address: SocketAddr| match address.ip() {
             IpAddr::V4(ip) => format!("{:08X}:{:04X}", u32::from_ne_bytes(ip.octets()), address.port()),
             IpAddr::V6(_) => panic!("the listener is on IPv4"),
@@ -120,43 +120,43 @@ impl Server {
         table.lines().any(|line| line.split_whitespace().skip(1).take(3).eq([&*local, &*remote, ESTABLISHED]))
     }
 
-    /// The memory that the process has in RAM, in bytes.
+    /// Returns the resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 
-    /// Asks it to stop.
+    /// Sends SIGTERM.
     pub fn ask_to_stop(&self) {
         self.signal(Signal::TERM);
     }
 
-    /// Tells it that its terminal was closed, and gives its exit status.
+    /// Sends SIGHUP, as if the terminal was closed, and returns the exit status.
     pub fn hang_up(mut self) -> Option<i32> {
         self.signal(Signal::HUP);
         self.wait()
     }
 
-    /// Asks it to stop and gives its exit status.
+    /// Stops the server and returns its exit status.
     pub fn stop(mut self) -> Option<i32> {
         self.ask_to_stop();
         self.wait()
     }
 
-    /// Its exit status, once it has ended.
+    /// Waits for the exit and returns the exit status.
     pub fn wait(&mut self) -> Option<i32> {
         let status = binary::wait(&mut self.child, LIMIT);
         status.unwrap_or_else(|| panic!("the server does not stop: {}", self.log_text())).code()
     }
 
-    /// How it ended, once it has: its exit status, or the signal.
+    /// Waits for the exit and returns the status or the signal.
     pub fn status(mut self) -> std::process::ExitStatus {
         let status = binary::wait(&mut self.child, LIMIT);
         status.unwrap_or_else(|| panic!("the server does not stop: {}", self.log_text()))
     }
 
-    /// Ends it at once, as a power cut would end the process.
+    /// Kills the process, as in a power failure.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -164,10 +164,10 @@ impl Server {
 
     fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.id()).unwrap()).unwrap();
-        let _ = kill_process(pid, signal); // it may have ended
+        let _ = kill_process(pid, signal); // it may have exited
     }
 
-    /// What it and those before it have logged.
+    /// Returns the log of this server and of its predecessors with the same log file.
     pub fn log_text(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -185,15 +185,14 @@ impl Drop for Server {
     }
 }
 
-/// A loopback address of this process's own: neither the network's first nor its last, and not the one that everything
-/// else uses.
+/// Returns a loopback address that is unique for this process. It is neither the first nor the last of the network, and
+/// not the commonly used one.
 pub fn own_address() -> IpAddr {
     let [_, high, middle, low] = std::process::id().to_be_bytes();
     IpAddr::V4(Ipv4Addr::new(127, 1 + high % 250, middle, 1 + low % 250))
 }
 
-/// An address that nothing else takes: on a loopback address of this process's own, below the ports that outgoing
-/// connections get.
+/// Returns an unused address: on this process's loopback address, below the range of ephemeral ports.
 pub fn free_address() -> SocketAddr {
     const FIRST_PORT: u16 = 10_000;
     const PORTS: u16 = 20_000;

@@ -1,4 +1,4 @@
-//! Receivers as others run them: a server of webhooks and a mail server, in `tests/receiver.py`.
+//! Receivers of notifications: a webhook server and a mail server, in `tests/receiver.py`.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,27 +8,27 @@ use std::sync::mpsc::{Receiver as Incoming, channel};
 use std::time::{Duration, Instant};
 use vault_testkit::stores::find_tool;
 
-/// How long a test waits for what is to come.
+/// Maximum time to wait for a message.
 pub const SOON: Duration = Duration::from_secs(60);
 
 /// The receivers of `receiver.py`.
 pub struct Receivers {
     child: Child,
     incoming: Incoming<Value>,
-    /// Where webhooks are posted to.
+    /// URL for webhooks.
     pub web: String,
     smtp: String,
-    /// A mail server that offers a login only after STARTTLS: user `vault`, password [`Receivers::PASSWORD`].
+    /// A mail server that offers authentication only after STARTTLS: user `vault`, password [`Receivers::PASSWORD`].
     pub smtp_login: String,
-    /// A mail server that requires a login and offers none.
+    /// A mail server that requires authentication but offers none.
     pub smtp_no_login: String,
 }
 
 impl Receivers {
-    /// The password of the mail server's user.
+    /// Password of the mail server's user.
     pub const PASSWORD: &str = "a password of mail";
 
-    /// Starts them.
+    /// Starts the receivers.
     pub fn start() -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/receiver.py");
         let mut command = Command::new(find_tool("aws").with_file_name("python3"));
@@ -49,18 +49,18 @@ impl Receivers {
         Self { child, incoming, web, smtp, smtp_login, smtp_no_login }
     }
 
-    /// A URL of the server of webhooks.
+    /// Returns a URL of the webhook server.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.web)
     }
 
-    /// Gives a command and waits until it was taken. Messages before that are dropped.
+    /// Sends a command and waits until it was executed. Discards earlier messages.
     pub fn command(&mut self, command: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{command}").unwrap();
         self.wait(|message| message["done"] == *command);
     }
 
-    /// The next message that is meant.
+    /// Waits for the next message that matches.
     #[track_caller]
     pub fn wait(&self, is_meant: impl Fn(&Value) -> bool) -> Value {
         let until = Instant::now() + SOON;
@@ -73,13 +73,13 @@ impl Receivers {
         }
     }
 
-    /// The next message to a path, of a type.
+    /// Waits for the next message to a path with this type.
     #[track_caller]
     pub fn next(&self, path: &str, kind: &str) -> Value {
         self.wait(|message| message["path"] == path && message["body"]["type"] == kind)
     }
 
-    /// The flags of a server that may tell these receivers.
+    /// Returns the server flags that allow these receivers.
     pub fn flags(&self) -> [&str; 6] {
         let mail = ["--smtp-url", &self.smtp, "--smtp-from", "OrgVault <vault@example.com>"];
         ["--allow-egress", "127.0.0.0/8", mail[0], mail[1], mail[2], mail[3]]

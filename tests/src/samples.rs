@@ -1,18 +1,18 @@
-//! Credentials of every type, as stores issue them.
+//! Sample credentials of every type, in the form that storage providers issue.
 
 use serde_json::{Value, json};
 
-/// A credential and what may and may not be seen of it.
+/// A credential with its visible and its secret parts.
 pub struct Sample {
-    /// The body that saves it.
+    /// Body of the save request.
     pub request: Value,
-    /// What a list shows of it, besides the fingerprint.
+    /// Information in lists, without the fingerprint.
     pub information: Value,
-    /// Texts that no answer may hold.
+    /// Secrets that no response may contain.
     pub secrets: Vec<&'static str>,
 }
 
-/// The body of a small credential in `namespace`, unlike that of any other `number`.
+/// Returns the body of a small credential in `namespace` that is unique for each `number`.
 pub fn small(namespace: &str, number: usize) -> Value {
     json!({
         "type": "s3",
@@ -25,12 +25,12 @@ pub fn small(namespace: &str, number: usize) -> Value {
     })
 }
 
-/// One of each type, with every field that the type has.
+/// Returns one sample of each type, with all fields of the type.
 pub fn every_type() -> Vec<Sample> {
     vec![s3(), azure_identity(), gcs(), direct_link()]
 }
 
-/// An S3-style store.
+/// Returns an S3 credential.
 pub fn s3() -> Sample {
     Sample {
         request: json!({
@@ -68,7 +68,7 @@ pub fn s3() -> Sample {
     }
 }
 
-/// An identity-based cloud store.
+/// Returns an Azure credential.
 pub fn azure_identity() -> Sample {
     Sample {
         request: json!({
@@ -101,7 +101,7 @@ pub fn azure_identity() -> Sample {
     }
 }
 
-/// A further cloud store, with a service account's key file.
+/// Returns a Google Cloud Storage credential with a service account's key file.
 pub fn gcs() -> Sample {
     Sample {
         request: json!({
@@ -140,7 +140,7 @@ pub fn gcs() -> Sample {
     }
 }
 
-/// A direct link, signed until a moment, with header fields.
+/// Returns a direct link with an expiring signature and header fields.
 pub fn direct_link() -> Sample {
     Sample {
         request: json!({

@@ -1,32 +1,32 @@
-//! What lies behind the interface: the rows, on PostgreSQL.
+//! Access to the rows of a vault on PostgreSQL.
 
 use crate::binary::Run;
 use crate::vault::Vault;
 use std::io::{Seek, Write};
 use std::process::{Command, Stdio};
 
-/// The rows of a vault, as an intruder with the database's password sees and changes them.
+/// The rows of a vault, with the access of an attacker who has the database's password.
 pub struct Sql<'a>(&'a str);
 
 impl<'a> Sql<'a> {
-    /// The rows of `vault`.
+    /// Returns the rows of `vault`.
     pub fn of(vault: &'a Vault) -> Self {
         Self(vault.url())
     }
 
-    /// The rows of the database at `url`.
+    /// Returns the rows of the database at `url`.
     pub fn at(url: &'a str) -> Self {
         Self(url)
     }
 
-    /// Runs a statement, and gives the rows it returns.
+    /// Runs a statement and returns its rows.
     #[track_caller]
     pub fn run(&self, statement: &str) -> Vec<Vec<String>> {
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--no-align", "--tuples-only", "--quiet", "--set=ON_ERROR_STOP=1", "--file=-"]);
-        // Nothing that a value can hold stands between values or between rows.
+        // Use separators that no value contains.
         psql.args(["--field-separator=\u{1f}", "--record-separator=\u{1e}", "--dbname", self.0]);
-        // Statements can be longer than arguments.
+        // Statements can exceed the maximum length of arguments.
         let mut input = tempfile::tempfile().unwrap();
         input.write_all(statement.as_bytes()).and_then(|()| input.rewind()).unwrap();
         let output = Run::of(psql.stdin(Stdio::from(input))).done().stdout;
@@ -34,7 +34,7 @@ impl<'a> Sql<'a> {
         rows.map(|row| row.split('\u{1f}').map(str::to_owned).collect()).collect()
     }
 
-    /// The one value that a statement returns.
+    /// Returns the single value of a statement.
     #[track_caller]
     pub fn value(&self, statement: &str) -> String {
         let rows = self.run(statement);
@@ -42,14 +42,14 @@ impl<'a> Sql<'a> {
         rows[0][0].clone()
     }
 
-    /// The bytes that a statement returns, of type `bytea`.
+    /// Returns the single value of type `bytea` of a statement.
     #[track_caller]
     pub fn bytes(&self, statement: &str) -> Vec<u8> {
         let text = self.value(statement);
         hex::decode(text.strip_prefix("\\x").expect("bytes")).unwrap()
     }
 
-    /// Every row of every table, as its table and its text: for tests that nothing changes, or is left.
+    /// Returns every row of every table as table name and text, to check that nothing changes or remains.
     #[track_caller]
     pub fn everything(&self) -> Vec<Vec<String>> {
         let tables = self.run("SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = 'public'");

@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal, as somebody at a keyboard has it.
+//! A program on a pseudo-terminal, as for an interactive user.
 
 use crate::binary;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +12,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-/// How long the program may take before it counts as hanging.
+/// Maximum time to wait for the program.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// The program and its terminal.
@@ -20,12 +20,12 @@ pub struct Terminal {
     keyboard: File,
     child: Child,
     shown: Vec<u8>,
-    /// How much of what is shown was looked at.
+    /// Number of shown bytes that were already inspected.
     seen: usize,
 }
 
 impl Terminal {
-    /// Starts `command` on a terminal of so many columns.
+    /// Starts `command` on a terminal with this number of columns.
     pub fn start(mut command: Command, columns: u16) -> Self {
         let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&keyboard).unwrap();
@@ -37,11 +37,11 @@ impl Terminal {
         tcsetwinsize(&screen, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
         command.stdin(screen.try_clone().unwrap()).stdout(screen.try_clone().unwrap()).stderr(screen);
         let child = command.spawn().unwrap();
-        drop(command); // with its ends of the terminal, so that it closes with the program
+        drop(command); // closes its ends of the terminal, so that the terminal closes with the program
         Self { keyboard: keyboard.into(), child, shown: Vec::new(), seen: 0 }
     }
 
-    /// Waits until `text` is shown, after what was waited for before.
+    /// Waits until `text` is shown after the previously awaited text.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         loop {
@@ -71,7 +71,7 @@ impl Terminal {
         self.keyboard.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Waits for the program's end; its status, and all that was shown.
+    /// Waits for the program's exit. Returns its status and all that was shown.
     #[track_caller]
     pub fn end(mut self) -> (Option<i32>, String) {
         while self.read() {}
@@ -80,7 +80,7 @@ impl Terminal {
         (status.unwrap_or_else(|| panic!("the program does not end: {shown}")).code(), shown)
     }
 
-    /// Reads what is shown next; `false` once the program has closed the terminal.
+    /// Reads what is shown next. Returns `false` after the program has closed the terminal.
     #[track_caller]
     fn read(&mut self) -> bool {
         let deadline = Timespec { tv_sec: i64::try_from(LIMIT.as_secs()).unwrap(), tv_nsec: 0 };
@@ -94,7 +94,7 @@ impl Terminal {
                 true
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => true,
-            // How Linux tells that the other end is closed.
+            // On Linux, this error means that the other end is closed.
             Err(error) => {
                 assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
                 false
@@ -105,7 +105,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let _ = self.child.kill(); // it may have ended
+        let _ = self.child.kill(); // it may have exited
         let _ = self.child.wait();
     }
 }

@@ -1,4 +1,4 @@
-//! Certificates, and servers over TLS.
+//! Certificates, and servers with TLS.
 
 use crate::client::Client;
 use crate::process::{Server, own_address};
@@ -8,16 +8,16 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// A certificate that vouches for itself, for every server of this process, and its key. PEM.
+/// A self-signed certificate for every server of this process, and its key, in PEM.
 pub struct Identity {
-    /// The certificate.
+    /// Certificate.
     pub certificate: String,
-    /// Its key.
+    /// Key.
     pub key: String,
 }
 
 impl Identity {
-    /// A fresh one.
+    /// Generates a certificate.
     #[allow(clippy::new_without_default, reason = "no two are alike")]
     pub fn new() -> Self {
         let names = [own_address().to_string(), "127.0.0.1".to_owned()];
@@ -25,34 +25,34 @@ impl Identity {
         Self { certificate: made.cert.pem(), key: made.signing_key.serialize_pem() }
     }
 
-    /// Puts both where servers of `vault` look for them, each in one step.
+    /// Atomically installs both files for servers of `vault`.
     pub fn install(&self, vault: &Vault) {
         put(&certificate_file(vault), &self.certificate);
         put(&key_file(vault), &self.key);
     }
 
-    /// A client of `server` that trusts this certificate alone.
+    /// Returns a client of `server` that trusts only this certificate.
     pub fn client(&self, server: &Server) -> Client {
         Client::over_tls(server.address, &self.certificate)
     }
 
-    /// Whether `server` shows this certificate now.
+    /// Returns whether `server` uses this certificate now.
     pub fn is_shown_by(&self, server: &Server) -> bool {
         self.client(server).get("/livez").try_send().is_ok()
     }
 }
 
-/// Where servers of `vault` look for their certificate.
+/// Returns the certificate file of servers of `vault`.
 pub fn certificate_file(vault: &Vault) -> PathBuf {
     vault.scratch("tls.pem")
 }
 
-/// Where servers of `vault` look for their key.
+/// Returns the key file of servers of `vault`.
 pub fn key_file(vault: &Vault) -> PathBuf {
     vault.scratch("tls.key")
 }
 
-/// Replaces what `path` holds in one step, closed to others.
+/// Atomically replaces the content of `path`, readable only by its owner.
 pub fn put(path: &Path, content: &str) {
     let fresh = path.with_extension("new");
     let mut file = fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh).unwrap();
@@ -60,7 +60,7 @@ pub fn put(path: &Path, content: &str) {
     fs::rename(&fresh, path).unwrap();
 }
 
-/// Starts a server of `vault` over TLS with the files that were installed, and these flags, and waits until it is ready.
+/// Starts a server of `vault` with TLS, the installed files and these flags. Waits until it is ready.
 pub fn serve(vault: &Vault, identity: &Identity, flags: &[&str]) -> Server {
     identity.install(vault);
     let mut command = vault.serve_command();

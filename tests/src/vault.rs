@@ -1,4 +1,4 @@
-//! A vault of one test's own.
+//! A separate vault for each test.
 
 use crate::account::{Account, Session};
 use crate::binary::{self, Run};
@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tempfile::TempDir;
 use vault_testkit::postgres::Cluster;
 
-/// A vault: data directory, database, one server at most. All of it ends with this value.
+/// A vault: data directory, database, and at most one server. Everything is removed on drop.
 pub struct Vault {
     server: Option<Server>,
     flags: Vec<String>,
     database: Database,
-    /// As the owner of the tables.
+    /// Database URL for the owner of the tables.
     url: Option<String>,
-    /// As a role with the rights of `docs/postgresql-grants.sql`, once the tables exist.
+    /// Database URL for a role with the rights of `docs/postgresql-grants.sql`, after the tables were created.
     service_url: Option<String>,
     organizations: Mutex<BTreeSet<String>>,
     accounts: AtomicU32,
@@ -31,7 +31,7 @@ pub struct Vault {
 }
 
 impl Vault {
-    /// A vault that was never set up: neither data directory nor schema.
+    /// Returns a vault without data directory and schema.
     pub fn absent(database: Database) -> Self {
         match database {
             Database::Sqlite => Self::without_rows(None),
@@ -39,13 +39,13 @@ impl Vault {
         }
     }
 
-    /// A vault on a PostgreSQL server of this test's own that was never set up.
+    /// Returns a vault without data directory and schema, on a separate PostgreSQL server.
     pub fn absent_on(cluster: &Cluster) -> Self {
         Self::without_rows(Some(cluster.create_database()))
     }
 
-    /// A vault that was never set up, in a directory of its own in `directory`, with its rows in the PostgreSQL database
-    /// at `url`, else in the embedded file.
+    /// Returns a vault without data directory and schema, below `directory`. It uses the PostgreSQL database at `url`,
+    /// or the embedded database.
     pub fn absent_in(directory: &Path, url: Option<String>) -> Self {
         Self { home: tempfile::tempdir_in(directory).unwrap(), ..Self::without_rows(url) }
     }
@@ -63,33 +63,33 @@ impl Vault {
         }
     }
 
-    /// A vault without a server.
+    /// Creates a vault without a server.
     #[track_caller]
     pub fn init(database: Database) -> Self {
         Self::absent(database).set_up()
     }
 
-    /// This vault, set up.
+    /// Initializes this vault.
     #[track_caller]
     pub fn set_up(self) -> Self {
         self.run(&["init"]).done();
         self.granted()
     }
 
-    /// This vault, whose servers and commands have the rights that the documentation gives to the service's role.
+    /// Restricts servers and commands of this vault to the rights that the documentation grants to the service's role.
     #[track_caller]
     pub fn granted(mut self) -> Self {
         self.grant();
         self
     }
 
-    /// A vault with a server.
+    /// Creates a vault with a server.
     #[track_caller]
     pub fn start(database: Database) -> Self {
         Self::start_with(database, &[])
     }
 
-    /// A vault whose servers get these flags.
+    /// Creates a vault whose servers get these flags.
     #[track_caller]
     pub fn start_with(database: Database, flags: &[&str]) -> Self {
         let mut vault = Self::init(database);
@@ -97,7 +97,7 @@ impl Vault {
         vault
     }
 
-    /// A vault on a PostgreSQL server of this test's own, whose servers get these flags.
+    /// Creates a vault on a separate PostgreSQL server. Its servers get these flags.
     #[track_caller]
     pub fn start_on(cluster: &Cluster, flags: &[&str]) -> Self {
         let mut vault = Self::absent_on(cluster).set_up();
@@ -105,45 +105,45 @@ impl Vault {
         vault
     }
 
-    /// From now on commands and servers have the rights that the documentation gives to the service's role.
+    /// Restricts later commands and servers to the rights that the documentation grants to the service's role.
     #[track_caller]
     fn grant(&mut self) {
         self.service_url = self.url.as_deref().map(grant);
     }
 
-    /// Where it keeps its rows.
+    /// Returns the database type.
     pub fn database(&self) -> Database {
         self.database
     }
 
-    /// The address of its PostgreSQL database, for the owner of the tables.
+    /// Returns the PostgreSQL URL for the owner of the tables.
     pub fn url(&self) -> &str {
         self.url.as_deref().expect("this vault is on PostgreSQL")
     }
 
-    /// Goes on with the rows in the PostgreSQL database at `url`.
+    /// Switches to the PostgreSQL database at `url`.
     pub fn use_postgres(&mut self, url: String) {
         self.database = Database::Postgres;
         self.url = Some(url);
         self.grant();
     }
 
-    /// Its data directory.
+    /// Returns the data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
 
-    /// A file of this test's, outside the data directory.
+    /// Returns the path of a test file outside the data directory.
     pub fn scratch(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
-    /// What its servers have logged.
+    /// Returns the log of its servers.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.scratch("log")).unwrap_or_default()
     }
 
-    /// A command with the rights that keys of the deployment need on PostgreSQL: those of the owner of the tables.
+    /// Returns a command with the rights of the tables' owner, which operations on instance keys require on PostgreSQL.
     pub fn owner_command(&self, arguments: &[&str]) -> Command {
         let mut command = binary::command();
         command.arg("--data-dir").arg(self.data_dir());
@@ -154,12 +154,12 @@ impl Vault {
         command
     }
 
-    /// A command on this vault.
+    /// Returns a command on this vault.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.on_this(binary::command(), arguments)
     }
 
-    /// `command`, which runs the binary, with the flags that name this vault, and these arguments.
+    /// Adds the flags that select this vault, and these arguments, to `command`, which runs the binary.
     pub fn on_this(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.arg("--data-dir").arg(self.data_dir());
         if let Some(url) = self.service_url.as_ref().or(self.url.as_ref()) {
@@ -175,26 +175,26 @@ impl Vault {
         Run::of(&mut self.command(arguments))
     }
 
-    /// Runs a command for its JSON document.
+    /// Runs a command and returns its JSON output.
     #[track_caller]
     pub fn json(&self, arguments: &[&str]) -> Value {
         self.run(&[arguments, &["--json"]].concat()).done().json()
     }
 
-    /// The command that serves this vault, without listeners.
+    /// Returns the `serve` command for this vault, without listener addresses.
     pub fn serve_command(&self) -> Command {
         let mut command = self.command(&["serve"]);
         command.args(&self.flags);
         command
     }
 
-    /// Starts its server.
+    /// Starts the server.
     pub fn serve(&mut self) {
         assert!(self.server.is_none(), "it has a server");
         self.server = Some(self.replica());
     }
 
-    /// Starts its server with its public listener at `address`.
+    /// Starts the server with its public listener at `address`.
     pub fn serve_at(&mut self, address: SocketAddr) {
         assert!(self.server.is_none(), "it has a server");
         let mut server = Server::spawn_at(address, self.serve_command(), &self.scratch("output"), &self.scratch("log"));
@@ -202,57 +202,57 @@ impl Vault {
         self.server = Some(server);
     }
 
-    /// Starts its server with these flags, which later ones get too.
+    /// Starts the server with these flags, which later ones get too.
     pub fn serve_with(&mut self, flags: &[&str]) {
         self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
         self.serve();
     }
 
-    /// One more server on the same database, of this test's own.
+    /// Starts an additional server on the same database, owned by the test.
     pub fn replica(&self) -> Server {
         Server::start(self.serve_command(), &self.scratch("output"), &self.scratch("log"))
     }
 
-    /// Its server.
+    /// Returns the server.
     pub fn server(&self) -> &Server {
         self.server.as_ref().expect("its server runs")
     }
 
-    /// Its server, to be ended by the test.
+    /// Returns the server, which the test must stop.
     pub fn take_server(&mut self) -> Server {
         self.server.take().expect("its server runs")
     }
 
-    /// Its server's public listener.
+    /// Returns the address of the server's public listener.
     pub fn address(&self) -> SocketAddr {
         self.server().address
     }
 
-    /// A client with connections of its own.
+    /// Returns a client with new connections.
     pub fn client(&self) -> Client {
         self.server().client()
     }
 
-    /// Stops its server, which must end well.
+    /// Stops the server, which must exit with status 0.
     #[track_caller]
     pub fn stop(&mut self) {
         assert_eq!(self.take_server().stop(), Some(0), "{}", self.log());
     }
 
-    /// Stops its server and starts another.
+    /// Stops the server and starts another.
     #[track_caller]
     pub fn restart(&mut self) {
         self.stop();
         self.serve();
     }
 
-    /// Kills its server and starts another.
+    /// Kills the server and starts another.
     pub fn kill_and_restart(&mut self) {
         self.take_server().kill();
         self.serve();
     }
 
-    /// Makes an organization, once.
+    /// Creates an organization, unless this vault already did.
     #[track_caller]
     pub fn organization(&self, name: &str) {
         if self.organizations.lock().unwrap().insert(name.to_owned()) {
@@ -260,7 +260,7 @@ impl Vault {
         }
     }
 
-    /// Makes an account with an address and a password of its own, and its organization if need be.
+    /// Creates an account with a unique address and password, and its organization if necessary.
     #[track_caller]
     pub fn account(&self, organization: &str, role: &str) -> Account {
         let number = self.accounts.fetch_add(1, Ordering::Relaxed);
@@ -270,26 +270,26 @@ impl Vault {
         Account::new(&created, None)
     }
 
-    /// Makes an admin account in organization `Acme`.
+    /// Creates an admin account in organization `Acme`.
     #[track_caller]
     pub fn admin(&self) -> Account {
         self.account("Acme", "admin")
     }
 
-    /// Makes an admin account in organization `Acme` and logs in.
+    /// Creates an admin account in organization `Acme` and logs in.
     #[track_caller]
     pub fn admin_session(&self) -> Session {
         self.admin().log_in(&self.client())
     }
 
-    /// Makes an account in organization `Acme` with this address and password.
+    /// Creates an account in organization `Acme` with this address and password.
     #[track_caller]
     pub fn account_of(&self, email: &str, password: &str) -> Account {
         let created = self.try_account_of(email, password).done().json();
         Account::new(&created, Some(password))
     }
 
-    /// Tries to make an account in organization `Acme` with this address and password.
+    /// Tries to create an account in organization `Acme` with this address and password.
     #[track_caller]
     pub fn try_account_of(&self, email: &str, password: &str) -> Run {
         self.organization("Acme");
@@ -299,16 +299,16 @@ impl Vault {
         self.run(&[&account[..], &["--password-file", file, "--json"]].concat())
     }
 
-    /// A file that holds `password`.
+    /// Creates a file that contains `password`.
     pub fn password_file(&self, password: &str) -> PathBuf {
         let file = self.scratch(&format!("password-{}", self.accounts.fetch_add(1, Ordering::Relaxed)));
-        // With the line end that editors put there, which is left out.
+        // With a line end, as editors add it. It must be ignored.
         std::fs::write(&file, format!("{password}\n")).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
         file
     }
 
-    /// The sum over all labels of the metric `name`, and nothing if it was never counted.
+    /// Returns the sum of the metric `name` for all labels, or 0 if it does not exist.
     #[track_caller]
     pub fn metric(&self, name: &str) -> u64 {
         let text = self.server().admin_client().get("/metrics").send().expect(200).text();
@@ -317,7 +317,7 @@ impl Vault {
         samples.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().expect("a count")).sum()
     }
 
-    /// How many passwords were compared with a hash, decoys included.
+    /// Returns the number of evaluated password hashes, including decoys.
     #[track_caller]
     pub fn password_evaluations(&self) -> u64 {
         self.metric("orgvault_password_evaluations_total")

@@ -1,11 +1,11 @@
-//! Bytes on a socket: requests that no ordinary client sends, and what comes back.
+//! Raw bytes on a socket, for requests that no ordinary client sends.
 
 use crate::answer::Answer;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take before the server counts as hanging.
+/// Maximum time to wait for a response.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A connection.
@@ -23,19 +23,19 @@ impl Wire {
         Self { reader: BufReader::new(stream) }
     }
 
-    /// Sends one request and reads its answer; `None` if the connection ended without one.
+    /// Sends one request and reads the response. Returns `None` if the connection closes without one.
     pub fn exchange(address: SocketAddr, request: impl AsRef<[u8]>) -> Option<Answer> {
         let mut wire = Self::connect(address);
         wire.send(request);
         wire.answer()
     }
 
-    /// The socket.
+    /// Returns the socket.
     pub fn stream(&self) -> &TcpStream {
         self.reader.get_ref()
     }
 
-    /// Sends bytes. That the server has closed meanwhile is no error: its answer tells why.
+    /// Sends bytes. Ignores that the server may have closed the connection, because its response shows the reason.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.try_send(bytes);
     }
@@ -43,17 +43,17 @@ impl Wire {
     /// Sends bytes.
     ///
     /// # Errors
-    /// The connection ended.
+    /// The connection was closed.
     pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
         self.reader.get_mut().write_all(bytes.as_ref())
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the write side of the connection.
     pub fn finish(&self) {
         let _ = self.stream().shutdown(Shutdown::Write);
     }
 
-    /// The next answer; `None` if the connection ends before one.
+    /// Reads the next response. Returns `None` if the connection closes first.
     pub fn answer(&mut self) -> Option<Answer> {
         let mut answer = self.head()?;
         if matches!(answer.status, 100..=199) {
@@ -73,7 +73,7 @@ impl Wire {
         Some(answer)
     }
 
-    /// The head of the next answer, its body left unread.
+    /// Reads the head of the next response, without its body.
     pub fn head(&mut self) -> Option<Answer> {
         let status = self.line()?;
         let mut parts = status.split(' ');
@@ -90,7 +90,7 @@ impl Wire {
         }
     }
 
-    /// Whether the server ends the connection; what it still sends is thrown away.
+    /// Returns whether the server closes the connection. Discards what it still sends.
     pub fn ends(&mut self) -> bool {
         let mut buffer = [0; 4096];
         loop {
@@ -133,7 +133,8 @@ impl Wire {
     }
 }
 
-/// A request as text: its line, `Host`, header lines, an empty line and the body, whose length is stated if there is one.
+/// Formats a request: request line, `Host`, header lines, an empty line and the body. States the length of a non-empty
+/// body.
 pub fn request(method: &str, target: &str, headers: &[&str], body: &[u8]) -> Vec<u8> {
     let mut text = format!("{method} {target} HTTP/1.1\r\nHost: localhost\r\n").into_bytes();
     for header in headers {

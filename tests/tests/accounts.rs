@@ -1,4 +1,4 @@
-//! Accounts over HTTP: from an invitation to an account, and what its owner and the admins do with it.
+//! Accounts over HTTP: from an invitation to an account, and operations of its owner and of admins.
 
 use serde_json::{Value, json};
 use std::sync::Barrier;
@@ -34,7 +34,7 @@ fn enrol(client: &Client, invited: &Value) -> Value {
     client.enrol(text(&invited["enrolment_code"]), PASSWORD).expect(200).json()
 }
 
-/// Confirms an enrolment with the code that its authenticator shows now; that code.
+/// Confirms an enrolment with the current code of its authenticator, and returns the code.
 #[track_caller]
 fn confirm(client: &Client, invited: &Value, drafted: &Value) -> String {
     let code = Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step());
@@ -43,7 +43,7 @@ fn confirm(client: &Client, invited: &Value, drafted: &Value) -> String {
     code
 }
 
-/// Invites and enrols.
+/// Invites and enrols a user.
 #[track_caller]
 fn member(admin: &Session, email: &str, role: &str) -> Account {
     let client = admin.client();
@@ -160,7 +160,7 @@ fn an_operator_invites_too(database: Database) {
     let session = Account::enrolled("Acme", &invited, &drafted, PASSWORD).log_in(&client);
     session.try_save(&small("a", 1)).problem("insufficient-role");
 
-    // For people; and withdrawn.
+    // Text output for pasting (tested in `printed_lines`), and withdrawing the invitation.
     let invite = ["account", "invite", "--org", "Acme", "--email", "second@example.com", "--role", "viewer"];
     let said = vault.run(&invite).done().stdout;
     let code = said.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap();
@@ -230,7 +230,7 @@ fn a45_new_secrets_end_the_other_sessions(database: Database) {
     client.log_in(&account.login(text(&new["recovery_codes"][0]))).expect(200);
     assert_eq!(session.own_account()["recovery_codes_left"], 9);
 
-    // A proof that does not hold changes nothing, and is a wrong login.
+    // Failed re-authentication changes nothing and counts as a failed login.
     let mut answers = Vec::new();
     for path in ["password", "passcode", "recovery-codes"] {
         let mut body = json!({"password": "wrong", "passcode": "000000"});
@@ -259,7 +259,7 @@ fn a49_anothers_session_is_like_an_unknown_one(database: Database) {
     for id in ["x", "%", &text(&own).to_uppercase()] {
         assert_eq!(end(id).indistinct(), expected, "{id}");
     }
-    // Accounts alike.
+    // The same for accounts.
     let accounts = globex.accounts();
     let theirs = text(&accounts.values().next().unwrap()["id"]);
     let change = |id: &str| acme.change_account(id, &json!({"state": "disabled"}));
@@ -296,10 +296,10 @@ fn a54_an_invited_person_may_do_nothing(database: Database) {
         }
     }
     assert_eq!(admin.ids(), [id]);
-    // An address that is only invited logs in like one that nobody has.
+    // A login with an invited address gets the same response as one with an unknown address.
     let unknown = client.log_in(&json!({"email": "nobody@example.com", "password": PASSWORD, "passcode": "000000"}));
     assert_eq!(client.log_in(&account.login("000000")).indistinct(), unknown.indistinct());
-    // Without its organization there is no enrolment.
+    // Enrolment is impossible while the organization is disabled.
     vault.run(&["org", "disable", "Acme"]).done();
     client.enrol(code, PASSWORD).problem("invalid-enrolment");
     client.confirm_enrolment(code, &account.authenticator.code(current_step())).problem("invalid-enrolment");
@@ -333,7 +333,7 @@ fn a56_a_role_has_one_spelling_over_http(database: Database) {
     assert_eq!(admin.accounts(), before);
 }
 
-/// What so many threads get that begin at the same moment.
+/// Returns the statuses of `count` requests that start simultaneously.
 fn at_once(count: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<u16> {
     let barrier = Barrier::new(count);
     thread::scope(|scope| {
@@ -370,7 +370,7 @@ fn the_last_admin_stays_however_many_try(database: Database) {
         let organization = format!("Round {round}");
         let admins = [0; 2].map(|_| vault.account(&organization, "admin"));
         let sessions = [0, 1].map(|number| admins[number].log_in(&client));
-        // Each lowers the other.
+        // Each admin demotes the other.
         let statuses =
             at_once(2, |number| sessions[number].on(&vault.client()).change_account(&admins[1 - number].id, &change));
         assert!(statuses.contains(&200), "{statuses:?}");
@@ -382,7 +382,7 @@ fn the_last_admin_stays_however_many_try(database: Database) {
             live[0].change_account(&left.id, &change).problem("conflict");
         }
         live[0].call("DELETE", &format!("/v1/accounts/{}", left.id)).send().problem("conflict");
-        // An operator is not bound by that.
+        // Operators may demote the last admin.
         vault.run(&["account", "set-role", "--role", "viewer", "--email", &left.email]).done();
     }
 }
@@ -410,7 +410,7 @@ fn nothing_of_an_enrolment_is_logged(database: Database) {
     for secret in secrets.into_iter().map(text).chain([PASSWORD, "new@example.com", &session.token]) {
         assert!(!log.contains(secret), "{secret}");
     }
-    // Many members in one organization are listed, each once.
+    // The list contains each of many members once.
     let mine = member(&admin, "another@example.com", "viewer");
     assert_eq!(admin.accounts()["another@example.com"]["id"], json!(mine.id));
 }

@@ -1,4 +1,4 @@
-//! Activation: an integration gets what it was made for, in a namespace that it gives again, and nothing else.
+//! Activation: an integration gets the credentials of its namespaces, and nothing else.
 
 use serde_json::{Value, json};
 use vault_tests::process::{Server, free_address};
@@ -19,7 +19,7 @@ on_both_databases! {
     live_activations_are_limited_listed_and_ended,
 }
 
-/// The activation's credentials by their ids.
+/// Returns the credentials of the activation.
 fn credentials(answer: &Value) -> Vec<&Value> {
     answer["credentials"].as_array().unwrap().iter().collect()
 }
@@ -46,14 +46,14 @@ fn what_was_saved_comes_back_at_the_door_alone(database: Database) {
         assert_eq!((&opened["type"], &opened["form"]), (&sample.request["type"], &json!("raw")));
         let (mut saved, mut data) = (sample.request["data"].clone(), opened["data"].clone());
         for key in [&mut saved, &mut data] {
-            // A key file is an object, saved as one or as its text.
+            // A key file is an object, saved as an object or as a string.
             if let Some(text) = key["service_account_key"].as_str() {
                 key["service_account_key"] = serde_json::from_str(text).unwrap();
             }
         }
         assert_eq!(data, saved);
     }
-    // Neither log nor list has anything of it.
+    // Neither the log nor the list contains secrets.
     let (log, list) = (vault.log(), session.try_list().text());
     for secret in samples.iter().flat_map(|sample| &sample.secrets).chain([&&*integration.token]) {
         assert!(!log.contains(secret) && !list.contains(secret), "{secret}");
@@ -81,13 +81,13 @@ fn the_namespace_is_given_again(database: Database) {
             if allowed {
                 assert_eq!(credentials(&answer.expect(201).json()).len(), 1);
             } else {
-                // The same whether the namespace holds anything or not.
+                // The response does not depend on whether the namespace contains credentials.
                 answer.problem("namespace-not-allowed");
             }
         }
     }
     below.activate(&client, "imports/empty").problem("not-found");
-    session.save(&small("imports/empty", 2)); // one that came later
+    session.save(&small("imports/empty", 2)); // a credential that was saved later
     below.activate(&client, "imports/empty").expect(201);
     for body in [json!({}), json!({"namespace": ""}), json!({"namespace": "imports/*"}), json!({"namespace": null})] {
         let answer = below.activate_with(&client, &body);
@@ -140,7 +140,7 @@ fn a_token_stops_working_with_its_integration(database: Database) {
     integration.activate(&client, "imports").problem("invalid-token");
     integration.administer(&vault, "enable", &[]).refused();
 
-    // Every other text.
+    // Any other text.
     for token in ["", "ovi_", "ovi_0000000000000000000000000000000000000000000000000", &integration.token[..40]] {
         let body = json!({"namespace": "imports"});
         let call = client.request("POST", "/v1/activations").bearer(token).json(&body);
@@ -183,7 +183,7 @@ fn a_rotated_token_works_on_for_as_long_as_was_said(database: Database) {
     }
     third.activate(&client, "imports").expect(201);
     vault.run(&[&rotate[..], &["--overlap", "604801"]].concat()).misused();
-    // Whoever lists integrations sees no token.
+    // Lists of integrations contain no tokens.
     let listed = vault.run(&["integration", "list", "--json"]).done().stdout;
     assert!(listed.contains(&first.id) && !listed.contains("ovi_"), "{listed}");
 }
@@ -222,7 +222,7 @@ fn listeners_keep_to_their_own(database: Database) {
     session.save(&s3().request);
     let integration = Integration::make(&vault, "import", &["imports/nightly"]);
 
-    // Nothing that opens is on the public listener, whoever asks.
+    // The public listener has no operation that decrypts credentials.
     let body = json!({"namespace": "imports/nightly"});
     for (method, path) in
         [("POST", "/v1/activations"), ("GET", "/v1/activations"), ("POST", "/v1/activations/check"), ("GET", "/v1")]
@@ -237,7 +237,7 @@ fn listeners_keep_to_their_own(database: Database) {
     for (method, path) in [("GET", "/v1/organization-vault"), ("GET", "/v1/accounts"), ("GET", "/v1/integrations")] {
         vault.client().request(method, path).bearer(&integration.token).send().problem("invalid-token");
     }
-    // And nothing of the public one at the door.
+    // The activation listener has no operation of the public one.
     let client = door.client();
     client.request("POST", "/v1/activations").bearer(&session.token).json(&body).send().problem("invalid-token");
     client.get("/v1/organization-vault").bearer(&session.token).send().problem("not-found");
@@ -265,7 +265,7 @@ fn live_activations_are_limited_listed_and_ended(database: Database) {
     let integration = Integration::make(&vault, "import", &["imports"]);
     let other = Integration::make(&vault, "another", &["imports"]);
 
-    // Sixteen at once: exactly three.
+    // Exactly three of sixteen concurrent activations succeed.
     let statuses: Vec<u16> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..16).map(|_| scope.spawn(|| integration.activate(&door.client(), "imports").status)).collect();
@@ -276,7 +276,7 @@ fn live_activations_are_limited_listed_and_ended(database: Database) {
     assert_eq!(live.len(), 3);
     assert!(live.iter().all(|item| item.get("data").is_none() && item["namespace"] == "imports"), "{live:?}");
 
-    // One's own alone can be ended.
+    // Only own activations can be ended.
     let path = format!("/v1/activations/{}", live[0]["id"].as_str().unwrap());
     client.request("DELETE", &path).bearer(&other.token).send().problem("not-found");
     client.request("DELETE", &path).bearer(&integration.token).send().expect(204);
@@ -333,7 +333,7 @@ fn an_integration_planted_or_changed_by_sql_grants_nothing() {
 
     sql.run(&format!("UPDATE integrations SET state = 'active' WHERE id = '{}'", disabled.id));
     disabled.activate(&client, "secret").problem("invalid-token");
-    // Nor does a command sign such a row anew.
+    // A command does not re-sign such a row.
     disabled.administer(&vault, "enable", &[]).refused();
     assert!(vault.metric("orgvault_integrity_failures_total") >= 2);
 }
@@ -357,7 +357,7 @@ fn roles_are_processes_on_one_database() {
     session.save(&small("imports", 1));
     let integration = Integration::make(&vault, "import", &["imports"]);
     integration.activate(&door.client(), "imports").expect(201);
-    // The one for activations has no public listener, and the public one no door.
+    // The server for activations has no public listener, and vice versa.
     assert!(activation.client().get("/livez").try_send().is_err());
     assert_eq!(activation.stop(), Some(0));
     assert!(door.client().get("/livez").try_send().is_err());

@@ -1,4 +1,4 @@
-//! The door itself: a socket in the file system, TLS with certificates on both sides, and where none may be.
+//! The activation listener: Unix sockets, TLS with certificates on both sides, and invalid configurations.
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use std::fs;
@@ -11,7 +11,7 @@ use vault_tests::samples::small;
 use vault_tests::tls::{Identity, certificate_file, key_file, put};
 use vault_tests::{Database, Door, Integration, Vault, binary};
 
-/// A directory of this vault's for a socket; short, since an address of a socket is.
+/// Returns a socket path. It is short, because the length of socket addresses is limited.
 fn socket(vault: &Vault) -> PathBuf {
     vault.scratch("s")
 }
@@ -24,7 +24,7 @@ fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// `orgvault exec` by `address`, of a command that prints what it got.
+/// Runs `orgvault exec` with a command that prints its credential.
 fn job(integration: &Integration, address: &str, flags: &[&str]) -> Run {
     let mut command: Command = binary::command();
     command.env("ORGVAULT_ACTIVATION_URL", address).env("ORGVAULT_INTEGRATION_TOKEN_FILE", &integration.file);
@@ -32,7 +32,7 @@ fn job(integration: &Integration, address: &str, flags: &[&str]) -> Run {
     Run::of(command.args(["--", "sh", "-c", r#"printf %s "$AWS_ACCESS_KEY_ID""#]))
 }
 
-/// A vault with a credential in `imports`, an integration for it, and no server.
+/// Creates a vault with a credential in `imports`, an integration for it, and no server.
 fn set(database: Database) -> (Vault, Integration) {
     let mut vault = Vault::start(database);
     vault.admin_session().save(&small("imports", 1));
@@ -59,7 +59,7 @@ fn a_socket_is_for_whom_its_mode_says_and_goes_with_its_server() {
 
     vault.serve_with(&["--activation-socket-mode=0600"]);
     assert_eq!(mode(&path), 0o600);
-    // Killed, it leaves the socket behind, and the next one takes its place.
+    // A killed server leaves its socket, which the next one replaces.
     vault.take_server().kill();
     assert!(path.exists());
     assert_eq!(job(&integration, &address, &[]).status, Some(125));
@@ -138,7 +138,7 @@ fn settings_may_stand_in_the_file_or_the_environment() {
     assert_eq!(job(&integration, &format!("unix:{}", path.display()), &[]).done().stdout, FOUND);
     assert_eq!(server.stop(), Some(0));
 
-    // The environment stands over the file, and flags over both.
+    // The environment takes precedence over the file, and flags over both.
     let door = Door { address: free_address() };
     let mut command = vault.command(&["serve"]);
     command.env("ORGVAULT_ACTIVATION_LISTEN", "192.0.2.1:1").env("ORGVAULT_ROLE", "all");
@@ -162,7 +162,7 @@ fn a_process_for_the_interface_listens_nowhere_else() {
         let call = call.request(method, address).bearer(&integration.token);
         call.json(&serde_json::json!({"namespace": "imports"})).send().problem("not-found");
     }
-    // Neither of its listeners, nor any other of its sockets, is a third one.
+    // There is no third listener among its sockets.
     let listening = Run::of(Command::new("sh").args(["-c", "cat /proc/net/tcp /proc/net/tcp6"])).done().stdout;
     let own: Vec<PathBuf> =
         fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().flatten().map(|fd| fd.path()).collect();

@@ -1,4 +1,4 @@
-//! What a server may be made to connect to, and how much of that at once, by whoever may save a credential or check one.
+//! Limits on outgoing connections that users can cause by saving or checking credentials.
 
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
@@ -38,7 +38,7 @@ fn link(endpoint: &str) -> (&'static str, Value) {
     ("direct-link", json!({"url": format!("{endpoint}/a.csv?signature=4f2a")}))
 }
 
-/// A vault with a door, and an integration for `checked/*`.
+/// A vault with an activation listener, and an integration for `checked/*`.
 struct Stage {
     _vault: Vault,
     door: Door,
@@ -58,7 +58,7 @@ impl Stage {
         self.session.try_save(&json!({"type": kind, "namespace": namespace, "data": data})).status
     }
 
-    /// Why the one credential of `namespace` does not authenticate.
+    /// Returns why the credential of `namespace` fails to authenticate.
     fn reason(&self, namespace: &str) -> String {
         let report = self.integration.check(&self.door.client(), namespace, &[]).expect(200).json();
         let checks = report["credentials"][0]["checks"].as_array().unwrap();
@@ -102,7 +102,7 @@ fn no_spelling_of_this_machine_is_connected_to() {
     {
         let namespace = format!("checked/{number}");
         let data = make(&format!("http://{host}:{port}"));
-        // Nor by way of a save that is tried out.
+        // A save with a check does not connect either.
         let body = json!({"type": data.0, "namespace": namespace, "data": data.1});
         let verified = stage.session.call("PATCH", "/v1/organization-vault?verify=true").json(&body).send();
         assert_eq!(verified.status, 422, "{host}: {}", verified.text());
@@ -136,7 +136,7 @@ fn no_redirect_is_followed() {
     assert_eq!(inside.asked(), [], "and nobody else");
 }
 
-/// A store that takes connections and lets them wait until it is told to let go.
+/// A storage server that accepts connections and does not respond until it is released.
 struct Slow {
     endpoint: String,
     waiting: Arc<AtomicUsize>,
@@ -200,14 +200,14 @@ fn what_waits_for_stores_does_not_pile_up() {
         assert!(refused.header("retry-after").is_some());
         let short = json!({"namespace": "checked/slow", "vend": "prefer-short"});
         stage.integration.activate_with(&client, &short).problem("too-many-requests");
-        // Whatever asks no store goes on, and so does everybody else.
+        // Requests without storage access continue, and so do those of other callers.
         stage.integration.activate(&client, "checked/slow").expect(201);
         client.get("/readyz").send().expect(200);
         assert_eq!(stage.session.list().len(), 1);
         let others = scope.spawn(|| other.check(&stage.door.client(), "checked/slow", &[]).status);
         slow.wait_for(MOST + 1);
 
-        // Saves that are tried out likewise.
+        // Saves with a check have the same limit.
         let saves: Vec<_> = (0..MOST).map(|_| scope.spawn(|| verify().status)).collect();
         slow.wait_for(2 * MOST + 1);
         verify().problem("too-many-requests");
@@ -215,7 +215,7 @@ fn what_waits_for_stores_does_not_pile_up() {
 
         slow.let_go();
         assert!(checks.into_iter().chain([others]).all(|check| check.join().unwrap() == 200));
-        // A store that denies the listing knows the credential: they are saved.
+        // A denied listing shows that the credential is valid, so the saves succeed.
         assert!(saves.into_iter().all(|save| save.join().unwrap() == 201));
     });
     stage.integration.check(&stage.door.client(), "checked/slow", &[]).expect(200);

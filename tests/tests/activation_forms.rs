@@ -1,4 +1,4 @@
-//! Values with every character that means something to somebody, as the tools themselves read them.
+//! Values with special characters, as the tools themselves parse them.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -41,7 +41,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// A vault with each odd value as the secret of a credential, in `odd/<number>`.
+    /// Creates a vault with each special value as the secret of a credential in `odd/<number>`.
     fn set() -> Self {
         let (vault, door) = Door::open_with(Database::Sqlite, &["--activation-rate=0"]);
         let session = vault.admin_session();
@@ -56,7 +56,7 @@ impl Stage {
         Self { vault, door, integration }
     }
 
-    /// What is printed of the one value in this form; `None` if the form cannot carry it.
+    /// Returns the output for a value in this format, or `None` if the format cannot represent it.
     fn form(&self, number: usize, form: &str) -> Option<String> {
         let run =
             self.integration.run(self.door, &["activate", "--namespace", &format!("odd/{number}"), "--format", form]);
@@ -68,7 +68,7 @@ impl Stage {
         None
     }
 
-    /// What a tool says that reads `content` in the file of its last argument.
+    /// Runs a tool that reads `content` from the file in its last argument. Returns its output.
     fn read(&self, content: &str, mut tool: Command) -> String {
         let file = self.vault.scratch("work/file");
         fs::write(&file, content).unwrap();
@@ -126,7 +126,7 @@ fn a_command_reads_what_was_saved() {
         let mut command = stage.integration.command(stage.door, &arguments);
         assert_eq!(Run::of(command.current_dir(stage.vault.scratch("work"))).done().stdout, secret);
     }
-    // What goes through it goes through whole, and so do arguments that mean something to a shell.
+    // Standard input and output pass through unchanged, and so do arguments with shell characters.
     let script = r#"printf '%s\n' "$@" >&2; cat; exit 9"#;
     let mut command =
         stage.integration.command(stage.door, &["exec", "--namespace", "odd/0", "--", "sh", "-c", script, "sh"]);

@@ -1,4 +1,4 @@
-//! Three replicas, each with a door of its own, on one database: what was acknowledged on one holds on all.
+//! Three replicas with activation listeners on one database: a change that one has acknowledged is in effect on all.
 
 use serde_json::{Value, json};
 use std::sync::Barrier;
@@ -11,12 +11,12 @@ use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Integration, Session, Vault};
 
 const REPLICAS: usize = 3;
-/// Programs that activate at each replica's door.
+/// Number of concurrent clients of each replica.
 const PROGRAMS: usize = 3;
-/// Activations that each of them tries after the command was acknowledged.
+/// Number of activations that each client attempts after the command was acknowledged.
 const TRIES: usize = 3;
 
-/// A vault with three replicas that have doors.
+/// A vault with three replicas that have activation listeners.
 struct Replicas {
     vault: Vault,
     session: Session,
@@ -40,7 +40,8 @@ impl Replicas {
         Self { vault, session, doors, _servers: servers }
     }
 
-    /// An integration without a token that trusts a workload, whose identity token is in its place; and the trust's id.
+    /// Creates an integration without a token that trusts a workload. Its identity token replaces the token. Also
+    /// returns the trust's ID.
     fn workload(&self, name: &str) -> (Integration, String) {
         let (vault, key, file) = (&self.vault, SigningKey::new("1"), self.vault.scratch(name));
         std::fs::write(&file, json!({"keys": [key.public()]}).to_string()).unwrap();
@@ -60,8 +61,8 @@ impl Replicas {
         self.doors[number % REPLICAS].client()
     }
 
-    /// Activates at every door without a pause, carries `command` out while that works everywhere, and goes on a little
-    /// after it was acknowledged. The codes of what was answered to those that were asked for after that.
+    /// Activates continuously at every replica, runs `command` meanwhile, and continues for a short time. Returns the
+    /// codes of responses to requests that started after the command was acknowledged.
     fn race(&self, integration: &Integration, command: impl FnOnce()) -> Vec<String> {
         let (acknowledged, working) = (AtomicBool::new(false), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -79,7 +80,7 @@ impl Replicas {
                             }
                             if late {
                                 let code = answer.json()["code"].as_str().unwrap_or("activated").to_owned();
-                                // Those before may have kept the store busy: then it is asked again.
+                                // Earlier requests may have overloaded the database, so retry.
                                 if code != "unavailable" {
                                     after.push(code);
                                 }
@@ -153,7 +154,7 @@ fn the_limit_of_live_activations_holds_over_all_replicas() {
             .map(|number| {
                 let (client, barrier, integration) = (replicas.client(number), &barrier, &integration);
                 scope.spawn(move || {
-                    client.get("/livez").send(); // the connection is there before the race begins
+                    client.get("/livez").send(); // establishes the connection before the race starts
                     barrier.wait();
                     integration.activate(&client, "imports").status
                 })

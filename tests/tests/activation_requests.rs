@@ -1,4 +1,4 @@
-//! Tokens and bodies at the door, in every spelling but the right one.
+//! Invalid tokens and bodies in requests to the activation listener.
 
 use serde_json::{Value, json};
 use time::format_description::well_known::Rfc3339;
@@ -110,7 +110,7 @@ fn a_namespace_has_one_spelling(database: Database) {
     for other in ["IMPORTS/a", "Imports/a", "imports", "B", "b/", "b/b", "imports.a"] {
         ask(other).problem("namespace-not-allowed");
     }
-    // Below the prefix, and nobody's: no two spellings are one.
+    // Names below the prefix without credentials: no two spellings are equivalent.
     for other in
         ["imports/A", "imports/a/", "imports//a", "imports/./a", "imports/../b", "imports/..", "imports/a/../a"]
     {
@@ -144,7 +144,7 @@ fn organizations_have_nothing_to_do_with_each_other(database: Database) {
     let stage = Stage::set(database);
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     other.save(&small("b", 3));
-    let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are each organization's own
+    let made = json!({"name": "import", "namespaces": ["b", "imports/*"]}); // names are unique per organization
     let made = other.call("POST", "/v1/integrations").json(&made).send().expect(201).json();
     let theirs = Integration::of(&stage.vault, "import", &made);
     let buckets = |integration: &Integration| {
@@ -162,7 +162,7 @@ fn organizations_have_nothing_to_do_with_each_other(database: Database) {
     let unknown = stage.client.request("DELETE", nobodys).bearer(&theirs.token).send();
     assert_eq!(foreign.problem("not-found").indistinct(), unknown.problem("not-found").indistinct());
 
-    // To freeze a namespace of one freezes none of the other.
+    // Freezing a namespace of one organization does not affect the other.
     stage.vault.run(&["namespace", "freeze", "b", "--org", "Globex"]).done();
     theirs.activate(&stage.client, "b").problem("frozen");
     stage.integration.activate(&stage.client, "b").expect(201);
@@ -185,7 +185,7 @@ fn a_token_ends_when_it_was_said(database: Database) {
     let activation = short.activate_with(&stage.client, &body).expect(201).json();
     assert!(activation["expires_at"].as_str().unwrap() <= soon.as_str(), "{activation} and {soon}");
 
-    // One that ends in the middle of its work: it is asked until it has.
+    // Poll an activation of an integration that expires during the activation.
     let minute = stage.integration.activate_with(&stage.client, &json!({"namespace": "b", "ttl": 60})).expect(201);
     let last = moment(&minute.json()["expires_at"]) - Duration::seconds(60 - 5);
     let made = json!({"name": "over", "namespaces": ["b"], "expires_at": last.format(&Rfc3339).unwrap()});

@@ -1,11 +1,11 @@
-//! Whoever can write SQL, and holds a token for one namespace, gets nothing of another one by it.
+//! An attacker with SQL write access and a token for one namespace cannot get credentials of another namespace.
 
 use serde_json::json;
 use vault_tests::samples::{direct_link, s3, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Answer, Client, Database, Door, Integration, Vault};
 
-/// A vault whose rows somebody else can write, with a credential in `secret` and one in `imports`.
+/// A vault whose rows an attacker can modify, with a credential in `secret` and one in `imports`.
 struct Stage {
     vault: Vault,
     client: Client,
@@ -27,7 +27,7 @@ impl Stage {
         Sql::of(&self.vault).run(statement);
     }
 
-    /// The answer to an activation that must not succeed, nor hold anything of what is secret.
+    /// Asserts that the activation fails and that the response contains no secret.
     #[track_caller]
     fn refused(&self, namespace: &str) -> Answer {
         let answer = self.narrow.activate(&self.client, namespace);
@@ -54,7 +54,7 @@ fn a_credential_moved_to_another_namespace_by_sql_is_not_activated() {
     assert_eq!(Sql::of(&stage.vault).value(failed), "2");
     assert_eq!(stage.narrow.live(&stage.client).len(), 0);
 
-    // Beside one that is there rightly, nothing of either is handed out.
+    // If a moved credential is in the namespace, the legitimate one is not issued either.
     stage.sql(&format!("UPDATE credentials SET namespace = 'imports' WHERE id = '{}'", stage.secret));
     stage.refused("imports").problem("internal-error");
     stage.sql(&format!("UPDATE credentials SET namespace = 'secret' WHERE id = '{}'", stage.secret));
@@ -128,7 +128,7 @@ fn what_is_sealed_opens_in_no_other_row() {
         stage.refused("imports");
         restore();
     }
-    // A row without its data is damage, and not one credential less.
+    // A row without its data is reported as damage, rather than as one credential less.
     stage.sql(&format!("DELETE FROM credential_secrets WHERE id = '{own}'"));
     stage.refused("imports").problem("internal-error");
     restore();
@@ -140,7 +140,7 @@ fn another_organizations_credential_does_not_open() {
     let other = stage.vault.account("Globex", "admin").log_in(&stage.vault.client());
     let theirs = other.save(&direct_link().request);
     let organization = "(SELECT organization_id FROM integrations WHERE name = 'narrow')";
-    // The whole credential, and all that belongs to it, as if it were ours.
+    // Move the complete credential, with all related rows, to the attacker's organization.
     for table in ["credential_secrets", "credentials"] {
         stage.sql(&format!(
             "ALTER TABLE {table} DISABLE TRIGGER ALL; \
@@ -149,7 +149,7 @@ fn another_organizations_credential_does_not_open() {
     }
     stage.sql(&format!("UPDATE credentials SET namespace = 'mine/theirs' WHERE id = '{theirs}'"));
     stage.refused("mine/theirs").problem("internal-error");
-    // Under a key of ours.
+    // Also under a key of the attacker's organization.
     let key = format!("(SELECT key_id FROM credentials WHERE id = '{}')", stage.own);
     stage.sql(&format!("UPDATE credentials SET key_id = {key} WHERE id = '{theirs}'"));
     stage.refused("mine/theirs").problem("internal-error");
@@ -194,7 +194,7 @@ fn a_token_opens_what_its_own_integration_may_whatever_the_rows_say() {
     let stage = Stage::set();
     let wide = Integration::make(&stage.vault, "wide", &["secret"]);
     let narrow = &stage.narrow;
-    // The narrow token as if it belonged to the wide integration.
+    // Assign the narrow token to the wide integration.
     let of = |integration: &Integration| format!("integration_id = '{}'", integration.id);
     stage.sql("CREATE TABLE kept AS TABLE integration_tokens");
     stage.sql(&format!("UPDATE integration_tokens SET {} WHERE {}", of(&wide), of(narrow)));
@@ -205,7 +205,7 @@ fn a_token_opens_what_its_own_integration_may_whatever_the_rows_say() {
     stage.sql("DELETE FROM integration_tokens; INSERT INTO integration_tokens SELECT * FROM kept");
     stage.works();
 
-    // An activation that somebody planted or changed opens nothing.
+    // A forged or modified activation decrypts nothing.
     let activation = stage.narrow.activate(&stage.client, "imports").expect(201).json();
     stage.sql("UPDATE activations SET namespace = 'secret', expires_at = 4102444800000");
     assert_eq!(stage.narrow.live(&stage.client).iter().filter(|item| item.get("data").is_some()).count(), 0);

@@ -1,5 +1,5 @@
-//! What was activated is in the hands of whoever activated it, and nowhere else: not in logs at any level, metrics, rows,
-//! refusals, arguments, environments or files, however a command ends.
+//! Only the client of an activation gets its secrets. They do not appear in logs at any level, metrics, rows, error
+//! messages, arguments, environments or files, however a command ends.
 
 use serde_json::json;
 use std::fs;
@@ -12,7 +12,7 @@ use vault_tests::samples::every_type;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Door, Integration, Vault};
 
-/// A namespace with one credential of every type, what is secret of them, and an integration for them.
+/// Creates a namespace with one credential of every type, their secrets, and an integration for them.
 fn set(flags: &[&str]) -> (Vault, Door, Integration, Canaries) {
     let flags = [&["--log-level=debug", "--activation-rate=0"], flags].concat();
     let (vault, door) = Door::open_with(Database::Postgres, &flags);
@@ -77,7 +77,7 @@ fn nothing_of_it_is_written_down() {
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
 }
 
-/// `orgvault exec` of a command that has said where its file is, and waits to be ended.
+/// A run of `orgvault exec` whose command has printed the path of its file and waits.
 struct Job {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -86,7 +86,7 @@ struct Job {
 }
 
 impl Job {
-    /// `before` is what the shell does before it has said so.
+    /// Starts the run. The shell runs `before` first.
     fn start(integration: &Integration, door: Door, places: &Path, before: &str) -> Self {
         let script =
             format!(r#"{before}printf '%s %s\n' $$ "$GOOGLE_APPLICATION_CREDENTIALS"; exec tail -f /dev/null"#);
@@ -112,10 +112,10 @@ impl Job {
         binary::wait(&mut self.child, std::time::Duration::from_secs(60)).expect("it ends").code()
     }
 
-    /// Waits until nobody holds the command's output any more: it has ended, whoever its parent was.
+    /// Waits until all writers of the command's output are closed: it has exited, whoever its parent was.
     fn command_has_ended(&mut self) {
         std::io::copy(&mut self.output, &mut std::io::sink()).unwrap();
-        // Its descriptors are closed a moment before it is a zombie, or gone.
+        // Its descriptors are closed shortly before it becomes a zombie or disappears.
         let status = format!("/proc/{}/status", self.command);
         while fs::read_to_string(&status).is_ok_and(|status| !status.contains("\nState:\tZ")) {
             std::thread::yield_now();
@@ -142,7 +142,7 @@ fn nothing_is_left_however_a_command_ends() {
         }
         let mut token = Canaries::new();
         token.add("the token", &integration.token);
-        // Nothing for a moment, while the shell becomes another program.
+        // Temporarily empty, while the shell executes the next program.
         let environment = || fs::read(format!("/proc/{}/environ", job.command)).unwrap();
         let environment = std::iter::repeat_with(environment).find(|environment| !environment.is_empty()).unwrap();
         holds_none(&token, "the command's environment", &environment);
@@ -152,7 +152,8 @@ fn nothing_is_left_however_a_command_ends() {
         assert_eq!((left(), integration.live(&client).len()), (0, 0), "{signal}");
     }
 
-    // Killed itself: the command is told to stop. One that goes on keeps its file, and the next run removes it once that has ended.
+    // If `exec` is killed, the command is stopped. If it continues, it keeps its file, and a run after its exit removes
+    // it.
     let mut job = Job::start(&integration, door, &places, "");
     Job::signal(job.child.id(), "KILL");
     assert_eq!(job.end(), None);

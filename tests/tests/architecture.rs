@@ -1,4 +1,4 @@
-//! The rules of the architecture, over the dependency graph and the manifests.
+//! Rules of the architecture, checked on the dependency graph and the manifests.
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ fn metadata() -> Metadata {
         .unwrap()
 }
 
-/// What a package depends on directly: what it ships with, or with what it is built and tested too.
+/// Returns the direct dependencies of a package of these kinds: shipped, or also for build and tests.
 fn direct<'a>(package: &'a Package, kinds: &[DependencyKind]) -> BTreeSet<&'a str> {
     package
         .dependencies
@@ -27,7 +27,7 @@ fn direct<'a>(package: &'a Package, kinds: &[DependencyKind]) -> BTreeSet<&'a st
 const SHIPPED: [DependencyKind; 2] = [DependencyKind::Normal, DependencyKind::Build];
 const ANY: [DependencyKind; 3] = [DependencyKind::Normal, DependencyKind::Build, DependencyKind::Development];
 
-/// Everything that `root` ships with, however far down.
+/// Returns all direct and indirect dependencies that `root` ships with.
 fn shipped<'a>(metadata: &'a Metadata, root: &str) -> BTreeSet<&'a str> {
     let resolve = metadata.resolve.as_ref().unwrap();
     let package = |id| metadata.packages.iter().find(|package| package.id == id).unwrap();
@@ -92,7 +92,7 @@ fn the_core_knows_no_technology() {
     {
         assert!(!found.contains(foreign), "vault-core ships with {foreign}");
     }
-    // Directly: what other members switch on in a shared dependency is not the core's.
+    // Only direct dependencies, because other members may enable features of a shared dependency.
     let found = direct(member(&metadata, "vault-core"), &SHIPPED);
     for source in AMBIENT {
         assert!(!found.contains(source), "vault-core depends on {source}");
@@ -131,7 +131,7 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
                 }
                 assert!(!shipped(&metadata, name).contains("actix-web"), "an embedder has a web framework of its own");
             }
-            // The acceptance tests and their client, and the store on a simulated disk.
+            // The acceptance tests with their client, and the database on a simulated disk.
             "vault-tests" | "vault-simulator" => {}
             _ => {
                 for adapter in ADAPTERS {
@@ -148,7 +148,7 @@ fn only_the_program_and_what_opens_a_vault_name_adapters() {
 fn each_technology_lies_under_one_adapter() {
     let metadata = metadata();
     let rules: [(&[&str], &[&str]); 6] = [
-        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests make files of earlier versions; nobody ships them
+        (&DATABASES, &["vault-diesel", "vault-tests", "vault-simulator"]), // tests create older files
         (&["object_store"], &["vault-storage"]),
         (&CONNECTIONS, &["vault-storage", "app"]), // the program serves the tools of a command
         (&["cryptoki"], &["vault-pkcs11"]),
@@ -171,7 +171,7 @@ fn each_technology_lies_under_one_adapter() {
     assert_eq!(providers, 1, "one provider of TLS");
 }
 
-/// The sections of a manifest that hold dependencies, as lines.
+/// Returns the lines of a manifest's dependency sections.
 fn dependency_lines(manifest: &str) -> Vec<&str> {
     let mut inside = false;
     let mut lines = Vec::new();
@@ -186,16 +186,16 @@ fn dependency_lines(manifest: &str) -> Vec<&str> {
     lines
 }
 
-/// What vault-core is tested with: a version would make a circle of packages.
+/// The test dependency of vault-core. A version would create a cyclic package dependency.
 const CIRCLE: &str = "vault-testkit = { path = \"../vault-testkit\" }";
-/// The members that are no libraries.
+/// Members that are not libraries.
 const PROGRAMS: [&str; 3] = ["app", "vault-tests", "vault-simulator"];
 
-/// The members with unsafe code, and the files with it: one block of what is shipped; and, for tests only, what is called from C.
+/// Members with unsafe code and their files: one block in shipped code, and C callbacks in tests.
 const UNSAFE_MEMBERS: [(&str, &[&str]); 2] =
     [("vault-crypto", &["huge_pages.rs"]), ("vault-simulator", &["failing_malloc.rs", "vfs.rs"])];
 
-/// The files of Rust under `directory`.
+/// Collects the Rust files under `directory`.
 fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
@@ -207,7 +207,7 @@ fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// All other members forbid it.
+/// All other members forbid unsafe code.
 #[test]
 fn unsafe_code_lies_in_named_files() {
     let metadata = metadata();
@@ -233,7 +233,7 @@ fn unsafe_code_lies_in_named_files() {
     }
 }
 
-/// Clippy merges no files: core's own repeats the workspace's and adds to it.
+/// Clippy does not merge configuration files, so core's own repeats the workspace's and extends it.
 #[test]
 fn core_bans_what_the_workspace_bans_and_more() {
     let root = metadata().workspace_root;
@@ -287,7 +287,7 @@ fn members_inherit_versions_and_lints() {
             assert!(package.description.as_ref().is_some_and(|text| text.len() > 20), "{} is described", package.name);
         }
     }
-    // No wider than the graph: what nobody uses does not stand there.
+    // Entries that no member uses are not allowed.
     let used: BTreeSet<&str> = metadata.workspace_packages().iter().flat_map(|package| direct(package, &ANY)).collect();
     for line in dependency_lines(&workspace) {
         let name = line.split(['=', ' ']).next().unwrap();
@@ -297,7 +297,7 @@ fn members_inherit_versions_and_lints() {
     }
 }
 
-/// Versions below these have flaws that matter here.
+/// Versions below these have relevant defects.
 #[test]
 fn dependencies_stand_above_their_floors() {
     let floors = [
@@ -331,7 +331,7 @@ fn dependencies_stand_above_their_floors() {
     assert!(sqlite.features.iter().any(|feature| feature.starts_with("bundled-sqlcipher")), "the build that encrypts");
 }
 
-/// The crates that paths in `listing` begin with.
+/// Returns the crates at the start of paths in `listing`.
 fn crates_in(listing: &str) -> BTreeSet<&str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut found = BTreeSet::new();
@@ -346,8 +346,8 @@ fn crates_in(listing: &str) -> BTreeSet<&str> {
     found
 }
 
-/// Whose version changes, this library's interface changes with. What the listing is made by, `tests/public-api`, compares
-/// it with the source.
+/// The public interface of vault-core changes with the versions of these crates. `tests/public-api` creates the listing
+/// and compares it with the source.
 #[test]
 fn the_cores_interface_has_the_types_of_few_crates() {
     let root = metadata().workspace_root;

@@ -1,4 +1,4 @@
-//! Attacks by the body of a request. Nothing here reaches the store, so the embedded one is enough.
+//! Attacks with request bodies. These requests do not reach the database, so the embedded one is sufficient.
 
 use serde_json::json;
 use vault_tests::samples::{every_type, gcs, s3};
@@ -7,7 +7,7 @@ use vault_tests::{Answer, Database, Session, Vault};
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Sends the same body to both operations that have one: with a token where one is needed.
+/// Sends the same body to a login and, with a token, to a save.
 fn to_both(vault: &Vault, session: &Session, headers: &[&str], body: &[u8]) -> [Answer; 2] {
     let authorization = format!("Authorization: Bearer {}", session.token);
     [("POST", "/v1/login"), ("PATCH", "/v1/organization-vault")].map(|(method, path)| {
@@ -34,7 +34,7 @@ fn a75_a_body_is_bounded() {
     let mut refused = Vec::new();
     for (method, path) in [("POST", "/v1/login"), ("PATCH", "/v1/organization-vault")] {
         for length in ["65537", "1099511627776", "18446744073709551615"] {
-            // At once: nothing of the body is ever sent.
+            // Rejected immediately, because no byte of the body is sent.
             let announced = format!("Content-Length: {length}");
             let mut wire = Wire::connect(vault.address());
             wire.send(request(method, path, &[&authorization, JSON, &announced], b""));
@@ -61,7 +61,7 @@ fn a75_a_body_is_bounded() {
     }
     let grown = vault.server().resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "memory grew by {grown} bytes");
-    // Within the bound, in pieces as well.
+    // Within the limit, also in chunks.
     let body = s3().request.to_string();
     let mut wire = Wire::connect(vault.address());
     wire.send(request("PATCH", "/v1/organization-vault", &[&authorization, JSON, "Transfer-Encoding: chunked"], b""));
@@ -92,7 +92,7 @@ fn a76_a_body_is_shallow() {
     for answer in to_both(&vault, &session, &[JSON], "[".repeat(100_000).as_bytes()) {
         answer.problem("too-large");
     }
-    // A key file is text within text; it is not deeper for that.
+    // A key file is a nested string, which does not increase the nesting depth.
     let mut body = gcs().request;
     body["data"]["service_account_key"] = json!("[".repeat(16_000));
     session.try_save(&body).problem("refused-value");
@@ -172,7 +172,7 @@ fn duplicate_members_are_refused_by_name() {
                 vault.client().request("POST", "/v1/login").json_text(twice).send().problem("malformed-request");
             assert_eq!(answer.refused_fields(), [(format!("/{name}"), "duplicate".to_owned())]);
         }
-        // The same name, written otherwise.
+        // The same name with an escape sequence.
         let escaped =
             format!("{},\"\\u{:04x}{}\":\"other\"}}", &body[..body.len() - 1], name.as_bytes()[0], &name[1..]);
         vault.client().request("POST", "/v1/login").json_text(escaped).send().problem("malformed-request");

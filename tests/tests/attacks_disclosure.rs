@@ -1,4 +1,4 @@
-//! Attacks that make the service give something away: what it is, where it is, whom it calls.
+//! Attacks that make the service disclose something: its version, its environment, or the hosts it connects to.
 
 use serde_json::json;
 use std::io::ErrorKind;
@@ -51,7 +51,7 @@ fn a58_nothing_tells_what_runs_here() {
             assert!(!text.contains(&secret.to_lowercase()), "{secret} in {text}");
         }
     }
-    // The operators' page is for operators.
+    // Only operators have access to the metrics.
     client.get("/metrics").send().problem("not-found");
 }
 

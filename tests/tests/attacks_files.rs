@@ -1,4 +1,4 @@
-//! Attacks on what lies on disk: the root key and the files beside it.
+//! Attacks on files: the root key and the other files in the data directory.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -17,7 +17,7 @@ on_both_databases! {
     a74_files_are_closed_to_others,
 }
 
-/// Every row of the database, where it can be seen.
+/// Returns every row of the database, if it is accessible.
 fn rows(vault: &Vault) -> Vec<Vec<String>> {
     match vault.database() {
         Database::Sqlite => Vec::new(),
@@ -25,12 +25,12 @@ fn rows(vault: &Vault) -> Vec<Vec<String>> {
     }
 }
 
-/// Every file but the server's lock, which says who tried.
+/// Returns a snapshot of all files except the server's lock, which contains the last process.
 fn store(vault: &Vault) -> Snapshot {
     Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"])
 }
 
-/// A vault that holds something and is stopped.
+/// Creates a stopped vault with a credential.
 fn stopped(database: Database) -> Vault {
     let mut vault = Vault::start(database);
     vault.admin_session().save(&s3().request);
@@ -38,7 +38,7 @@ fn stopped(database: Database) -> Vault {
     vault
 }
 
-/// Every way to open the vault is refused and leaves everything as it is.
+/// Asserts that all commands refuse to open the vault and change nothing.
 #[track_caller]
 fn opens_nowhere(vault: &Vault) -> String {
     let before = (store(vault), rows(vault));
@@ -57,7 +57,7 @@ fn a65_a_wrong_root_key_changes_nothing(database: Database) {
     let mut vault = stopped(database);
     let key = vault.data_dir().join("root.key");
     let right = fs::read(&key).unwrap();
-    // Right but for one bit; of another deployment; one that somebody made up.
+    // A key with one wrong bit, one of another deployment, and an invented one.
     let other = Vault::init(database);
     let mut flipped = right.clone();
     flipped[31] ^= 1;
@@ -118,7 +118,7 @@ fn a66_only_a_sound_root_key_file_is_read(database: Database) {
     assert!(Command::new("mkfifo").arg("--mode=600").arg(&pipe).status().unwrap().success());
     flawed.push(pipe);
     flawed.extend(["/dev/zero", "/dev/null", "/dev/urandom"].map(Into::into));
-    // A link that others may turn to a key of theirs.
+    // A symbolic link that other users can point to another key.
     let sound = file("sound", &key, 0o600);
     for (name, mode) in [("open", 0o777), ("sticky", 0o1777), ("group", 0o770)] {
         let place = home.join(name);
@@ -140,7 +140,7 @@ fn a66_only_a_sound_root_key_file_is_read(database: Database) {
         assert_eq!((store(&vault), rows(&vault)), before, "{}", path.display());
     }
 
-    // As orchestrators mount secrets: a link to a link into a directory of this moment.
+    // Like orchestrators mount secrets: a link to a link into a timestamped directory.
     let moment = home.join("..2026_11_20_12_00_00.123456789");
     fs::create_dir(&moment).unwrap();
     fs::write(moment.join("root.key"), &key).unwrap();

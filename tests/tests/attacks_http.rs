@@ -1,5 +1,5 @@
-//! Attacks by the head of a request and by the connection it comes over. Nothing here reaches the store, so the
-//! embedded one is enough.
+//! Attacks with request heads and connections. These requests do not reach the database, so the embedded one is
+//! sufficient.
 
 use serde_json::json;
 use std::collections::HashSet;
@@ -46,14 +46,14 @@ fn a83_heads_are_bounded() {
         }
         assert!(wire.ends(), "{name}: the connection stays open");
     }
-    // And what is within the bounds is answered.
+    // Requests within the limits succeed.
     for head in [headers(60, 64), headers(1, 8 * 1024), line(&format!("/livez?{}", "a=&".repeat(10)))] {
         let answer = Wire::exchange(vault.address(), head).unwrap();
         assert!(matches!(answer.status, 200 | 400), "{}", answer.status);
     }
 }
 
-/// What is not HTTP, or not in one reading.
+/// Invalid or ambiguous HTTP.
 #[test]
 fn malformed_heads_end_the_connection() {
     let vault = Vault::start(Database::Sqlite);
@@ -95,7 +95,7 @@ fn malformed_heads_end_the_connection() {
     assert_eq!(vault.client().get("/livez").send().status, 200);
 }
 
-/// A request hidden in another one's body gets no answer, however the lengths contradict each other.
+/// A request that is smuggled in another one's body gets no response, with any contradicting lengths.
 #[test]
 fn smuggled_requests_get_no_answer() {
     let vault = Vault::start(Database::Sqlite);
@@ -149,7 +149,7 @@ fn smuggled_requests_get_no_answer() {
         );
     }
     assert_eq!(session.ids(), [&*id], "the smuggled request was carried out");
-    // Nor is a body that nobody read taken for a request.
+    // An unread body is not interpreted as a request.
     let body = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(3000);
     for refused in [
         request("POST", "/v1/login", &["Content-Type: application/json"], body.as_bytes()),
@@ -292,7 +292,7 @@ fn a86_only_the_method_in_the_line_counts() {
 
 #[test]
 fn a88_every_answer_forbids_what_browsers_would_do() {
-    // That an answer has its headers is checked on each one that any test gets; here, one of every status.
+    // The headers are checked for every response of all tests. This test adds one response of each status.
     let vault = Vault::start_with(Database::Sqlite, &["--max-credentials", "1"]);
     let client = vault.client();
     let session = vault.admin_session();

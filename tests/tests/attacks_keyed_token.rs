@@ -1,4 +1,4 @@
-//! Tokens made with the vault's own key, as somebody could who has it: what they say must hold all the same.
+//! Tokens forged with the vault's own key: their claims are still verified.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use vault_diesel::{PostgresSettings, PostgresStore, Store};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Client, Database, Vault};
 
-/// The forger: the vault's key, and a session that lives.
+/// The attacker: the vault's key, and an active session.
 struct Forger {
     issuer: PasetoIssuer,
     claims: SessionClaims,
 }
 
 impl Forger {
-    /// Of the one session of `account`.
+    /// Creates the attacker for the only session of `account`.
     fn of(vault: &Vault, account: &Account, role: Role) -> Self {
         let sql = Sql::of(vault);
         let value = |column| sql.value(&format!("SELECT {column} FROM sessions WHERE account_id = '{}'", account.id));
@@ -37,7 +37,7 @@ impl Forger {
         Self { issuer, claims }
     }
 
-    /// A token for the session that is issued and expires at these seconds.
+    /// Forges a token for the session with these issue and expiry times, in seconds.
     fn token(&self, issued_at: i64, expires_at: i64) -> String {
         let at = |seconds: i64| Timestamp::from_millis(seconds * 1000);
         let claims = SessionClaims { issued_at: at(issued_at), expires_at: at(expires_at), ..self.claims.clone() };
@@ -67,8 +67,7 @@ fn status(client: &Client, token: &str) -> u16 {
     client.get("/v1/organization-vault").bearer(token).send().status
 }
 
-/// To the second, on every replica: what was asked before the second was over is answered, what is asked from
-/// then on is not.
+/// Exact to the second on every replica: requests before the expiry succeed, later ones fail.
 #[test]
 fn a36_a_token_expires_to_the_second() {
     let vault = Vault::start(Database::Postgres);
@@ -113,11 +112,11 @@ fn a37_a_token_from_the_future_is_refused() {
         let status = status(&client, &forger.token(issued_at, issued_at + 600));
         assert!(status == 401 || now() >= issued_at - 5, "{ahead} s ahead: {status}");
     }
-    // Clocks of replicas differ a little.
+    // Clocks of replicas may differ slightly.
     assert_eq!(status(&client, &forger.token(now() + 4, now() + 600)), 200);
 }
 
-/// The key makes a token authentic; whether its session lives and in which role, the rows decide.
+/// The key makes a token authentic. The rows determine whether its session is active, and its role.
 #[test]
 fn a_forged_token_gains_nothing_that_the_rows_do_not_give() {
     let vault = Vault::start(Database::Postgres);

@@ -1,4 +1,4 @@
-//! What one network may ask for, and who is served at all.
+//! Rate limits per network, and rejected peers.
 
 use serde_json::json;
 use std::fs;
@@ -8,12 +8,12 @@ use vault_tests::process::Server;
 use vault_tests::wire::{Wire, request};
 use vault_tests::{Answer, Client, Database, Vault};
 
-/// The lowest rate there is.
+/// The lowest possible rate.
 const SLOW: [&str; 4] = ["--login-rate", "1", "--login-burst", "3"];
-/// Far more logins than that lets through while they are sent.
+/// Many more logins than the rate allows while they are sent.
 const MANY: usize = 60;
 
-/// A login that claims, in every way there is, to come from a network of its own.
+/// Sends a login with all headers that claim a separate network.
 fn claiming(client: &Client, number: usize, body: &serde_json::Value) -> Answer {
     let address = format!("203.{number}.113.7");
     let mut call = client.request("POST", "/v1/login").json(body);
@@ -49,7 +49,7 @@ fn a85_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own() {
     for number in 0..MANY {
         assert_eq!(claiming(&client, number, &json!({})).status, 400);
     }
-    // What stands left of the proxy's own entry is the client's to write.
+    // The client controls the part to the left of the proxy's own entry.
     let one = |number: usize| {
         let value = format!("203.{number}.113.7, 198.51.100.{number}");
         client.request("POST", "/v1/login").header("x-forwarded-for", &value).json(&json!({})).send().status
@@ -82,16 +82,16 @@ fn rates_have_bounds() {
     }
 }
 
-/// An address of this machine beyond loopback, if it has one.
+/// Returns a non-loopback address of this host, if it has one.
 fn outer_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
     socket.connect((Ipv4Addr::new(198, 51, 100, 1), 9)).ok()?; // sends nothing
     Some(socket.local_addr().ok()?.ip()).filter(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// A server of `vault` on every address.
+/// Starts a server of `vault` on all addresses.
 fn everywhere(vault: &Vault, flags: &[&str]) -> (Server, u16) {
-    // Of the ports that outgoing connections get: the tests' own addresses have those below.
+    // An ephemeral port, because the tests' own addresses use lower ports.
     let port = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap().local_addr().unwrap().port();
     let mut command = vault.serve_command();
     command.args(flags);

@@ -17,7 +17,7 @@ on_both_databases! {
     a16_nothing_answers_before_it_is_set_up,
 }
 
-/// Wrong passwords until the account has to wait.
+/// Sends wrong passwords until the account is locked.
 #[track_caller]
 fn lock(client: &Client, account: &Account) {
     for _ in 0..5 {
@@ -33,7 +33,7 @@ fn a01_every_refusal_is_the_same_answer(database: Database) {
     let mut answers: Vec<(&str, Answer)> = Vec::new();
     let mut refuse = |name, body: &Value| answers.push((name, client.log_in(body)));
 
-    // At most four failures each, so that none of these waits.
+    // At most four failures each, so that no lockout starts.
     let account = vault.admin();
     for (name, member, value) in [
         ("wrong password", "password", json!("not the password")),
@@ -153,7 +153,7 @@ fn a08_a_lock_survives_a_killed_server(database: Database) {
     let mut vault = Vault::start(database);
     let account = vault.admin();
     for _ in 0..5 {
-        // A right password with a wrong code counts like any other failure.
+        // A correct password with a wrong code counts as a failure.
         vault.client().log_in(&account.login("99999-99999-99999-99999")).problem("invalid-login");
     }
     vault.client().log_in(&account.sound_login()).problem("invalid-login");
@@ -212,14 +212,14 @@ fn a11_failures_from_elsewhere_do_not_lock_the_owner_out(database: Database) {
     from("198.51.100.99", &account.sound_login()).expect(200);
 }
 
-/// A hundred failures in a row close a class for good; a known network is a class of its own.
+/// A hundred consecutive failures lock a throttle bucket permanently. A known network has a separate bucket.
 #[test]
 fn a12_a_hundred_failures_close_a_class() {
     let vault = Vault::start_with(Database::Postgres, &["--trusted-proxy", "127.0.0.0/8"]);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let account = vault.admin();
     let from = |network: &str, body: &Value| {
-        // As if the longest wait had passed since the last attempt.
+        // As if the longest lockout had passed since the last attempt.
         sql.run("UPDATE attempt_classes SET latest = latest - 1000000");
         client.request("POST", "/v1/login").header("x-forwarded-for", network).json(body).send()
     };
@@ -235,7 +235,7 @@ fn a12_a_hundred_failures_close_a_class() {
     }
     assert_eq!(vault.password_evaluations() - before, 100, "closed: nothing is compared any more");
     from("198.51.100.8", &account.sound_login()).expect(200);
-    from("192.0.2.1", &account.sound_login()).expect(200); // that login opened the shared class again
+    from("192.0.2.1", &account.sound_login()).expect(200); // that login unlocked the shared bucket
 }
 
 fn a13_passwords_are_compared_exactly(database: Database) {
@@ -245,7 +245,7 @@ fn a13_passwords_are_compared_exactly(database: Database) {
         (0..length).map(|at| char::from(b'a' + u8::try_from(at * 7 % 26).unwrap())).collect()
     };
     let trimmed = |text: &str| text[..text.len() - 1].to_owned();
-    // A password, and others that must not do instead.
+    // A password, and others that must not match it.
     let cases: Vec<(String, Vec<String>)> = vec![
         ("trailing space ".into(), vec!["trailing space".into(), "trailing space  ".into()]),
         (" leading space".into(), vec!["leading space".into()]),
@@ -327,8 +327,8 @@ fn a15_weak_passwords_are_refused(database: Database) {
     ];
     for password in weak {
         let said = with(&create, password).refused().stderr;
-        // Short ones and the names of things stand in any sentence about passwords; those of account and organization,
-        // in any about this account.
+        // Short passwords and product names occur in any message about passwords, and the names of account and
+        // organization in any message about this account.
         let words = ["password", "orgvault", "someone@acme-imports.example", "Acme Imports Inc"];
         let word = password.len() < 8 || words.contains(&password);
         assert!(word || !said.contains(password), "repeated: {said}");

@@ -107,19 +107,19 @@ fn a27_a_passcode_is_a_string(database: Database) {
     }
 }
 
-/// Twenty wrong codes after a right password disable the time-based passcode, whatever lies between them.
+/// Twenty wrong codes after a correct password disable the time-based passcode, even with other logins in between.
 #[test]
 fn a22_wrong_codes_disable_the_passcode() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let log_in = |body: &Value| {
-        // As if the longest wait had passed since the last attempt.
+        // As if the longest lockout had passed since the last attempt.
         sql.run("UPDATE attempt_classes SET latest = latest - 1000000");
         client.log_in(body)
     };
     let with_current_code = |account: &Account| {
         within_one_step(|step| {
-            // However often this is tried, its code is a fresh one.
+            // The code is unused in every attempt of the test.
             sql.run("UPDATE account_logins SET last_step = 0");
             log_in(&account.login(&account.authenticator.code(step))).status
         })
@@ -178,7 +178,7 @@ fn a29_every_recovery_code_works(database: Database) {
     for _ in 0..10 {
         account.log_in(&vault.client());
     }
-    // Only whole, and in no other spelling.
+    // Only the complete code in its exact spelling is valid.
     let account = vault.admin();
     let code = account.recovery_code();
     let full_width: String = code.chars().map(|c| if c == '1' { '\u{ff11}' } else { c }).collect();
@@ -194,14 +194,14 @@ fn a29_every_recovery_code_works(database: Database) {
     vault.client().log_in(&account.login(&code)).expect(200);
 }
 
-/// A clock that was set back after a login does not bring its code back: the store remembers the step.
+/// A clock that was moved back does not make a used code valid again, because the database stores the step.
 #[test]
 fn a30_a_clock_set_back_brings_no_code_back() {
     let vault = Vault::start(Database::Postgres);
     let (client, sql) = (vault.client(), Sql::of(&vault));
     let observed = within_one_step(|step| {
         let account = vault.admin();
-        // As if the login had been ten minutes ahead of the clock of now.
+        // As if the login had been ten minutes ahead of the current time.
         let first = client.log_in(&account.login(&account.authenticator.code(step - 1))).status;
         sql.run(&format!("UPDATE account_logins SET last_step = last_step + 20 WHERE account_id = '{}'", account.id));
         [first, client.log_in(&account.login(&account.authenticator.code(step))).status]

@@ -1,4 +1,4 @@
-//! Attacks by whoever can write SQL: changed, copied and damaged rows.
+//! Attacks with SQL write access: modified, copied and damaged rows.
 
 use serde_json::json;
 use std::collections::HashSet;
@@ -6,7 +6,7 @@ use vault_tests::samples::{every_type, s3, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Session, Vault};
 
-/// The server must fail closed: no content, no crash, and everything else goes on.
+/// Asserts that the server fails closed: no content, no crash, and everything else continues to work.
 #[track_caller]
 fn fails_closed(vault: &Vault, session: &Session, id: &str) {
     let shown = session.show(id);
@@ -28,7 +28,7 @@ fn fails_closed(vault: &Vault, session: &Session, id: &str) {
     for item in [item, listed].into_iter().flatten() {
         assert_eq!((&item["damaged"], item.get("information")), (&json!(true), None), "{item}");
     }
-    // What else the list shows is not damaged, and may say what it is.
+    // Other fields of the list are undamaged and may be shown.
     for text in ["AKIA", "eu-central-1", "acme-imports", "MX4T"] {
         assert!(!shown.text().contains(text), "{}", shown.text());
     }
@@ -45,7 +45,7 @@ fn a62_a_flipped_byte_opens_nothing() {
     let put = |bytes: &[u8]| {
         sql.run(&format!("UPDATE credentials SET information = '\\x{}' WHERE id = '{id}'", hex::encode(bytes)));
     };
-    // Every byte of what is not ciphertext, and of the tag; of the rest, every eighth.
+    // Every byte of the header and the tag, and every eighth of the ciphertext.
     let (head, tag) = (1 + 1 + 16 + 12, sound.len() - 16);
     for at in (0..sound.len()).filter(|&at| at < head || at >= tag || at % 8 == 0) {
         let mut flipped = sound.clone();
@@ -64,7 +64,7 @@ fn a62_a_flipped_byte_opens_nothing() {
     put(&sound);
     assert_eq!(session.list().len(), 1);
 
-    // The keys above it, in a process that has not opened them yet.
+    // The wrapping keys, in a process that has not cached them.
     for (table, column) in [("organization_keys", "wrapped"), ("organizations", "fingerprint_wrapped")] {
         let sound = sql.bytes(&format!("SELECT {column} FROM {table}"));
         for at in [0, 1, 2, 18, 30, sound.len() / 2, sound.len() - 1] {
@@ -95,7 +95,7 @@ fn a62_a_flipped_byte_opens_nothing() {
     assert!(vault.metric("orgvault_integrity_failures_total") > 0, "operators can watch for it");
 }
 
-/// Sealed values stand for their own row alone: copied, they open nothing and let nobody in.
+/// Sealed values are bound to their row: copies decrypt nothing and do not allow a login.
 #[test]
 fn a63_copied_rows_let_nobody_in() {
     let vault = Vault::start(Database::Postgres);
@@ -104,10 +104,10 @@ fn a63_copied_rows_let_nobody_in() {
     let statements = [
         // The password.
         "UPDATE accounts v SET password = a.password FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
-        // All that proves who somebody is.
+        // All authentication data.
         "UPDATE accounts v SET password = a.password, seed = a.seed, seed_id = a.seed_id, password_version = a.password_version \
          FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
-        // What the row grants.
+        // The privileges of the row.
         "UPDATE accounts SET role = 'editor' WHERE id = '{victim}'",
         "UPDATE accounts SET email = 'other@example.com' WHERE id = '{victim}'",
         "UPDATE accounts v SET grant_digest = a.grant_digest FROM accounts a WHERE v.id = '{victim}' AND a.id = '{attacker}'",
@@ -127,7 +127,7 @@ fn a63_copied_rows_let_nobody_in() {
         assert!(matches!(right, 401 | 500), "{statement}: {right}");
         assert!(matches!(foreign, 401 | 500), "{statement}: {foreign}");
     }
-    // The directory turned to the victim: the attacker's own secrets open no other account.
+    // Point the directory to the victim: the attacker's secrets do not unlock another account.
     let victim = vault.admin();
     sql.run(&format!(
         "UPDATE directory d SET organization_id = v.organization_id, account_id = v.account_id FROM directory v \
@@ -149,7 +149,7 @@ fn a63_a_disabled_account_stays_out_whatever_sql_says() {
     let viewer = vault.account("Acme", "viewer");
     sql.run(&format!("UPDATE accounts SET role = 'admin' WHERE id = '{}'", viewer.id));
     client.log_in(&viewer.sound_login()).problem("invalid-login");
-    // Nor does an operator's command sign what was planted.
+    // An operator command does not sign planted rows.
     vault.run(&["account", "unlock", "--email", &viewer.email]);
     for command in
         [&["account", "set-role", "--role", "admin"][..], &["account", "enable"], &["account", "set-password"]]
@@ -169,7 +169,7 @@ fn a63_a_credential_moved_elsewhere_does_not_open() {
     own["data"] = small("a", 1)["data"].clone();
     let own = globex.save(&own);
     let sound = sql.bytes(&format!("SELECT information FROM credentials WHERE id = '{own}'"));
-    // Their information in a row of ours, with and without the name of their key.
+    // Information of another organization in the attacker's row, with and without its key's ID.
     for columns in ["information = t.information", "information = t.information, key_id = t.key_id"] {
         sql.run(&format!(
             "UPDATE credentials o SET {columns} FROM credentials t WHERE o.id = '{own}' AND t.id = '{theirs}'"
@@ -182,10 +182,10 @@ fn a63_a_credential_moved_elsewhere_does_not_open() {
         hex::encode(sound)
     ));
     globex.show(&own).expect(200);
-    // Another type, under which it would be taken for something else.
+    // Another type, under which the data would be misinterpreted.
     sql.run(&format!("UPDATE credentials SET type = 'gcs' WHERE id = '{own}'"));
     fails_closed(&vault, &globex, &own);
-    // Another of the same organization, and an earlier version of itself.
+    // Another credential of the same organization, and an earlier version of the same one.
     let sibling = acme.save(&small("a", 2));
     sql.run(&format!("UPDATE credentials o SET information = t.information FROM credentials t WHERE o.id = '{sibling}' AND t.id = '{theirs}'"));
     fails_closed(&vault, &acme, &sibling);
@@ -254,7 +254,7 @@ fn a68_no_nonce_is_used_twice_under_one_key() {
         }
     }
     assert!(messages > 600, "{messages}");
-    // Equal data is sealed under different data keys; lengths tell steps of 256 bytes.
+    // Equal data is encrypted with different data keys. Lengths reveal only steps of 256 bytes.
     let lengths = sql.run("SELECT DISTINCT length(data) FROM credential_secrets WHERE id IN (SELECT id FROM credentials WHERE namespace = 'a')");
     assert_eq!(lengths.len(), 1, "{lengths:?}");
 }
@@ -273,7 +273,7 @@ fn a70_a_deleted_credential_leaves_no_row() {
     }
     assert_eq!(sql.value("SELECT count(*) FROM credential_secrets"), "1");
     assert_eq!(session.ids(), [kept]);
-    // With an organization go all of its keys.
+    // Deleting an organization deletes all its keys.
     vault.run(&["org", "delete", "--yes", "Acme"]).done();
     for table in [
         "organization_keys",

@@ -1,4 +1,4 @@
-//! Attacks by taking one's time. Deadlines are the server's; these tests only wait until they have passed.
+//! Attacks with slow clients. The deadlines are the server's, and these tests only wait until they have passed.
 
 use serde_json::json;
 use std::thread;
@@ -7,9 +7,9 @@ use vault_tests::samples::s3;
 use vault_tests::wire::{Wire, request};
 use vault_tests::{Database, Vault};
 
-/// How often a client asks that reads no answer.
+/// Number of requests of a client that reads no response.
 const ASKED: usize = 100;
-/// Far more than any deadline of the server.
+/// Much longer than any deadline of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -22,7 +22,7 @@ fn a84_slow_clients_are_cut_off() {
     for wire in &mut bodies {
         wire.send(&login[..200]);
     }
-    // A byte now and then, until the server has had enough of every one of them.
+    // Send a byte at intervals until the server has closed every connection.
     let start = Instant::now();
     let (mut sent, mut open) = (0, heads.len() + bodies.len());
     while open > 0 {
@@ -36,7 +36,7 @@ fn a84_slow_clients_are_cut_off() {
             open += usize::from(wire.try_send(byte).is_ok());
         }
         sent += 1;
-        // Everybody else is served meanwhile.
+        // Other clients are served in the meantime.
         assert_eq!(vault.client().get("/livez").send().status, 200);
         assert_eq!(session.try_list().status, 200);
         thread::sleep(Duration::from_millis(500));
@@ -61,7 +61,7 @@ fn a84_whoever_reads_nothing_is_cut_off() {
     let ask = request("GET", "/v1/organization-vault", &[&format!("Authorization: Bearer {}", session.token)], b"");
     let mut wires: Vec<Wire> = (0..5).map(|_| Wire::connect(vault.address())).collect();
     for wire in &mut wires {
-        // More answers than any buffer on the way holds.
+        // More responses than all buffers together can contain.
         wire.send(ask.repeat(ASKED));
     }
     let ends: Vec<_> = wires.iter().map(|wire| wire.stream().local_addr().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Attacks on what an account may do, and on the walls between organizations.
+//! Attacks on authorization and on the isolation of organizations.
 
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
@@ -14,7 +14,7 @@ on_both_databases! {
     roles_permit_exactly_what_is_written,
 }
 
-/// What must not change: the rows where they can be seen, else what their owner sees.
+/// Returns what must not change: the rows if they are accessible, else the owner's view.
 fn state(vault: &Vault, owner: &Session) -> (Vec<Value>, Vec<Vec<String>>) {
     let rows = match vault.database() {
         Database::Sqlite => Vec::new(),
@@ -35,7 +35,7 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     let theirs: Vec<String> = every_type().iter().map(|sample| globex.save(&sample.request)).collect();
     let own = acme.save(&small("a", 1));
 
-    // The same id but for its last digits is an id that nobody has.
+    // An ID that differs only in its last digits and does not exist.
     let unknown = format!("{}{}", &theirs[0][..30], if theirs[0].ends_with("000000") { "111111" } else { "000000" });
     let methods = ["GET", "HEAD", "DELETE", "PATCH", "PUT", "POST"];
     let ask = |method: &str, id: &str| {
@@ -56,7 +56,7 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
             assert_eq!(ask(method, id), expected, "{method}");
         }
     }
-    // Nor do its versions tell, whatever else is right or wrong with the request.
+    // Requests about versions do not reveal the credential either, whatever else is valid or invalid in the request.
     let of_type = |index: usize| every_type()[index].request["data"].clone();
     for (index, id) in theirs.iter().enumerate() {
         globex.replace(id, &every_type()[index].request, true).expect(201);
@@ -91,11 +91,11 @@ fn a51_another_organization_s_id_is_like_an_unknown_one(database: Database) {
     let before = state(&vault, &globex);
     assert_eq!(acme.ids(), [&*own]);
     assert_eq!(state(&vault, &globex), before);
-    // A cursor of theirs is none of ours.
+    // A cursor of another organization is invalid.
     let link = globex.call("GET", "/v1/organization-vault?limit=1").send();
     let path = link.header("link").unwrap().trim_start_matches('<').split('>').next().unwrap().to_owned();
     acme.call("GET", &path).send().problem("refused-value");
-    // Gone for them is gone, and no news for us.
+    // After the owner has deleted the credential, responses to other organizations stay the same.
     let expected = ask("GET", &unknown);
     globex.delete(&theirs[0]).expect(204);
     assert_eq!(ask("GET", &theirs[0]), expected);
@@ -215,7 +215,7 @@ fn a55_an_id_is_a_uuid_in_one_spelling(database: Database) {
     ]);
     for flawed in &ids {
         for method in ["GET", "DELETE"] {
-            // As bytes: an ordinary client would maintain some of these up.
+            // As raw bytes, because an ordinary client would normalize some of these.
             let authorization = format!("Authorization: Bearer {}", session.token);
             let target = format!("/v1/organization-vault/{flawed}");
             let answer = Wire::exchange(vault.address(), request(method, &target, &[&authorization], b"")).unwrap();
@@ -313,7 +313,7 @@ fn a57_only_what_is_public_answers_without_a_token(database: Database) {
         "/organization-vault",
     ];
     let no_body = ["/livez", "/readyz", "/", "/console/app.js"].map(|path| [("GET", path), ("HEAD", path)]).concat();
-    let later = ["/openapi.json", "/docs"]; // public by design, on the day they are there
+    let later = ["/openapi.json", "/docs"]; // public by design, once they exist
     paths.retain(|path| !later.contains(path));
     for path in paths {
         for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
@@ -354,7 +354,7 @@ fn roles_permit_exactly_what_is_written(database: Database) {
             }
         }
         let (saved, deleted) = (session.try_save(&small(role, 2)), session.delete(&id));
-        // A role that may not delete learns nothing about ids.
+        // A role without permission to delete learns nothing about IDs.
         let unknown = session.delete("00000000-0000-7000-8000-000000000000");
         if writes {
             saved.expect(201);

@@ -1,4 +1,4 @@
-//! The listener over TLS.
+//! Attacks on the TLS listener.
 
 use serde_json::json;
 use std::fs;
@@ -15,14 +15,14 @@ use vault_tests::tls::{Identity, certificate_file, key_file, put, serve};
 use vault_tests::wire::request;
 use vault_tests::{Database, Vault};
 
-/// The sum over all labels of the metric `name`.
+/// Returns the sum of the metric `name` for all labels.
 fn metric(server: &Server, name: &str) -> u64 {
     let text = server.admin_client().get("/metrics").send().expect(200).text();
     let samples = text.lines().filter_map(|line| line.strip_prefix(name)).filter(|rest| rest.starts_with([' ', '{']));
     samples.map(|rest| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum()
 }
 
-/// Waits until `condition` holds.
+/// Waits until `condition` is true.
 #[track_caller]
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
@@ -95,14 +95,14 @@ fn what_is_not_tls_is_closed() {
     assert!(!server.log_text().contains("panicked"));
 }
 
-/// Sends `bytes` and no more, and gives what comes until the end.
+/// Sends only `bytes`, and returns all received bytes.
 fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let _ = socket.write_all(bytes); // may be closed before all is sent
+    let _ = socket.write_all(bytes); // the connection may be closed before all is sent
     let _ = socket.shutdown(std::net::Shutdown::Write);
     let mut answer = Vec::new();
-    let _ = socket.read_to_end(&mut answer); // may be reset
+    let _ = socket.read_to_end(&mut answer); // the connection may be reset
     answer
 }
 
@@ -114,7 +114,7 @@ fn a84_slow_handshakes_are_cut() {
     let slow: Vec<_> = (0..200)
         .map(|number: usize| {
             let mut socket = TcpStream::connect(server.address).unwrap();
-            // The first bytes of a handshake, more or fewer of them.
+            // The first bytes of a handshake, in varying number.
             socket.write_all(&[22, 3, 1, 0, 71, 1, 0, 0][..number % 9]).unwrap();
             socket
         })
@@ -145,7 +145,7 @@ fn changed_certificates_are_taken_without_a_restart() {
     put(&key_file(&vault), &second.key);
     wait_until("the new pair is in use", || second.is_shown_by(&server));
     assert!(!first.is_shown_by(&server));
-    open.get("/livez").send().expect(200); // on its connection of before
+    open.get("/livez").send().expect(200); // on its existing connection
 
     fs::remove_file(key_file(&vault)).unwrap();
     wait_until("the missing key is logged", || server.log_text().contains("not found"));
@@ -208,7 +208,7 @@ fn flawed_files_are_refused_at_start() {
     assert!(said.contains("is not a regular file"), "before anything is shown: {said}");
 }
 
-/// The certificate that the page tells how to make is accepted by curl and by the client alike.
+/// curl and the client both accept the certificate that the page creates.
 #[test]
 fn the_certificate_of_the_page_is_accepted() {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operate/tls.md")).unwrap();

@@ -17,7 +17,7 @@ on_both_databases! {
     a48_tokens_alike_are_never_mixed_up,
 }
 
-/// What stands in `v4.local.<payload>.<footer>`.
+/// The decoded parts of `v4.local.<payload>.<footer>`.
 struct Parts {
     payload: Vec<u8>,
     footer: Vec<u8>,
@@ -37,7 +37,7 @@ impl Parts {
     }
 }
 
-/// A token that must not work, and must be refused as one.
+/// Asserts that a token is rejected as invalid.
 #[track_caller]
 fn refused(client: &Client, token: &str) {
     let answer = client.get("/v1/organization-vault").bearer(token).send().problem("invalid-token");
@@ -62,7 +62,7 @@ fn a31_every_bit_of_a_token_counts() {
         let changed = Parts { payload: parts.payload.clone(), footer: flip(&parts.footer, bit) };
         refused(&client, &changed.token("v4.local."));
     }
-    // In the text too: the last character of a part has bits that no byte comes from.
+    // Changes in the text too: the last character of a part has unused bits.
     let characters: Vec<char> = session.token.chars().collect();
     for at in 0..characters.len() {
         for other in ['A', 'B', 'w', '_', '.'] {
@@ -106,7 +106,7 @@ fn a33_no_other_kind_of_token_is_one() {
     ] {
         refused(&client, &parts.token(header));
     }
-    // Of other families: unsigned, signed with a name for a key, encrypted.
+    // Other token formats: unsigned, signed with a file name as key, encrypted.
     let claims = json!({"sub": "admin", "role": "admin", "exp": 4_102_444_800_u64});
     for head in [
         json!({"alg": "none"}),
@@ -131,7 +131,7 @@ fn a38_a_token_of_another_deployment_is_refused(database: Database) {
     let [session, other] = [&here, &there].map(Vault::admin_session);
     refused(&here.client(), &other.token);
     refused(&there.client(), &session.token);
-    // Not even where the root key is the same one.
+    // Not even with the same root key.
     let mut shared = Vault::absent(database);
     let key = shared.scratch("root.key");
     fs::copy(here.data_dir().join("root.key"), &key).unwrap();
@@ -217,7 +217,7 @@ fn a43_what_ends_a_session_ends_it_at_once(database: Database) {
         &["org", "disable"],
         &["org", "delete", "--yes"],
     ]);
-    // What was taken away and given back does not wake a token up.
+    // A right that was removed and granted again does not make an old token valid.
     let account = vault.account("Org again", "admin");
     let before = account.log_in(&client);
     for state in ["disable", "enable"] {
@@ -332,7 +332,7 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
     for (session, organization) in &sessions {
         session.save(&small(&organization.to_lowercase(), 1));
     }
-    // Parts of one with parts of another.
+    // Parts of one token combined with parts of another.
     for (one, _) in &sessions {
         for (other, _) in sessions.iter().filter(|(other, _)| other.token != one.token) {
             let (one, other) = (Parts::of(&one.token), Parts::of(&other.token));
@@ -344,7 +344,7 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
             }
         }
     }
-    // Side by side, each sees its own.
+    // Concurrent requests return only their own organization's data.
     thread::scope(|scope| {
         for (session, organization) in &sessions {
             scope.spawn(move || {
@@ -364,7 +364,7 @@ fn a48_tokens_alike_are_never_mixed_up(database: Database) {
     assert_eq!(live, [false, true, true, true]);
 }
 
-/// Whoever can write SQL can end sessions, and begin or widen none.
+/// An attacker with SQL write access can end sessions, but not create or extend one.
 #[test]
 fn a_session_needs_its_rows() {
     let vault = Vault::start(Database::Postgres);

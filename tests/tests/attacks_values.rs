@@ -1,4 +1,4 @@
-//! Attacks by the values in a request: broken text, commands, forged cursors, keys used again.
+//! Attacks with values in requests: invalid text, commands, forged cursors, reused keys.
 
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
@@ -14,7 +14,7 @@ on_both_databases! {
 
 const JSON: &str = "Content-Type: application/json";
 
-/// Every place in a body where a string may stand, with what else the body then holds.
+/// Returns every location of a string in a body, with the rest of the body.
 fn string_places() -> Vec<(Value, String)> {
     fn places(value: &Value, at: &str, found: &mut Vec<String>) {
         match value {
@@ -38,7 +38,7 @@ fn a79_text_is_sound_or_refused(database: Database) {
     let vault = Vault::start(database);
     let session = vault.admin_session();
     let account = vault.admin();
-    // What stands between the quotation marks, as bytes.
+    // The bytes between the quotation marks.
     let flawed: [&[u8]; 14] = [
         b"\xff",
         b"a\xc3(",
@@ -65,7 +65,7 @@ fn a79_text_is_sound_or_refused(database: Database) {
         for text in flawed {
             let body = marked(body.clone(), &place, text);
             let answer = session.call("PATCH", "/v1/organization-vault").json_text(body).send();
-            // Within a key file that was given as an object, members that no rule knows may hold any sound text.
+            // Within a key file that is an object, unknown members may contain any valid text.
             let free =
                 place.starts_with("/data/service_account_key/") && [&b"\\u0000"[..], b"a\\u0000b"].contains(&text);
             let refused = matches!(answer.status, 400 | 422);
@@ -152,7 +152,7 @@ fn a91_what_looks_like_a_command_is_text(database: Database) {
             *body.pointer_mut(&place).unwrap() = json!(command);
             let answer = session.try_save(&body);
             match answer.status {
-                // What is shown of it is what was given, to the letter.
+                // The shown value is exactly the given one.
                 201 => kept.push((answer.json()["id"].as_str().unwrap().to_owned(), place.clone(), command)),
                 400 | 422 => assert!(!answer.text().contains(command), "{command} was repeated"),
                 status => panic!("{place} {command}: {status}"),
@@ -210,7 +210,7 @@ fn a91_a_forged_cursor_is_refused(database: Database) {
     {
         ask(&format!("cursor={forged}")).problem("refused-value");
     }
-    // A sound one with other filters than it was made for.
+    // A valid cursor with filters other than those it was created for.
     for filter in ["namespace=a", "type=s3"] {
         ask(&format!("{filter}&cursor={cursor}")).problem("refused-value");
     }
@@ -230,7 +230,7 @@ fn a93_a_key_names_one_request(database: Database) {
         assert_eq!((again.status, again.json()), (201, first.json()));
         assert_eq!(again.header("location"), first.header("location"));
     }
-    // The same request in another spelling: members in another order, other white space, another escape.
+    // The same request in another spelling: member order, white space and escapes.
     let spelled = format!("{{ \"data\": {},\n\"namespace\": \"imports\\/nightly\", \"type\": \"s3\" }}", body["data"]);
     let again =
         session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "key-1").json_text(spelled).send();
@@ -249,7 +249,7 @@ fn a93_a_key_names_one_request(database: Database) {
     vault.kill_and_restart();
     let session = session.on(&vault.client());
     assert_eq!(with(&session, "key-1", &body).expect(201).json(), first.json(), "kept over a crash");
-    // Keys are compared exactly, and each account has its own.
+    // Keys are compared exactly, and are separate for each account.
     let other = vault.account("Acme", "editor").log_in(&vault.client());
     let foreign = vault.account("Globex", "editor").log_in(&vault.client());
     let mut ids = vec![first.json()];
@@ -268,7 +268,7 @@ fn a93_a_key_names_one_request(database: Database) {
         session.call("PATCH", "/v1/organization-vault").header("idempotency-key", "a").header("idempotency-key", "b");
     call.json(&body).send().problem("malformed-request");
     with(&session, &"k".repeat(255), &body).expect(201);
-    // A refused save keeps its key free.
+    // A rejected save does not use its key.
     let mut flawed = body.clone();
     flawed["data"]["bucket"] = json!("");
     with(&session, "key-3", &flawed).problem("refused-value");

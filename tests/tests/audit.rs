@@ -1,4 +1,4 @@
-//! The audit: who writes to the database is found out.
+//! The audit log: unauthorized changes in the database are detected.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -7,7 +7,7 @@ use vault_tests::samples::small;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault, on_both_databases};
 
-/// A vault without a server, whose audit has several checkpoints, all sealed.
+/// Creates a vault without a running server, whose audit log has several checkpoints and no unsealed entries.
 fn stopped(database: Database) -> Vault {
     let mut vault = Vault::start(database);
     let session = vault.admin_session();
@@ -22,7 +22,7 @@ fn stopped(database: Database) -> Vault {
     vault
 }
 
-/// What `audit verify` finds, as kind and entry.
+/// Returns the findings of `audit verify` as kind and entry.
 fn findings(vault: &Vault) -> Vec<(String, Option<String>)> {
     let run = vault.run(&["audit", "verify", "--json"]);
     let document: Value = serde_json::from_str(&run.stdout).unwrap();
@@ -46,7 +46,7 @@ fn what_stands_is_verified(database: Database) {
         said,
         format!("Verified {entries} entries in {newest} checkpoints. The anchor knows checkpoint {newest}.\n")
     );
-    // What a command writes without a server waits for one.
+    // A server must seal the entries of commands.
     vault.organization("Globex");
     assert_eq!(vault.json(&["audit", "verify"])["unsealed"], json!(1));
 }
@@ -66,7 +66,7 @@ fn a_killed_server_leaves_what_the_next_one_continues(database: Database) {
     assert!(document["verified"].as_u64().unwrap() >= 10, "{document}");
 }
 
-/// A copy of the data directory, put back: the anchor lies in it too, so it is kept apart.
+/// Restores a copy of the data directory. The anchor is in it too, so it is kept separately.
 fn an_older_database_is_refused(database: Database) {
     let mut vault = stopped(database);
     let directory = vault.data_dir();
@@ -89,7 +89,7 @@ fn an_older_database_is_refused(database: Database) {
     let refused = Server::fail(vault.serve_command());
     let said = refused.refused().stderr;
     assert!(said.contains("was set back to an earlier state") && said.contains("orgvault.anchor"), "{said}");
-    // Not even with the flag for new replicas; without the anchor, with it.
+    // The flag for new replicas does not help. It does without the anchor.
     let mut adopting = vault.serve_command();
     adopting.arg("--adopt-anchor");
     Server::fail(adopting).refused();
@@ -102,7 +102,7 @@ fn an_older_database_is_refused(database: Database) {
     assert!(directory.join("orgvault.anchor").exists());
 }
 
-/// Reading the audit seals it, also before a server ever ran.
+/// Reading the audit log seals it, also before the first start of a server.
 fn a_vault_whose_audit_was_read_is_served(database: Database) {
     let mut vault = Vault::init(database);
     vault.organization("Acme");
@@ -111,14 +111,14 @@ fn a_vault_whose_audit_was_read_is_served(database: Database) {
     vault.serve();
 }
 
-/// Admins read what was done in their organization, and in no other; over HTTP and on the command line alike.
+/// Admins can read the audit log of their own organization only, over HTTP and on the command line.
 fn what_was_done_is_read(database: Database) {
     let mut vault = Vault::start(database);
     let (acme, globex) = (vault.account("Acme", "admin"), vault.account("Globex", "admin"));
     let session = acme.log_in(&vault.client());
     globex.log_in(&vault.client()).save(&small("theirs", 1));
     let saved: Vec<String> = (0..3).map(|number| session.save(&small("imports", number))).collect();
-    // Ending seals what was written.
+    // Stopping seals all entries.
     vault.restart();
     let session = session.on(&vault.client());
     let get = |query: &str| session.call("GET", &format!("/v1/audit{query}")).send();
@@ -141,7 +141,7 @@ fn what_was_done_is_read(database: Database) {
     assert_eq!(get("?until=2020-01-01T00:00:00Z").expect(200).json(), json!([]));
     assert_eq!(get("?since=2020-01-01T00:00:00Z").expect(200).json().as_array().unwrap().len(), all.len());
 
-    // Each says by which request it was done, and from where.
+    // Each entry contains its request and network.
     let save = session.call("PATCH", "/v1/organization-vault").json(&small("imports", 9)).send();
     let request = save.header("x-request-id").unwrap().to_owned();
     vault.restart();
@@ -154,7 +154,7 @@ fn what_was_done_is_read(database: Database) {
     let saved = [saved, vec![id]].concat();
     let newest_first: Vec<String> = saved.iter().rev().map(|id| format!("credential:{id}")).collect();
 
-    // Page by page, with the filters of the first one.
+    // Page by page, with the filters of the first page.
     let (mut address, mut found) = ("/v1/audit?action=credential.saved&limit=2".to_owned(), Vec::new());
     loop {
         let answer = session.call("GET", &address).send();
@@ -176,7 +176,7 @@ fn what_was_done_is_read(database: Database) {
         assert!(matches!(get(query).status, 400 | 422), "{query}");
     }
 
-    // The same on the command line, where lists have all organizations unless told.
+    // The same on the command line, where lists include all organizations by default.
     let listed = vault.json(&["audit", "list", "--org", "Acme", "--action", "credential.saved"]);
     assert_eq!(texts(listed.as_array().unwrap(), "subject"), newest_first);
     let listed = vault.json(&["audit", "list", "--action", "credential.saved", "--limit", "2"]);
@@ -225,7 +225,7 @@ fn a_foreign_or_damaged_anchor_is_refused() {
     assert_eq!(findings(&vault), []);
 }
 
-/// A server on another machine: a data directory of its own, without an anchor.
+/// A server on another host: a separate data directory without an anchor.
 #[test]
 fn a_new_replica_adopts_the_database() {
     let mut vault = Vault::start(Database::Postgres);
@@ -256,7 +256,7 @@ fn a_server_whose_database_is_set_back_ends() {
     assert!(vault.log().contains("was set back to an earlier state"), "{}", vault.log());
 }
 
-/// Five ways to bend the audit with SQL, each found with its name.
+/// Five manipulations of the audit log with SQL, each detected and named.
 #[test]
 fn what_sql_did_to_the_audit_is_found() {
     let vault = stopped(Database::Postgres);

@@ -1,4 +1,4 @@
-//! Audit entries are delivered outside as they are written, whatever the sink does.
+//! Delivery of audit entries to a sink, also if the sink fails.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -14,10 +14,10 @@ use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::{Database, Vault, on_both_databases};
 
-/// Longer than anything takes here, on any machine.
+/// Longer than any operation here takes on any host.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Asks until there is an answer.
+/// Polls until there is a result.
 fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -33,13 +33,13 @@ fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether the entry about saving this credential is among them.
+/// Returns whether the lines contain the entry about saving this credential.
 fn saved(lines: &[Value], credential: &str) -> bool {
     let subject = format!("credential:{credential}");
     lines.iter().any(|line| line["action"] == "credential.saved" && line["subject"] == subject.as_str())
 }
 
-/// Every entry that a checkpoint holds is in the file, in the order of checkpoints, through restarts and kills.
+/// The file contains every entry of every checkpoint in order, across restarts and crashes.
 fn a_file_gets_every_entry_in_order(database: Database) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("audit.jsonl");
@@ -49,11 +49,11 @@ fn a_file_gets_every_entry_in_order(database: Database) {
     for number in 0..3 {
         let id = session.save(&small("imports", number));
         until("the entry is delivered", || {
-            // A line may be written in part while it is read.
+            // A line may be incomplete while it is being written.
             let text = fs::read_to_string(&file).unwrap_or_default();
             text.rfind('\n').is_some_and(|end| saved(&lines(&text[..end]), &id)).then_some(())
         });
-        // Of several replicas another one would take over after a minute.
+        // Another replica would take over after a minute, so use a graceful restart on PostgreSQL.
         match database {
             Database::Sqlite => vault.kill_and_restart(),
             Database::Postgres => vault.restart(),
@@ -75,7 +75,7 @@ fn a_file_gets_every_entry_in_order(database: Database) {
 
 on_both_databases!(a_file_gets_every_entry_in_order);
 
-/// Reads one request. Its head and its body.
+/// Reads one request. Returns its head and body.
 fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -88,7 +88,7 @@ fn request(stream: &mut BufReader<std::net::TcpStream>) -> (String, String) {
     (head, String::from_utf8(body).unwrap())
 }
 
-/// What a log service refuses is sent again, the same lines first; saving goes on meanwhile.
+/// Lines that a log service rejects are sent again in the same order. Saves continue in the meantime.
 #[test]
 fn an_http_server_that_fails_gets_the_same_entries_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -99,7 +99,7 @@ fn an_http_server_that_fails_gets_the_same_entries_again() {
     thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = BufReader::new(stream.unwrap());
-            let _ = told.send(request(&mut stream)); // the test may be over
+            let _ = told.send(request(&mut stream)); // the test may have ended
             let accepted = accepting.load(Ordering::Acquire);
             let status = if accepted { "204 No Content" } else { "500 Out Of Order" };
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");

@@ -1,4 +1,4 @@
-//! Backups: made beside the server, of one moment, closed to others; and what they are not made of or restored from.
+//! Backups: taken while a server runs, consistent and private. Also what cannot be backed up or restored.
 
 use serde_json::Value;
 use std::fs;
@@ -69,8 +69,8 @@ fn a_backup_is_one_private_file_that_is_never_overwritten() {
     );
 }
 
-/// Eight writers save in turn in two namespaces each: at every moment the first has as many credentials as the second, or
-/// one more.
+/// Eight writers alternate between two namespaces each. At every moment, the first contains as many credentials as the
+/// second, or one more.
 #[test]
 fn a_backup_beside_writers_is_of_one_moment() {
     const WRITERS: usize = 8;
@@ -130,7 +130,7 @@ fn the_server_backs_up_by_itself_and_keeps_the_newest() {
     let directory = vault.scratch("backups");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("orgvault-notes.backup"), "not ours").unwrap();
-    // What a killed backup left.
+    // Files that a killed backup left.
     fs::write(directory.join(".orgvault-20200101T000000Z.backup.unfinished"), "").unwrap();
     fs::write(directory.join(".orgvault-20200101T000000Z.backup.unfinished.db"), "pages").unwrap();
     let flags = ["--backup-every", "1s", "--backup-to", text(&directory), "--backup-keep", "2"];
@@ -230,7 +230,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     vault.run(&["restore"]).misused();
     unchanged("no --replace");
 
-    // Another root key; none; another vault under the same root key.
+    // Another root key, a missing one, and another vault with the same root key.
     let other = Vault::init(Database::Sqlite);
     let key = other.data_dir().join("root.key");
     let said = vault.run(&["restore", text(&good), "--replace", "--root-key-file", text(&key)]).refused().stderr;
@@ -251,7 +251,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     assert!(said.contains("holds vault") && said.matches("vault ").count() > 1, "{said}");
     assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
 
-    // What is there does not open: its anchor says that it is another vault's, and without one it may be.
+    // The existing database cannot be decrypted. Its anchor belongs to another vault. Without the anchor, it may too.
     fs::write(twin.join("orgvault.db"), b"rubbish").unwrap();
     let replace = [&["restore", text(&good), "--replace", "--older"], &there[..]].concat();
     let said = vault.run(&replace).refused().stderr;
@@ -259,7 +259,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     fs::remove_file(twin.join("orgvault.anchor")).unwrap();
     let said = vault.run(&replace).refused().stderr;
     assert!(said.contains("does not open") && said.contains("Nothing was changed"), "{said}");
-    // With the anchor of this vault, it is moved aside, and that is told.
+    // With the anchor of this vault, it is moved aside and reported.
     fs::copy(vault.data_dir().join("orgvault.anchor"), twin.join("orgvault.anchor")).unwrap();
     let restored = vault.json(&replace);
     assert!(restored["restored"]["replaced_unread"].as_str().is_some(), "{restored}");
@@ -271,7 +271,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     vault.run(&[&["org", "list"], &there[..]].concat()).done();
 }
 
-/// A newer build made it: this one would not know what its rows mean.
+/// A backup of a newer version may contain rows that this version does not understand.
 #[test]
 fn a_backup_with_a_newer_schema_is_refused() {
     let vault = Vault::init(Database::Sqlite);
@@ -324,7 +324,7 @@ fn a_stolen_data_directory_opens_nothing_without_its_root_key() {
         }
     }
     let there = ["--data-dir", text(&stolen)];
-    // A default vault says how to get there, and that works.
+    // The output of a default `init` contains the commands for this, and they succeed.
     let default = Vault::absent(Database::Sqlite);
     let said = default.run(&["init"]).done().stdout;
     let advice = said.split("To keep it apart: ").nth(1).and_then(|rest| rest.split(" (or").next()).unwrap();

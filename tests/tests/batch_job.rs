@@ -1,7 +1,7 @@
-//! A batch job, from end to end: credentials are saved over the public interface, and tools that know nothing of this
-//! vault copy files out of stores, and into them, with what `orgvault exec` gives them.
+//! A complete batch job. Credentials are saved over HTTP, and tools that do not know the vault copy files from and to
+//! storage with the credentials of `orgvault exec`.
 //!
-//! The stores are emulators on this machine; the tools are those that people use: the AWS command line, rclone, curl.
+//! The storage is emulated on this host. The tools are the AWS command line, rclone and curl.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -14,10 +14,10 @@ use vault_tests::{Client, Database, Door, Integration, Vault};
 
 const NAMESPACE: &str = "imports/nightly";
 const CONTENT: &str = "id,amount\n1,42\n";
-/// Whatever the bucket's owner may do.
+/// Policy that permits everything that the bucket's owner may do.
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
 
-/// A job: a vault with one credential, and the integration that may use it.
+/// A vault with one credential, and an integration that may use it.
 struct Job {
     vault: Vault,
     door: Door,
@@ -26,7 +26,7 @@ struct Job {
 }
 
 impl Job {
-    /// A vault whose server gets these flags, with this credential.
+    /// Creates a vault whose server gets these flags, with this credential.
     fn with(flags: &[&str], kind: &str, data: &Value) -> Self {
         let (vault, door) = Door::open_with(Database::Sqlite, flags);
         let session = vault.admin_session();
@@ -37,17 +37,17 @@ impl Job {
         Self { client: door.client(), vault, door, integration }
     }
 
-    /// A file of the job.
+    /// Returns a file of the job.
     fn file(&self, name: &str) -> PathBuf {
         self.vault.scratch("job").join(name)
     }
 
-    /// `orgvault exec` with these flags, for the shell's `script`, in a directory of its own.
+    /// Returns `orgvault exec` with these flags for a shell script, in a separate directory.
     fn command(&self, flags: &[&str], script: &str) -> Command {
         let mut command = self.integration.command(self.door, &["exec", "--namespace", NAMESPACE]);
         command.args(flags).args(["--", "sh", "-euc", script]);
         command.current_dir(self.vault.scratch("job"));
-        // Nothing of whoever runs the test: no profile, no configuration, no metadata service.
+        // Without the settings of the user who runs the test: profiles, configuration files and metadata services.
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy().into_owned();
             if ["AWS_", "AZURE_", "GOOGLE_", "RCLONE_", "CLOUDSDK_", "HTTP", "http", "all_proxy"]
@@ -66,7 +66,7 @@ impl Job {
         command
     }
 
-    /// Runs the job, which must succeed and leave nothing behind but its own files.
+    /// Runs the job. Asserts that it succeeds and leaves nothing except its own files.
     #[track_caller]
     fn run(&self, flags: &[&str], script: &str) -> Run {
         let run = Run::of(&mut self.command(flags, script)).done();
@@ -77,7 +77,7 @@ impl Job {
     }
 }
 
-/// A store with a file in a bucket, and the key of its owner.
+/// Starts a storage server with a file in a bucket. Returns the key of its owner.
 fn moto() -> (Moto, Value) {
     let moto = Moto::start();
     moto.create_bucket("nightly-exports");
@@ -99,7 +99,8 @@ fn the_aws_command_line_copies_out_of_a_bucket() {
     assert_eq!(fs::read_to_string(job.file("here.csv")).unwrap(), CONTENT);
     job.run(&[], r#"aws s3 cp here.csv "s3://$ORGVAULT_BUCKET/out/b.csv" && aws s3 ls "s3://$ORGVAULT_BUCKET/out/""#);
 
-    // The same by the file that the tools ask a program for. It tells keys alone, so the address stands in that file.
+    // The same with a configuration file that names a credential process. The process returns only keys, so the file
+    // contains the address.
     let mut data = data;
     let members = data.as_object_mut().unwrap();
     members.remove("endpoint");
@@ -126,7 +127,7 @@ fn the_aws_command_line_copies_out_of_a_bucket() {
     assert!(moto.list("nightly-exports").contains("out/b.csv"));
 }
 
-/// One client of boto3 for as long as it takes: prints each key that it uses for the first time, and ends with the second.
+/// Uses one boto3 client until it has used two keys. Prints each key at its first use.
 const LONG_JOB: &str = r#"
 import boto3, os, time
 s3 = boto3.client("s3")
@@ -140,8 +141,8 @@ while len(used) < 2:
     time.sleep(0.1)
 "#;
 
-/// A key that is replaced in the vault reaches a client that runs, by the first renewal: after 48 s, since an activation lasts a
-/// minute at least.
+/// A running client gets a replaced key with the first renewal. That is after 48 s, because the minimum lifetime of an
+/// activation is a minute.
 #[test]
 fn a_running_client_gets_the_replaced_key() {
     let (moto, data) = moto();
@@ -232,7 +233,7 @@ fn rclone_copies_out_of_googles_bucket() {
     assert!(tokens.asked()[0].body.contains("jwt-bearer"), "rclone has shown the key");
 }
 
-/// Gives everybody a token.
+/// A directory that issues a token for every request.
 fn directory() -> Scripted {
     Scripted::start(|_| {
         let token = json!({"access_token": "ya29.test", "token_type": "Bearer", "expires_in": 3600});

@@ -1,4 +1,4 @@
-//! No secret lies anywhere it can be read: not in files, logs, answers or metrics, however it may be written (A72, A95).
+//! No secret is readable anywhere: not in files, logs, responses or metrics, in any encoding (A72, A95).
 
 use serde_json::{Value, json};
 use std::fs;
@@ -14,7 +14,7 @@ on_both_databases! {
     a72_no_secret_is_left_anywhere,
 }
 
-/// Secrets that occur nowhere else, one for each place where a secret can be given.
+/// Unique secrets, one for each location where a secret can be given.
 struct Secrets {
     password: String,
     wrong_password: String,
@@ -31,7 +31,7 @@ struct Secrets {
 }
 
 impl Secrets {
-    /// Of letters that every escaping leaves alone and of signs that some escape.
+    /// Made of letters that no escaping changes, and of characters that some escaping changes.
     fn new(mark: &str) -> Self {
         let of = |name: &str| format!("Cn{mark}/{name}+Zq7~&=<Vx");
         Self {
@@ -42,7 +42,7 @@ impl Secrets {
             session_token: of("session-token"),
             external_id: of("external-id"),
             client_secret: of("client-secret"),
-            // Base64 itself: whole groups of four.
+            // Valid Base64 in whole groups of four.
             account_key: format!("Cn{:/<6}/accountkey+Zq7Vx0123456789abcdefghijklmnopqrs", &mark[..mark.len().min(6)]),
             private_key: format!("Cn{mark}/privatekey+Zq7Vx0123456789abcdefghijklmnopqrstuvwxyz"),
             link: format!("Cn{mark}-link-signature-Zq7Vx"),
@@ -94,7 +94,7 @@ impl Secrets {
     }
 }
 
-/// Everything that goes wrong with a request that holds secrets, and everything that goes well.
+/// Sends all kinds of successful and failing requests that contain secrets.
 fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answer> {
     let client = session.client();
     let mut answers = Vec::new();
@@ -113,7 +113,7 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
             &json!({"data": {"secret": body["data"], "secrets": body.to_string()}}),
             false,
         ));
-        // Each member in turn of the wrong type, unknown, doubled; the whole of another type, cut off, repeated.
+        // Each member with a wrong type, unknown or repeated. The body with another type, truncated or repeated.
         for name in body["data"].as_object().unwrap().keys() {
             let mut flawed = body.clone();
             flawed["data"][name] = json!([body["data"][name]]);
@@ -180,7 +180,7 @@ fn use_all(session: &Session, account: &Account, secrets: &Secrets) -> Vec<Answe
     answers
 }
 
-/// Opens every credential, then everything that opens nothing. The answers that may hold no secret.
+/// Activates every credential, then sends failing requests. Returns the responses that must not contain secrets.
 fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<Answer> {
     let token = &integration.token;
     let mut answers = vec![
@@ -198,7 +198,7 @@ fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<An
         let opened = integration.activate(door, namespace).expect(201).json();
         assert!(!opened["credentials"].as_array().unwrap().is_empty());
     }
-    // Neither asks anybody outside: one has no role, the other is not connected to.
+    // Neither connects to a provider: one has no role, the other is a blocked address.
     answers.push(integration.activate_with(door, &json!({"namespace": "canary/s3", "vend": "short"})));
     answers.push(integration.check(door, "canary/inside", &["list", "read", "write"]).expect(200));
     answers.push(door.get("/v1/activations").bearer(token).send().expect(200));
@@ -206,7 +206,7 @@ fn use_door(integration: &Integration, door: &Client, public: &Client) -> Vec<An
 }
 
 fn a72_no_secret_is_left_anywhere(database: Database) {
-    // A server of its own, which logs every statement with its parameters.
+    // A separate PostgreSQL server that logs every statement with its parameters.
     let options = Options { settings: vec!["log_statement=all".into()], ..Options::default() };
     let cluster = (database == Database::Postgres).then(|| Cluster::start(options));
     let door = Door { address: free_address() };
@@ -254,7 +254,7 @@ fn a72_no_secret_is_left_anywhere(database: Database) {
     }
     let metrics = vault.server().admin_client().get("/metrics").send().expect(200);
     canaries.assert_absent("/metrics", &metrics.body);
-    // While it runs, after it was killed, and after it was stopped.
+    // While it runs, after a crash, and after a graceful stop.
     check_files(&canaries, &vault);
     vault.kill_and_restart();
     check_files(&canaries, &vault);
@@ -276,7 +276,7 @@ fn check_files(canaries: &Canaries, vault: &Vault) {
     let mut searched = 0;
     let mut search = |directory: &Path| {
         for file in files(directory).into_iter().filter(|file| !file.ends_with("root.key")) {
-            let Ok(content) = fs::read(&file) else { continue }; // a socket, or gone meanwhile
+            let Ok(content) = fs::read(&file) else { continue }; // a socket, or removed in the meantime
             searched += content.len();
             canaries.assert_absent(&file.display().to_string(), &content);
         }
@@ -285,7 +285,7 @@ fn check_files(canaries: &Canaries, vault: &Vault) {
     if vault.database() == Database::Postgres {
         let sql = Sql::of(vault);
         sql.run("CHECKPOINT");
-        // The directory above holds the server's log too.
+        // The parent directory also contains the server's log.
         search(Path::new(&sql.value("SHOW data_directory")).parent().unwrap());
     }
     assert!(searched > 100_000, "only {searched} bytes were searched");
@@ -300,7 +300,7 @@ fn base32(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The search itself: a canary that is planted is found, in every form and at every position.
+/// The search itself: a planted canary is found in every encoding and at every position.
 #[test]
 fn the_search_finds_what_is_planted() {
     let secrets = Secrets::new("planted");
@@ -314,7 +314,7 @@ fn the_search_finds_what_is_planted() {
             }
         }
     }
-    // Base64 of a text in which the secret stands, wherever that falls.
+    // Base64 of a text that contains the secret at any alignment.
     for before in 0..7 {
         let text = format!("{}{}{}", "a".repeat(before), secrets.session_token, "b".repeat(7));
         assert!(
@@ -327,7 +327,7 @@ fn the_search_finds_what_is_planted() {
     assert_eq!(base32("GEZDGNBVGY3TQOJQ"), b"1234567890");
 }
 
-/// In the files too: a secret that was stored in clear would be found there.
+/// The search includes the database's files: a secret in plain text would be found.
 #[test]
 fn the_search_reaches_the_rows() {
     let cluster = Cluster::start(Options::default());

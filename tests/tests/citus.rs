@@ -1,5 +1,5 @@
-//! The same vault on a PostgreSQL that is spread over machines by the extension Citus. `tests/citus` builds the extension and runs
-//! these tests: they need it, and are ignored elsewhere.
+//! The vault on PostgreSQL with tables distributed by Citus. `tests/citus` builds the extension and runs these tests.
+//! Without it, they are ignored.
 
 #![allow(clippy::print_stdout, reason = "figures for the pages")]
 
@@ -12,7 +12,7 @@ use vault_tests::samples::small;
 use vault_tests::{Database, Door, Integration, Vault, binary};
 
 const WORKERS: usize = 2;
-/// How often an operation is tried until it is seen alone.
+/// Maximum number of attempts until an operation runs without concurrent maintenance.
 const ATTEMPTS: usize = 15;
 
 fn cluster(workers: usize, settings: &[&str]) -> Cluster {
@@ -20,10 +20,10 @@ fn cluster(workers: usize, settings: &[&str]) -> Cluster {
     Cluster::start(Options { fsync: false, workers, settings, ..Options::default() })
 }
 
-/// What an operation had nodes do.
+/// The nodes and statements of an operation.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Reached {
-    /// The nodes that carried its statements out by themselves. The coordinator is number 0.
+    /// Nodes that executed statements locally. Node 0 is the coordinator.
     nodes: BTreeSet<usize>,
     statements: usize,
     /// Statements that a node sent to another.
@@ -34,8 +34,8 @@ fn logs(cluster: &Cluster) -> Vec<String> {
     (0..=WORKERS).map(|node| if node == 0 { cluster.log() } else { cluster.log_of_worker(node) }).collect()
 }
 
-/// What an operation on credentials has nodes do, read from their logs: of the connections that touched credentials. It is repeated
-/// while maintenance, which works on all nodes, is seen beside it.
+/// Returns the statements of an operation on credentials from the nodes' logs, for connections that touched
+/// credentials. Repeats the operation if maintenance, which uses all nodes, ran concurrently.
 fn reached(cluster: &Cluster, operation: &dyn Fn()) -> Reached {
     let mut attempts = 0;
     loop {
@@ -62,7 +62,8 @@ fn reached(cluster: &Cluster, operation: &dyn Fn()) -> Reached {
     }
 }
 
-/// The statements of a log: by which process, the first line, and whether the node carried it out by itself or sent it on.
+/// Returns the statements in a log: the process, the first line, and whether the node executed it locally or forwarded
+/// it.
 fn done(log: &str) -> Vec<(&str, &str, bool)> {
     let ways = [("executing the command locally: ", true), ("issuing ", false)];
     log.lines()
@@ -75,8 +76,8 @@ fn done(log: &str) -> Vec<(&str, &str, bool)> {
         .collect()
 }
 
-/// A save, a list, a show, a replacement, a deletion, and an activation with its hand-out each reach one worker, which carries
-/// them out and commits by itself.
+/// Saving, listing, showing, replacing, deleting and activating each use one worker, which executes all statements and
+/// commits locally.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
@@ -118,7 +119,7 @@ fn each_operation_of_a_tenant_reaches_one_worker_in_one_phase() {
     }
 }
 
-/// Every node takes requests.
+/// Every node accepts requests.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn a_replica_works_at_a_worker() {
@@ -143,7 +144,7 @@ fn a_replica_works_at_a_worker() {
     assert_eq!(said.status, Some(0), "{}", said.stdout);
 }
 
-/// A vault of one machine is spread, however often that is cut off.
+/// A vault on a single node is distributed, even if this is interrupted several times.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn a_vault_is_spread_that_was_on_one_machine() {
@@ -173,7 +174,7 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     }
     let said = vault.run(&["migrate"]).done().stdout;
     assert!(said.contains("no table is spread"), "{said}");
-    // Killed at several moments, it leaves all tables where they were, or all spread.
+    // Killed at several moments, it leaves either all tables unchanged, or all distributed.
     for millis in [50, 150, 400, 800] {
         let mut command = vault.owner_command(&["migrate", "--spread"]);
         let mut child =
@@ -201,8 +202,8 @@ fn a_vault_is_spread_that_was_on_one_machine() {
     assert!(said.stdout.contains("the schema is half spread: receivers should lie elsewhere"), "{}", said.stdout);
 }
 
-/// A vault that moves here from the embedded file is spread like a new one. Further cases are those of `migrate_to`, which
-/// `tests/citus` runs on such a server.
+/// A vault that is migrated from the embedded database is distributed like a new one. `tests/citus` also runs the tests
+/// of `migrate_to` on such a server.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn a_vault_is_spread_that_moves_here_from_the_embedded_file() {

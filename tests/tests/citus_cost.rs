@@ -1,5 +1,5 @@
-//! Processor time of operations on a PostgreSQL that the extension Citus spreads, beside one PostgreSQL, in one run. `tests/citus`
-//! builds the extension and runs this: it needs it, and is ignored elsewhere.
+//! Processor time of operations on Citus and on a single PostgreSQL server, in one run. `tests/citus` builds the
+//! extension and runs this test. Without the extension, it is ignored.
 
 #![allow(clippy::print_stdout, reason = "figures for the pages")]
 
@@ -14,14 +14,14 @@ use vault_tests::{Account, Client, Door, Integration, Session, Vault};
 
 const WORKERS: usize = 2;
 const ROUNDS: usize = 3;
-/// How often each operation is carried out in a round; logins hash a password each time.
+/// Number of operations per round. Each login hashes a password.
 const REPEATED: usize = 120;
 const LOGINS: usize = 12;
 const OPERATIONS: [&str; 7] = ["save", "list", "show", "replace", "delete", "activate and end", "login"];
 
-/// A vault, and what its operations need.
+/// A vault, and the clients for its operations.
 struct Bench {
-    /// Declared before the server, which it leaves first.
+    /// Declared before the server, because the vault must be dropped first.
     vault: Vault,
     cluster: Cluster,
     session: Session,
@@ -49,7 +49,7 @@ impl Bench {
         Self { door: door.client(), vault, cluster, session, integration, listed, replaced, accounts }
     }
 
-    /// Processor time of its database servers until now.
+    /// Returns the processor time that its database servers have used.
     fn work(&self) -> Duration {
         let servers = self.cluster.postmasters();
         let ticks: u64 = processes()
@@ -63,7 +63,8 @@ impl Bench {
         Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Processor time of so many of an operation, and of the server's own work meanwhile, which is reckoned from `idle`.
+    /// Returns the processor time of `count` operations, without the estimated background work of the servers, based on
+    /// `idle`.
     fn measure(&mut self, operation: &str, count: usize, idle: f64) -> Duration {
         let mut deleted: Vec<String> = match operation {
             "delete" => (0..count).map(|number| self.session.save(&small("crew/two", number))).collect(),
@@ -101,7 +102,7 @@ impl Bench {
         used.saturating_sub(begun.elapsed().mul_f64(idle))
     }
 
-    /// Seconds of processor time that the servers take in a second while nothing is asked.
+    /// Returns the processor time that idle servers use per second.
     fn idle(&self) -> f64 {
         let (begun, before) = (Instant::now(), self.work());
         std::thread::sleep(Duration::from_secs(3));
@@ -109,13 +110,13 @@ impl Bench {
     }
 }
 
-/// Every process: its parent, and the ticks that it has used, and those of its children that ended.
+/// Returns every process with its parent, its ticks and those of its exited children.
 fn processes() -> BTreeMap<u32, (u32, u64, u64)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     ids.filter_map(|id| {
         let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name, in parentheses, may hold anything; the fields that count come after it.
+        // The name in parentheses may contain any characters. The relevant fields are after it.
         let fields: Vec<u64> = stat
             .rsplit_once(") ")?
             .1
@@ -128,7 +129,7 @@ fn processes() -> BTreeMap<u32, (u32, u64, u64)> {
     .collect()
 }
 
-/// Prints the figures. They are compared by whoever writes the page: a machine that does other work decides no test.
+/// Prints the measurements for comparison by a human. A test must not depend on the load of the host.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn processor_time_of_each_operation_beside_one_postgresql() {
@@ -138,7 +139,7 @@ fn processor_time_of_each_operation_beside_one_postgresql() {
     for round in 0..=ROUNDS {
         for operation in OPERATIONS {
             for (place, bench) in benches.iter_mut().enumerate() {
-                // The first round makes connections and plans.
+                // The first round establishes connections and query plans.
                 let count = match (operation, round) {
                     ("login", 0) => 1,
                     ("login", _) => LOGINS,

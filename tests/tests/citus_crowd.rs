@@ -1,5 +1,5 @@
-//! A crowd of clients beside nodes that come, get their share and end, on a PostgreSQL that the extension Citus spreads.
-//! `tests/citus` builds the extension and runs these tests.
+//! Many clients while Citus nodes are added, rebalanced and killed. `tests/citus` builds the extension and runs these
+//! tests.
 
 #![allow(clippy::print_stdout, reason = "figures for the pages")]
 
@@ -14,22 +14,22 @@ use vault_tests::samples::small;
 use vault_tests::{Door, Integration, Session, Vault};
 
 const WORKERS: usize = 2;
-/// Half of them save, a quarter lists, a quarter activates.
+/// Half of them save, a quarter lists, and a quarter activates.
 const CLIENTS: usize = 64;
-/// A request ends after 2.8 s, refused or not. Ten times that, so that the speed of the machine decides nothing.
+/// A request ends after at most 2.8 s. Ten times this value, so that the speed of the host does not matter.
 const SLOWEST: Duration = Duration::from_secs(30);
 
-/// What one client saw.
+/// The observations of one client.
 #[derive(Default)]
 struct Seen {
     saved: Vec<String>,
-    /// When requests were answered as wished.
+    /// Times of successful responses.
     successes: Vec<Instant>,
     refused: usize,
     slowest: Duration,
 }
 
-/// A vault whose clients come all at once.
+/// A vault whose clients all start simultaneously.
 struct Crowd {
     vault: Vault,
     session: Session,
@@ -51,7 +51,7 @@ impl Crowd {
         Self { vault, session, integration, door }
     }
 
-    /// Has all of them ask, over and over, while something happens. What they saw.
+    /// Runs all clients continuously while something happens. Returns their observations.
     fn beside(&mut self, happens: impl FnOnce(&mut Vault)) -> Vec<Seen> {
         let ends = AtomicBool::new(false);
         let Self { vault, session, integration, door } = self;
@@ -63,7 +63,7 @@ impl Crowd {
                     scope.spawn(move || ask(&session, integration, door, number, ends))
                 })
                 .collect();
-            // However this ends, the clients end.
+            // Stop the clients in any case.
             let happened = catch_unwind(AssertUnwindSafe(|| happens(vault)));
             ends.store(true, Ordering::Relaxed);
             let seen = clients.into_iter().map(|client| client.join().unwrap()).collect();
@@ -72,7 +72,7 @@ impl Crowd {
         })
     }
 
-    /// Compares what is stored with what was acknowledged. How many saves that were.
+    /// Compares the stored credentials with the acknowledged saves. Returns their number.
     fn check(&self, cluster: &Cluster, seen: &[Seen]) -> usize {
         let slowest = seen.iter().map(|one| one.slowest).max().unwrap_or_default();
         assert!(slowest < SLOWEST, "the slowest request took {slowest:?}");
@@ -86,7 +86,7 @@ impl Crowd {
     }
 }
 
-/// Saves, lists or activates until it is told to end.
+/// Saves, lists or activates until stopped.
 fn ask(session: &Session, integration: &Integration, door: Door, number: usize, ends: &AtomicBool) -> Seen {
     let (mut seen, client) = (Seen::default(), door.client());
     while !ends.load(Ordering::Relaxed) {
@@ -108,14 +108,14 @@ fn ask(session: &Session, integration: &Integration, door: Door, number: usize, 
                     seen.successes.push(Instant::now());
                 } else {
                     seen.refused += 1;
-                    // As it was asked to.
+                    // As the response requested.
                     thread::sleep(Duration::from_millis(100));
                 }
                 if number % 4 < 2 && answer.status < 300 {
                     seen.saved.push(answer.json()["id"].as_str().unwrap().to_owned());
                 }
             }
-            // The server is away.
+            // The server is unavailable.
             Err(_) => {
                 seen.refused += 1;
                 thread::sleep(Duration::from_millis(20));
@@ -129,8 +129,8 @@ fn cluster(workers: usize) -> Cluster {
     Cluster::start(Options { fsync: false, workers, max_connections: 300, ..Options::default() })
 }
 
-/// A new worker gets its share of the rows beside saves, lists and activations: nothing is lost, and nobody waits longer than
-/// the deadline of a request.
+/// A new worker gets its share of the rows during saves, lists and activations: nothing is lost, and no request exceeds
+/// its deadline.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn a_new_worker_gets_its_share_beside_requests() {
@@ -161,14 +161,14 @@ fn a_new_worker_gets_its_share_beside_requests() {
     );
 }
 
-/// A worker, the coordinator and the service are killed in turn, stay away for a second, and are started again: nothing is lost,
-/// and every client is served again.
+/// A worker, the coordinator and the service are killed one after the other and restarted after a second: nothing is
+/// lost, and every client is served again.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn whatever_is_killed_serves_everyone_again() {
     let cluster = cluster(WORKERS);
     let mut crowd = Crowd::on(&cluster, |_| ());
-    // Clients know one address, which servers share that follow each other.
+    // Clients know one address, which the successive servers share.
     let address = crowd.vault.address();
     for victim in ["a worker", "the coordinator", "the service"] {
         let mut back = Instant::now();

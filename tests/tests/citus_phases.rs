@@ -1,5 +1,5 @@
-//! Commits in two phases on a PostgreSQL that the extension Citus spreads, cut off between the two, and what `orgvault doctor`
-//! says of transactions that are left there. `tests/citus` builds the extension and runs these tests.
+//! Two-phase commits on Citus that are interrupted between the phases, and how `orgvault doctor` reports remaining
+//! transactions. `tests/citus` builds the extension and runs these tests.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,22 +7,22 @@ use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::{Session, Vault};
 
 const WORKERS: usize = 2;
-/// How long anything may take here.
+/// Maximum duration of any operation here.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Of transactions between their phases, the numbers of the processes of the coordinator that prepared an invitation. The extension
-/// hides the tables of shards from whoever reads the catalogue, so their names come from their numbers.
+/// Selects the coordinator process IDs of prepared transactions that changed an invitation. The extension hides shard
+/// tables from catalog queries, so their names are derived from their numbers.
 const PREPARED: &str = "SELECT split_part(gid, '_', 3) FROM pg_prepared_xacts WHERE EXISTS (SELECT 1 FROM pg_locks own \
     JOIN pg_locks held USING (virtualtransaction) WHERE own.transactionid = transaction AND own.pid IS NULL AND held.pid IS NULL \
     AND held.relation::regclass::text ~ '^(invitations|invited_addresses|enrolment_codes)_[0-9]+$')";
 const ALL_PREPARED: &str = "SELECT count(*) FROM pg_prepared_xacts";
 
-/// Nobody finishes transactions meanwhile but the test.
+/// Starts a cluster in which only the test completes transactions.
 fn cluster() -> Cluster {
     let settings = vec!["citus.recover_2pc_interval=-1".to_owned()];
     Cluster::start(Options { fsync: false, workers: WORKERS, settings, ..Options::default() })
 }
 
-/// A node: the coordinator is number 0.
+/// Runs SQL on a node. Node 0 is the coordinator.
 fn execute(cluster: &Cluster, node: usize, url: &str, sql: &str) -> String {
     match node {
         0 => cluster.execute(url, sql),
@@ -30,15 +30,15 @@ fn execute(cluster: &Cluster, node: usize, url: &str, sql: &str) -> String {
     }
 }
 
-/// Has a node's commits, and what it prepares, wait without end for a copy that does not exist; or wait no more.
+/// Blocks commits and prepared transactions of a node by requiring a nonexistent synchronous standby, or unblocks them.
 fn hold(cluster: &Cluster, node: usize, url: &str, held: bool) {
     let name = if held { "nobody" } else { "" };
     execute(cluster, node, url, &format!("ALTER SYSTEM SET synchronous_standby_names = '{name}'"));
     execute(cluster, node, url, "SELECT pg_reload_conf()");
 }
 
-/// Whether a process of the coordinator is in the middle of committing an invitation: prepared, and where the coordinator itself
-/// is `held`, decided too.
+/// Returns whether a coordinator process has prepared the commit of an invitation. If the coordinator is `held`, the
+/// commit is also decided.
 fn is_between(cluster: &Cluster, held: usize, url: &str) -> bool {
     let processes: Vec<String> = (1..=WORKERS)
         .flat_map(|worker| {
@@ -55,7 +55,8 @@ fn is_between(cluster: &Cluster, held: usize, url: &str) -> bool {
     }
 }
 
-/// Invites people until the commit of one is cut off between its phases by the end of the coordinator. Whom.
+/// Invites users until the commit of an invitation is interrupted between its phases by a crash of the coordinator.
+/// Returns the user.
 fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> String {
     let begun = Instant::now();
     hold(cluster, held, url, true);
@@ -73,7 +74,7 @@ fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> Stri
             }
             let answer = asked.join().unwrap();
             if cut {
-                // It is told as unsure: nobody knows yet.
+                // The outcome is unknown, and the response says so.
                 assert_eq!(answer.status, 503, "{}", answer.text());
                 assert!(answer.header("retry-after").is_some(), "{}", answer.text());
             }
@@ -92,7 +93,7 @@ fn prepared(cluster: &Cluster, url: &str) -> usize {
     (1..=WORKERS).map(|worker| cluster.execute_on_worker(worker, url, ALL_PREPARED).parse::<usize>().unwrap()).sum()
 }
 
-/// After the decision it is carried out on every node; before it, on none. Which it was, the extension reads from its own records.
+/// A decided commit is completed on every node, an undecided one on none. The extension decides this by its records.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
@@ -109,7 +110,7 @@ fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
             assert!(begun.elapsed() < LIMIT, "transactions are not finished");
             cluster.execute(&url, "SELECT recover_prepared_transactions()");
         }
-        // The list reads the invitation; a second one meets the address, which lies elsewhere.
+        // The list reads the invitation. A second invitation conflicts with the address, which is on another node.
         let listed = session.accounts().contains_key(&email);
         let begun = Instant::now();
         let again = loop {
@@ -125,7 +126,7 @@ fn a_commit_that_is_cut_off_between_its_phases_is_finished_or_undone() {
     assert_eq!(said.status, Some(0), "{}", said.stdout);
 }
 
-/// What the extension itself says when its surroundings are bad, and what a person is told.
+/// Messages of the extension about a broken environment, and the corresponding output.
 #[test]
 #[ignore = "needs the extension Citus: tests/citus"]
 fn doctor_tells_what_is_wrong_with_the_nodes() {
@@ -133,7 +134,7 @@ fn doctor_tells_what_is_wrong_with_the_nodes() {
     let vault = Vault::absent_on(&cluster).set_up();
     let url = vault.url().to_owned();
     let doctor = || vault.run(&["doctor"]);
-    // Left by nobody that the extension knows: it does not finish it.
+    // A prepared transaction that the extension does not know, and therefore does not complete.
     let left = "BEGIN; CREATE TABLE left_over (id int); PREPARE TRANSACTION 'citus_left_over'";
     cluster.execute_on_worker(1, &url, left);
     let begun = Instant::now();
@@ -149,7 +150,7 @@ fn doctor_tells_what_is_wrong_with_the_nodes() {
     cluster.execute(&url, "SELECT start_metadata_sync_to_all_nodes()");
     assert_eq!(doctor().status, Some(0), "{}", doctor().stdout);
 
-    // An empty list would be the name of a library.
+    // An empty list would be interpreted as a library name.
     cluster.execute(&url, "ALTER SYSTEM SET shared_preload_libraries = 'auto_explain'");
     cluster.crash();
     cluster.resume();

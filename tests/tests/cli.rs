@@ -29,7 +29,7 @@ on_both_databases! {
 fn init_touches_nothing_that_is_there(database: Database) {
     let vault = Vault::init(database);
     vault.organization("Acme");
-    // Not the embedded file itself, whose pages SQLite moves about whenever it is opened.
+    // Without the embedded database file, whose pages SQLite rearranges at every open.
     let state = || Snapshot::of(&vault.data_dir()).without(&["orgvault.db", "orgvault.db-shm", "orgvault.db-wal"]);
     let before = state();
     vault.run(&["init"]).refused();
@@ -37,7 +37,7 @@ fn init_touches_nothing_that_is_there(database: Database) {
     assert_eq!(state(), before);
     assert_eq!(vault.json(&["org", "list"])[0]["name"], "Acme");
 
-    // The root key of a first run that was cut off is taken up, and never replaced.
+    // The root key of an interrupted first run is used and not replaced.
     let part = Vault::absent(database);
     fs::create_dir(part.data_dir()).unwrap();
     let key = part.data_dir().join("root.key");
@@ -53,7 +53,7 @@ fn init_touches_nothing_that_is_there(database: Database) {
     part.run(&["init"]).done();
     assert_eq!(fs::read(&key).unwrap(), random);
     assert!(!part.data_dir().join(mark).exists());
-    // Nor is one made beside rows of another one.
+    // No key is created for rows of another vault.
     let key = vault.data_dir().join("root.key");
     fs::rename(&key, vault.scratch("root.key")).unwrap();
     vault.run(&["init"]).refused();
@@ -185,7 +185,7 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
             "/nowhere",
         ])
         .refused();
-    // What asks first does not go ahead without an answer.
+    // A command with a confirmation does not continue without an answer.
     vault.run(&["org", "delete", "Acme"]).misused();
     vault.run(&["account", "delete", "--email", &account.email]).misused();
     if database == Database::Sqlite {
@@ -197,7 +197,7 @@ fn what_cannot_be_done_is_refused_with_a_reason(database: Database) {
 #[test]
 fn help_is_complete() {
     let run = |arguments: &[&str]| Run::of(binary::command().args(arguments)).done().stdout;
-    // Every command that a help names, and so on downwards.
+    // All commands in the help, recursively.
     let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
     let mut seen = Vec::new();
     while let Some(path) = waiting.pop() {
@@ -238,7 +238,7 @@ fn help_is_complete() {
     assert!(run(&["--version"]).starts_with("orgvault "));
 }
 
-/// Each command that help names has its page; what a shell is told comes from the same definitions.
+/// Each command in the help has a manual page, and shell completion uses the same definitions.
 #[test]
 fn manual_pages_and_completions_come_from_the_same_definitions() {
     let directory = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn settings_that_would_be_ignored_are_refused() {
         let said = vault.run(command).misused().stderr;
         assert!(said.contains(command[command.len() - 2]), "{command:?}: {said}");
     }
-    // These have no vault.
+    // These commands open no vault.
     for command in [&["completions", "bash"][..], &["exec", "--namespace", "a", "--token-file", "t", "--", "true"]] {
         let mut words = vault.command(command);
         let said = Run::of(words.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere")).misused().stderr;
@@ -360,7 +360,7 @@ fn operators_change_accounts(database: Database) {
     let shown = vault.json(&["account", "list"]);
     assert!(shown[0]["last_login_at"].as_str().is_some_and(|time| time.ends_with('Z')), "{shown}");
     by(&["delete", "--yes"]);
-    // The address is free again, for an account that has nothing of the old one.
+    // The address is available again, for an account without the old one's login details.
     let create = ["account", "create", "--org", "Acme", "--email", &account.email, "--role", "viewer"];
     let again = Account::new(&vault.json(&create), None);
     assert_ne!(again.id, account.id);
@@ -382,11 +382,11 @@ fn a_passcode_is_printed_once_per_step(database: Database) {
     let account = vault.admin();
     let printed = vault.json(&["account", "passcode", "--email", &account.email]);
     let code = printed["passcode"].as_str().unwrap();
-    // Even if its step has passed meanwhile, the server takes the one before.
+    // Even if its step has passed in the meantime, the server accepts the previous one.
     client.log_in(&account.login(code)).expect(200);
 }
 
-/// Saves from four threads until told to stop, and counts; a thread whose server goes away ends.
+/// Saves from four threads until stopped, and counts. A thread ends when its server disconnects.
 fn load<T>(
     session: &Session,
     client: &(impl Fn() -> Client + Sync),
@@ -415,7 +415,7 @@ fn load<T>(
                 })
             })
             .collect();
-        // The savers are stopped also where this panics: the scope waits for them.
+        // Also stop the savers after a panic, because the scope waits for them.
         let result = catch_unwind(AssertUnwindSafe(|| during(&saved)));
         stop.store(true, Ordering::Relaxed);
         let result = result.unwrap_or_else(|panic| resume_unwind(panic));
@@ -438,7 +438,7 @@ fn commands_work_beside_a_busy_server(database: Database) {
     let ((), ids) = load(&session, &|| vault.client(), |saved| {
         for command in commands {
             let before = saved.load(Ordering::Relaxed);
-            vault.run(command).done(); // which one that waited for a lock in vain would not be
+            vault.run(command).done(); // which would fail if it had waited too long for a lock
             while saved.load(Ordering::Relaxed) == before {
                 thread::sleep(Duration::from_millis(5)); // leaves the processor to the server
             }
@@ -470,7 +470,7 @@ fn a_stop_loses_nothing_that_was_acknowledged(database: Database) {
     }
 }
 
-/// Whatever is still under way in a process must not crash its end.
+/// Work in progress in a process must not crash its exit.
 #[test]
 fn every_end_is_orderly() {
     let vault = Vault::init(Database::Sqlite);
@@ -497,7 +497,7 @@ fn one_server_serves_an_embedded_file() {
     vault.run(&["migrate"]).refused();
     Server::fail(vault.command(&["quickstart"])).refused();
     assert_eq!(vault.client().get("/readyz").send().status, 200);
-    // The lock dies with its holder, whatever way that ends.
+    // The lock is released when its holder exits, in any way.
     let mut vault = vault;
     vault.kill_and_restart();
     vault.restart();

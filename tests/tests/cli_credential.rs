@@ -1,4 +1,4 @@
-//! `orgvault login`, `credential` and `logout`: a client of the HTTP interface.
+//! `orgvault login`, `credential` and `logout`: a client of the HTTP API.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ on_both_databases! {
     on_a_terminal_who_uses_a_credential_is_told_before_it_changes,
 }
 
-/// Somebody's machine: a home of its own, and nothing of the vault.
+/// A client host: a home directory, and nothing of the vault.
 struct Machine<'a> {
     vault: &'a Vault,
     home: PathBuf,
@@ -45,7 +45,8 @@ impl<'a> Machine<'a> {
         self.run(&[arguments, &["--json"]].concat()).done().json()
     }
 
-    /// Runs a command on a terminal, where somebody types `typed` when asked. Its status and what the terminal shows.
+    /// Runs a command on a terminal, where the user types `typed` at the prompt. Returns its status and the terminal's
+    /// content.
     fn run_on_terminal(&self, arguments: &[&str], typed: Option<&str>) -> (Option<i32>, String) {
         let mut terminal = Terminal::start(self.command(arguments), 400);
         if let Some(typed) = typed {
@@ -109,7 +110,7 @@ fn on_a_terminal_who_uses_a_credential_is_told_before_it_changes(database: Datab
     assert_eq!((status, version(&used)), (Some(1), 1));
     let (status, shown) = machine.run_on_terminal(&replace, Some("yes"));
     assert_eq!((status, version(&used)), (Some(0), 2), "{shown}");
-    // A staged version is issued to nobody, and --yes asks nothing.
+    // A staged version affects no job, and --yes disables the prompt.
     for asks_nothing in ["--stage", "--yes"] {
         let (status, shown) = machine.run_on_terminal(&[&replace[..], &[asks_nothing]].concat(), None);
         assert_eq!(status, Some(0), "{shown}");
@@ -143,7 +144,7 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     let id = machine.json(&[&save[..], &["--idempotency-key", "k"]].concat())["id"].as_str().unwrap().to_owned();
     let again = machine.run(&[&save[..], &["--json", "--idempotency-key", "k"]].concat()).done();
     assert_eq!(again.json()["id"], *id);
-    // A second credential makes it unclear to jobs which one is meant.
+    // A second credential makes the selection of jobs ambiguous.
     assert!(again.stderr.contains(&format!("a already has a credential ({id}, s3)")), "{}", again.stderr);
     let refused = machine.run(&save).refused().stderr;
     assert!(refused.contains("--allow-several") && refused.contains("--bucket"), "{refused}");
@@ -176,7 +177,7 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     let secret = small("a", 1)["data"]["secret_access_key"].as_str().unwrap().to_owned();
     assert!(![&shown, &table, &list].iter().any(|text| text.contains(&secret)));
 
-    // What is said of it, and who uses it.
+    // Its metadata and its uses.
     let labelled = machine.json(&["credential", "label", &id, "team=data", "env=prod"]);
     assert_eq!(labelled["labels"], json!({"team": "data", "env": "prod"}));
     assert_eq!(machine.json(&["credential", "label", &id, "env-"])["labels"], json!({"team": "data"}));
@@ -200,7 +201,8 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
         (json!({"id": id, "changes": changes, "used_by": []}), &json!(4))
     );
     machine.json(&["credential", "delete", &id, "--dry-run"]);
-    // It refuses what the replacement refuses, and says why a region cannot be corrected without the secret.
+    // A dry run rejects the same data as a replacement, and explains why a region cannot be corrected without the
+    // secret.
     let region = machine.file("region.json", &json!({"region": "eu-central-1"}).to_string());
     for flags in [&["--dry-run"][..], &["--yes"]] {
         let said = machine.run(&[&replace[..], &[&region], flags].concat()).refused().stderr;
@@ -214,7 +216,7 @@ fn a_credential_is_rotated_from_the_command_line(database: Database) {
     let said = machine.run(&["credential", "check", &id]).refused().stderr;
     assert!(said.contains("--recheck-every"), "{said}");
 
-    // What destroys asks first.
+    // Destructive commands require a confirmation.
     machine.run(&["credential", "destroy-version", &id, "3"]).misused();
     machine.run(&["credential", "delete", &id]).misused();
     assert_eq!(machine.json(&["credential", "destroy-version", &id, "3", "--yes"]), json!({"id": id, "version": 3}));
@@ -292,7 +294,7 @@ fn several_logins_are_kept_under_their_profiles() {
     assert!(token.contains("v4.local") && !listed.to_string().contains("v4.local"), "{listed}");
     assert_eq!(fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Each acts in its own organization; the flag stands before or after the command's name.
+    // Each profile works in its own organization. The flag may precede or follow the subcommand.
     let data = machine.data(1);
     let save = ["credential", "save", "--namespace", "a", "--type", "s3", "--data-file", &data];
     machine.json(&[&save[..], &["--profile", "umbrella"]].concat());
@@ -353,7 +355,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     save.type_line("eu central 1");
     save.wait_for("or Enter to finish: ");
     save.type_line("");
-    // What the server refuses is asked for again, and nothing else.
+    // Only the rejected field is requested again.
     save.wait_for("region: must ");
     save.wait_for("region: ");
     save.type_line("eu-central-1");
@@ -370,7 +372,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     let file = machine.file("data.json", &secret.to_string());
     assert_eq!(machine.json(&["credential", "match", id, "--data-file", &file])["same"], true);
 
-    // A table keeps to the terminal's width, with whole ids.
+    // A table fits the terminal's width, with complete IDs.
     let (status, table) = Terminal::start(machine.command(&["credential", "list"]), 80).end();
     assert_eq!(status, Some(0), "{table}");
     assert!(table.contains(id) && table.contains('\u{2026}') && !table.contains("EXPIRES"), "{table}");
@@ -378,7 +380,7 @@ fn a_terminal_is_asked_for_what_is_missing_and_shows_no_secret() {
     let piped = machine.run(&["credential", "list"]).done().stdout;
     assert!(piped.contains(namespace) && piped.contains("EXPIRES"), "{piped}");
 
-    // A script has nobody to ask.
+    // A script cannot answer prompts.
     let said = machine.run(&["credential", "save", "--namespace", "a", "--type", "s3"]).misused().stderr;
     assert!(said.contains("--data-file"), "{said}");
     let said = machine.run(&["login", "--url", &machine.url(), "--profile", "new"]).misused().stderr;
@@ -414,7 +416,7 @@ fn a_shell_completes_credentials_and_profiles_of_a_login() {
     }
 }
 
-/// A new key alone is enough: where the data lies is taken over, and what changes is shown.
+/// A new key alone is sufficient: the location is copied, and differences are shown.
 #[test]
 fn places_are_taken_over_unless_they_are_named() {
     let vault = Vault::start(Database::Sqlite);

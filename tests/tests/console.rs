@@ -1,4 +1,4 @@
-//! The console in a real browser.
+//! The console in a headless browser.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -13,11 +13,11 @@ use vault_tests::receivers::Receivers;
 use vault_tests::samples;
 use vault_tests::{Account, Client, Database, Integration, Session, Vault};
 
-/// May do everything in the emulated storage.
+/// Policy that permits everything in the emulated storage.
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
 const PASSWORD: &str = "a horse of another colour";
 
-/// A vault, a browser at its console, and somebody who signs in there.
+/// A vault, and a browser with its console.
 struct Stage {
     vault: Vault,
     browser: Browser,
@@ -37,7 +37,7 @@ impl Stage {
         format!("http://{}/{place}", self.vault.address())
     }
 
-    /// Somebody of this role who has signed in, and the same account over HTTP.
+    /// Signs in a new user with this role. Also returns a session of the same account over HTTP.
     fn sign_in(&self, role: &str) -> (Account, Session) {
         let account = self.vault.account("Acme", role);
         let session = account.log_in(&self.vault.client());
@@ -55,7 +55,7 @@ impl Stage {
         browser.see("Sign out");
     }
 
-    /// Follows a link of the console.
+    /// Navigates to a page of the console.
     fn visit(&self, place: &str) {
         self.browser.script("location.hash = arguments[0]", &[json!(place)]);
     }
@@ -73,7 +73,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     let link = &*format!("{url}/#/enrol/{link}");
 
     browser.go(link);
-    // The code stays neither in the address nor in the history.
+    // The code remains neither in the URL nor in the history.
     browser.until("an address without the code", "return location.hash === '#/enrol'", &[]);
     browser.fill("New password", "short");
     browser.fill("New password again", "shorter");
@@ -93,7 +93,7 @@ fn an_invited_person_enrols_from_the_link_and_signs_in() {
     let codes =
         browser.script("return [...document.querySelectorAll('.codes code')].map((code) => code.textContent)", &[]);
     assert_eq!(codes.as_array().unwrap().len(), 10);
-    // What a camera sees is what the app takes in.
+    // A camera must be able to read the code.
     let picture = vault.scratch("page.png");
     let encoded = browser.picture();
     fs::write(&picture, base64::Engine::decode(&base64::prelude::BASE64_STANDARD, encoded).unwrap()).unwrap();
@@ -141,7 +141,7 @@ fn a_wrong_password_says_so_and_keeps_what_was_typed() {
     browser.fill("Password", &account.password);
     browser.press("Sign in");
     browser.see("Sign out");
-    // The token is in memory alone.
+    // The token is only in memory.
     let kept = "return JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])";
     let kept = browser.script(kept, &[]).as_str().unwrap().to_owned();
     assert!(kept.starts_with("[{},{},\"\","), "{kept}");
@@ -164,7 +164,7 @@ fn the_scripts_are_well_typed() {
     assert_eq!(run.status, Some(0), "{}", run.stdout);
 }
 
-/// The same texts test `orgvault import`.
+/// `orgvault import` is tested with the same texts.
 #[test]
 fn pasted_texts_are_read_as_the_vectors_say() {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/paste_vectors.mjs");
@@ -221,14 +221,14 @@ fn what_people_have_at_hand_fills_the_form_of_each_type() {
     assert_eq!(found("azure")["information"]["tenant_id"], azure["tenant"]);
     assert!(found("gcs")["information"]["client_email"].is_string());
     assert_eq!(found("link")["information"]["host"], "files.example.com");
-    // The data is exactly what was pasted, without the quotes of the profile.
+    // The data is exactly the pasted text, without the quotes of the profile.
     let data = json!({"access_key_id": "EXAMPLE-KEY-ID", "secret_access_key": "a/secret+of=aws", "bucket": "nightly-imports", "region": "eu-central-1"});
     let path = format!("/v1/organization-vault/{}/match", found("aws")["id"].as_str().unwrap());
     assert_eq!(session.call("POST", &path).json(&json!({"data": data})).send().expect(200).json()["same"], true);
     browser.check_nothing_refused();
 }
 
-/// A secret never ends in another field, and an address is never left out.
+/// A secret is never put into another field, and an address is never dropped.
 #[test]
 fn pasted_text_fills_the_fields_that_it_names() {
     let stage = Stage::start();
@@ -294,7 +294,7 @@ fn a_refusal_stands_beside_its_field() {
     for label in ["Namespace", "Bucket", "Endpoint"] {
         assert!(browser.refusal(label).len() > 10, "{label}");
     }
-    // The first one has the focus, and the next value clears its refusal.
+    // The first invalid field has the focus, and the next input removes its error.
     browser.until("the focus", "return document.activeElement.name === 'namespace'", &[]);
     browser.fill("Namespace", "imports/nightly");
     let refused = browser.script("return document.querySelectorAll('[aria-invalid]').length", &[]);
@@ -333,7 +333,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     let namespace = request["namespace"].as_str().unwrap();
     browser.press(namespace);
     browser.see(markup); // as text
-    // A new key waits until it is promoted; where it leads is carried over.
+    // A new key is staged until it is promoted. The location is copied.
     replace(false);
     browser.see("Version 2 is staged. Jobs still use the current key.");
     browser
@@ -344,7 +344,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.see("Version 2 is current. Jobs use it from their next run.");
     browser.see("No job can use the old key any more");
     assert_eq!(versions(), ["2 current", "1 previous"]);
-    // Back and forth again.
+    // Roll back and forth again.
     browser.press("Roll back to version 1");
     browser.press("Roll back");
     browser.see("Version 1 is current again.");
@@ -367,7 +367,7 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     browser.fill("Secret access key", "another secret");
     browser.press("Compare");
     browser.see("Different: at least one field differs from the saved one.");
-    // The right key is the same without entering again where it leads.
+    // The correct key matches without entering its location again.
     browser.fill("Secret access key", "secret number 2");
     browser.press("Compare");
     browser.see("This is the saved key.");
@@ -381,13 +381,13 @@ fn a_key_is_rotated_and_its_credential_deleted() {
     let shown = session.call("GET", &path).send().expect(200).json();
     assert_eq!(shown["labels"], json!({"team": "data", "env": "test"}));
 
-    // Somebody else changes it meanwhile.
+    // Another user changes it concurrently.
     browser.press("Edit");
     session.call("PATCH", &path).json(&json!({"description": "another's"})).send().expect(200);
     browser.fill("Description", "mine");
     browser.press("Save");
     browser.see("Another user changed description to “another's”");
-    // What was typed is not lost by one Escape.
+    // A single Escape does not discard input.
     browser.key(Key::Escape);
     browser.see("Press Escape again to discard it.");
     browser.key(Key::Escape);
@@ -416,7 +416,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     session.save(&samples::s3().request);
     stage.visit("#/account");
     browser.see("Sessions");
-    // Five minutes before its end it says so.
+    // Five minutes before it expires, the session shows a warning.
     let later = "const now = Date.now; globalThis.later ??= 0; Date.now = () => now() + later; later = arguments[0]";
     browser.script(later, &[json!(56 * 60 * 1000)]);
     browser.see("Your session ends at");
@@ -437,7 +437,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     };
     again();
     browser.see("Recovery codes left");
-    // One that ends at the server is noticed with the next request; what was typed is there again.
+    // A session that was ended on the server is noticed with the next request. After the login, the input is restored.
     stage.visit("#/credentials/new");
     browser.fill("Namespace", "imports/typed");
     browser.fill("Access key ID", "EXAMPLE-KEY-ID");
@@ -456,7 +456,7 @@ fn a_session_that_ends_leads_back_to_where_it_was() {
     assert_eq!(browser.value("Secret access key"), "a secret that is typed");
     browser.press("Save");
     browser.see("never shown again");
-    // Somebody else finds nothing of it.
+    // Another user does not see the input.
     stage.visit("#/credentials/new");
     browser.fill("Namespace", "imports/private");
     browser.press("Sign out");
@@ -481,19 +481,19 @@ fn what_is_typed_survives_another_page() {
     browser.script("history.back()", &[]);
     browser.see("Paste what you have");
     assert_eq!(browser.value("Secret access key"), "a/secret+of=csv");
-    // A link beside a filled form is its endpoint, if one says so.
+    // A link next to a filled form can be used as its endpoint.
     browser.paste("Paste what you have", "https://s3.example.com");
     browser.press("Use it as the endpoint");
     assert_eq!(
         (&*browser.value("Endpoint"), &*browser.value("Access key ID")),
         ("https://s3.example.com", "AKIAEXAMPLECSV")
     );
-    // Of several keys one is chosen.
+    // One of several keys can be selected.
     let profiles = "[default]\naws_access_key_id=AKIAFIRST\naws_secret_access_key=a\n[other]\naws_access_key_id=AKIASECOND\naws_secret_access_key=b";
     browser.paste("Paste what you have", profiles);
     browser.press("AWS profile [other]");
     assert_eq!((&*browser.value("Access key ID"), &*browser.value("Paste what you have")), ("AKIASECOND", ""));
-    // A second credential makes jobs fail: it takes a word.
+    // A second credential in a namespace breaks jobs, so it needs a confirmation.
     browser.fill("Namespace", "imports/nightly");
     browser.fill("Bucket", "nightly-imports");
     browser.press("Save");
@@ -508,10 +508,10 @@ fn what_is_typed_survives_another_page() {
     browser.check_nothing_refused();
 }
 
-/// What the printer gets: every line that is not hidden there.
+/// Returns all lines that are printed.
 fn printed(browser: &Browser) -> Vec<String> {
     browser.devtools("Emulation.setEmulatedMedia", &json!({"media": "print"}));
-    // Nothing of a code is cut off.
+    // No code is truncated.
     let cut = "return [...document.querySelectorAll('.codes code')].filter((code) => { \
         for (let box = code.parentElement; box; box = box.parentElement) { \
             const [inner, outer] = [code.getBoundingClientRect(), box.getBoundingClientRect()]; \
@@ -523,7 +523,7 @@ fn printed(browser: &Browser) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether these lines are a heading that names `email`, one sentence on the use of codes, and the ten codes.
+/// Asserts that the lines are a heading with `email`, one sentence about the codes, and the ten codes.
 #[track_caller]
 fn assert_only_codes(lines: &[String], email: &str) {
     let [heading, sentence, codes @ ..] = lines else { panic!("{lines:#?}") };
@@ -558,7 +558,7 @@ fn recovery_codes_are_printed_and_nothing_else() {
     browser.press("Create new codes");
     browser.until("new codes", "return document.querySelectorAll('.codes code').length === 10", &[]);
     assert_only_codes(&printed(browser), &account.email);
-    // The old ones are dead: only the button closes what is shown once.
+    // The old codes are invalid, so only the button closes the new ones.
     browser.key(Key::Escape);
     browser.key(Key::Escape);
     browser.until("the codes", "return document.querySelectorAll('dialog[open] .codes code').length === 10", &[]);
@@ -587,7 +587,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.see("Version 1: Works.");
     browser.see("healthy");
 
-    // The key is replaced by one that the provider does not know.
+    // Replace the key by one that is unknown to the provider.
     let mut unknown = data.clone();
     unknown["access_key_id"] = "AKIAUNKNOWNUNKNOWN12".into();
     session.replace(&id, &json!({"data": unknown}), false).expect(201);
@@ -595,7 +595,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.see("Version 2: Does not work: unknown key.");
     browser.see("failing");
 
-    // With the box ticked, nothing is saved that the provider does not accept.
+    // With the check enabled, a credential that the provider rejects is not saved.
     stage.visit("#/credentials/new");
     browser.see("Paste what you have");
     for (label, text) in [
@@ -618,7 +618,7 @@ fn a_saved_credential_is_checked_at_its_storage() {
     browser.fill("Access key ID", &reader.id);
     browser.press("Save");
     browser.see("Its secrets are encrypted and are never shown again. Check passed.");
-    // The result appears as the health without a reload, and the activity is never empty.
+    // The health is updated without a reload, and the activity is never empty.
     browser.see("✓ healthy");
     browser.see("was saved.");
     assert_eq!(session.list().len(), 2);
@@ -635,7 +635,7 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
     for email in ["ada@example.com", "augusta.ada.byron.countess.of.lovelace@analytical-engines.example.com"] {
         session.invite(email, "editor").expect(201);
     }
-    // Entries are listed once a checkpoint holds them.
+    // The list shows entries after a checkpoint contains them.
     eventually("both invitations are in the audit", || {
         let invited = session.call("GET", "/v1/audit?action=account.invited").send().expect(200).json();
         invited.as_array().unwrap().len() >= 2
@@ -652,7 +652,7 @@ fn tables_fit_a_phone_and_break_no_address_in_its_name() {
             fs::write(format!("{directory}/phone-{}.png", &place[2..]), picture).unwrap();
         }
     }
-    // Lines end between the parts of an address: none of them is on two lines.
+    // Lines break only between the parts of an address.
     let broken = "const parts = [...document.querySelectorAll('.table .parted')].flatMap((one) => [...one.childNodes]) \
         .filter((node) => node.nodeType === Node.TEXT_NODE); const range = document.createRange(); \
         return [parts.length, parts.filter((part) => { range.selectNodeContents(part); \
@@ -681,7 +681,7 @@ fn a_reload_keeps_the_session_and_leaves_nothing_behind() {
         assert_eq!(browser.script(kept, &[]), "[{},{},\"\"]");
     }
     assert_eq!(session.call("GET", "/v1/account/sessions").send().expect(200).json().as_array().unwrap().len(), 2);
-    // What another tab left long ago is not taken.
+    // A session that another tab stored long ago is not used.
     let old = "sessionStorage.setItem('orgvault.reload', JSON.stringify({ token: 'v4.local.x', endsAt: Date.now() + 1e6, \
         left: Date.now() - 61000 })); return Date.now()";
     browser.press("Sign out");
@@ -784,7 +784,7 @@ fn axe_finds_nothing_on_any_page() {
     let stage = Stage::start();
     let (vault, browser) = (&stage.vault, &stage.browser);
     let axe = fs::read_to_string(npm_file("axe-core/axe.min.js")).unwrap();
-    // The page's policy forbids the ways in which axe looks at pages.
+    // The content security policy prohibits how axe inspects pages.
     browser.devtools("Page.setBypassCSP", &json!({"enabled": true}));
     let check = |what: &str| {
         for scheme in ["light", "dark"] {
@@ -892,7 +892,7 @@ fn a90_text_of_others_is_only_text() {
         let made = "return document.querySelectorAll('img, script:not([src^=\"/console/\"]), iframe').length";
         assert_eq!(browser.script(made, &[]), 0, "{place}");
     }
-    // Even script that runs in the page makes no markup of text.
+    // Even script in the page cannot convert text to markup.
     let refused = "try { document.body.innerHTML = arguments[0]; return 'made' } catch (error) { return error.name }";
     browser.check_nothing_refused();
     assert_eq!(browser.script(refused, &[json!(markup)]), "TypeError");
@@ -969,7 +969,7 @@ fn admins_invite_make_integrations_and_freeze() {
     let link = browser.until("the link", shown, &[]).as_str().unwrap().to_owned();
     let code = link.strip_prefix(&stage.url("#/enrol/")).unwrap();
     stage.vault.client().enrol(code, PASSWORD).expect(200);
-    // What is shown once is not closed by mistake.
+    // A secret that is shown once is not closed accidentally.
     browser.key(Key::Escape);
     assert_eq!(browser.script(shown, &[]), link);
     browser.press("Done");
@@ -1016,7 +1016,7 @@ fn admins_invite_make_integrations_and_freeze() {
         (&json!("disabled"), &json!(["exports", "imports/*"]))
     );
 
-    // One without a token, for a job that proves what it is.
+    // An integration without a token, for a workload identity.
     browser.press("Create an integration");
     browser.fill("Name", "etl");
     browser.fill("Namespaces", "exports");
@@ -1060,13 +1060,13 @@ fn admins_invite_make_integrations_and_freeze() {
     browser.press("Namespaces");
     browser.press(&format!("Freeze {namespace}"));
     browser.press("Freeze");
-    // The one whose namespace it would be is disabled, so the freeze stops none.
+    // The only integration for this namespace is disabled, so the freeze affects none.
     browser.see(&format!("Froze {namespace} (1 credential, 0 integrations)."));
     browser.press(&format!("Thaw {namespace}"));
     browser.press("Thaw");
     browser.see(&format!("Thawed {namespace}."));
 
-    // Entries are listed once a checkpoint holds them.
+    // The list shows entries after a checkpoint contains them.
     eventually("the freeze is in the audit", || {
         let frozen = session.call("GET", "/v1/audit?action=namespace.frozen").send().expect(200).json();
         frozen.as_array().unwrap().len() == 1
@@ -1146,7 +1146,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
         browser.until(name, first, &[json!(name), json!(rows)]);
         browser.press(button);
     }
-    // Who comes back finds the page that was left.
+    // Going back shows the page that was left.
     browser.press("many/010");
     browser.see("Versions");
     browser.script("history.back()", &[]);
@@ -1170,7 +1170,7 @@ fn a_long_list_has_pages_and_a_viewer_only_reads() {
     browser.check_nothing_refused();
 }
 
-/// What `expression` is for the module of times at `now` in a time zone.
+/// Evaluates `expression` with the console's module of times, at `now` in a time zone.
 fn times(zone: &str, now: &str, expression: &str) -> String {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/vault-http/console/times.js");
     let program = "import { readFileSync } from 'node:fs'; \
@@ -1192,18 +1192,18 @@ fn relative_times_compare_calendar_days_of_the_zone() {
         ("Europe/Berlin", evening, "2026-11-25T20:31:00Z", "yesterday (Wed 25 Nov)"),
         ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T07:59:00Z", "tomorrow (Fri 27 Nov)"),
         ("America/Los_Angeles", "2026-11-27T05:31:00Z", "2026-11-28T08:01:00Z", "in 2 days (Sat 28 Nov)"),
-        // Over the end of summer time, and of the year.
+        // Across the end of summer time and of the year.
         ("Europe/Berlin", "2026-10-24T20:00:00Z", "2026-10-26T20:00:00Z", "in 2 days (Mon 26 Oct)"),
         ("UTC", "2026-12-30T12:00:00Z", "2027-01-01T11:00:00Z", "in 2 days (1 Jan 2027)"),
     ] {
         assert_eq!(times(zone, now, &format!("times.deadline('{time}', now, 'en-GB')")), expected, "{zone} {time}");
     }
-    // A date without a time is the end of its day, and is written as a date again.
+    // A date without a time is the end of that day, and is formatted as a date again.
     let day = "[times.readTime('2026-11-28'), times.writeTime(times.readTime('2026-11-28'))]";
     assert_eq!(times("Europe/Berlin", evening, day), "2026-11-28T22:59:59Z,2026-11-28");
 }
 
-/// The time so many hours from now.
+/// Returns the time in this number of hours.
 fn in_hours(browser: &Browser, hours: i32) -> Value {
     browser.script(
         "return new Date(Date.now() + arguments[0] * 3600000).toISOString().slice(0, 19) + 'Z'",
@@ -1218,7 +1218,7 @@ fn overview_lists_what_expires_first() {
     let browser = &stage.browser;
     let mut request = samples::small("payroll/most-urgent", 0);
     session.save(&request);
-    // What was not looked at is not called well.
+    // An object that was not checked is not shown as healthy.
     stage.visit("#/account");
     browser.see("Recovery codes left");
     stage.visit("#/overview");
@@ -1243,7 +1243,7 @@ fn overview_lists_what_expires_first() {
     let sorted = "return document.querySelector('[aria-sort=ascending]')?.textContent.startsWith('Expires') \
         && document.querySelector('tbody tr a')?.textContent === 'payroll/most-urgent'";
     browser.until("the list by expiry", sorted, &[]);
-    // Times go on while the page is shown.
+    // Relative times are updated while the page is shown.
     browser.script("const now = Date.now; Date.now = () => now() + 40 * 60000", &[]);
     browser.see("in 4 hours");
     browser.check_nothing_refused();
@@ -1261,7 +1261,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     shipper.activate(&client, "backups/postgres").problem("namespace-not-allowed");
     let wrong = json!({"email": account.email, "password": "wrong", "passcode": "123456"});
     stage.vault.client().log_in(&wrong).expect(401);
-    // What was denied in the second of the promotion would count as denied since.
+    // A rejection within the second of the promotion would count as one after it.
     let denied = in_hours(browser, 0);
     eventually("the next second", || in_hours(browser, 0).as_str() > denied.as_str());
     let mut second = samples::small("backups/postgres", 1);
@@ -1288,7 +1288,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     browser.see(&format!("Failed sign-in for {} from 127.0.0.0/24: wrong password", account.email));
     browser.see("promoted version 2 of backups/postgres.");
     browser.see("added receiver https://hooks.example/…");
-    // The choices name what they are about, each once.
+    // The options are unique and name their subject.
     let choices = "const texts = [...document.querySelectorAll('select[name=action] option')].map(({ text }) => text); \
         return [new Set(texts).size === texts.length, texts.filter((text) => text.includes('receiver')).length];";
     assert_eq!(browser.script(choices, &[]), json!([true, 7]));
@@ -1302,7 +1302,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     assert_eq!(browser.value("Namespaces"), "logs/*\nbackups/postgres");
     browser.press("Save");
     browser.see("Saved log-shipper.");
-    // What is used in the second of the promotion may be the old key.
+    // A use within the second of the promotion may be of the old key.
     let promoted = session.show(&id).expect(200).json()["updated_at"].clone();
     eventually("the next second", || in_hours(browser, 0).as_str() > promoted.as_str());
     shipper.activate(&client, "backups/postgres").expect(201);
@@ -1320,7 +1320,7 @@ fn denied_jobs_failed_logins_and_open_rotations_are_shown() {
     assert_eq!(browser.script("return document.querySelectorAll('.steps .done').length", &[]), 4);
     browser.see("Check (skipped)");
     browser.press("Back to credential");
-    // In use: the name has to be typed.
+    // Because the credential is in use, its name must be typed.
     browser.see("log-shipper");
     browser.press("Delete");
     browser.see("In use.");

@@ -1,4 +1,4 @@
-//! A full disk: writes are refused and the operator is told why, reads go on, and writes resume once there is space.
+//! A full disk: writes fail and the operator is told why, reads continue, and writes resume when there is space.
 
 #![allow(clippy::print_stderr, reason = "a test that cannot run says so")]
 
@@ -13,11 +13,11 @@ use vault_tests::disk::{fill, mount};
 use vault_tests::samples::small;
 use vault_tests::{Answer, Database, Session, Vault};
 
-/// Set in the process that has mounts of its own.
+/// Set in the process with a separate mount namespace.
 const WITHIN: &str = "ORGVAULT_TEST_WITHIN_MOUNTS";
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs the test of this name again in a process with mounts of its own. Whether this is that process.
+/// Runs the test with this name again in a separate mount namespace. Returns whether this is that process.
 fn has_own_mounts(test: &str) -> bool {
     if !getuid().is_root() {
         eprintln!("SKIPPED: only root can mount a file system to fill");
@@ -31,7 +31,7 @@ fn has_own_mounts(test: &str) -> bool {
         eprintln!("SKIPPED: this machine allows root no mount namespace");
         return false;
     }
-    // Mounts of a namespace end with its last process.
+    // Mounts of a namespace are removed with its last process.
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private"]).arg(std::env::current_exe().unwrap());
     command.args(["--exact", &format!("disk_full::{test}"), "--nocapture"]).env(WITHIN, "1");
@@ -39,7 +39,7 @@ fn has_own_mounts(test: &str) -> bool {
     false
 }
 
-/// Saves until one is refused; some may still find room. The refusal, and the ids of those that did.
+/// Saves until one save is rejected. Later ones may still fit. Returns the rejection, and the IDs of successful saves.
 fn save_until_refused(session: &Session) -> (Answer, Vec<String>) {
     let mut saved = Vec::new();
     for number in 1..10_000 {
@@ -88,13 +88,13 @@ fn a_full_disk_is_told_and_gets_over_by_itself() {
     vault.stop();
 }
 
-/// The disk that PostgreSQL keeps a table on, of its own so that its log has room.
+/// A separate disk for a table of PostgreSQL, so that the log has space.
 #[test]
 fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
     if !has_own_mounts("a_full_disk_of_postgresql_is_told_and_gets_over_by_itself") {
         return;
     }
-    // Started here, it has these mounts.
+    // Started here, so that it uses this mount namespace.
     let cluster = Cluster::start(Options::default());
     let disk = tempfile::tempdir().unwrap();
     fs::set_permissions(disk.path(), Permissions::from_mode(0o755)).unwrap();
@@ -103,7 +103,7 @@ fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
     let space = disk.path().join("space");
     let space = space.to_str().unwrap();
     for sql in [
-        // A table space belongs to the server's user.
+        // A tablespace must belong to the server's user.
         &*format!("COPY (SELECT 1) TO PROGRAM 'cat > /dev/null; mkdir {space}'"),
         &format!("CREATE TABLESPACE filling LOCATION '{space}'"),
         "ALTER TABLE credential_secrets SET TABLESPACE filling",
@@ -130,7 +130,7 @@ fn a_full_disk_of_postgresql_is_told_and_gets_over_by_itself() {
     vault.stop();
 }
 
-/// Neither leaves anything half done, and both work once there is space.
+/// Neither leaves an incomplete state, and both succeed when there is space.
 #[test]
 fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     if !has_own_mounts("a_backup_and_a_restore_on_a_full_disk_leave_what_there_was") {
@@ -162,7 +162,7 @@ fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     fs::copy(vault.data_dir().join("root.key"), elsewhere.join("root.key")).unwrap();
     let restore = ["restore", backup.to_str().unwrap(), "--data-dir", elsewhere.to_str().unwrap()];
     fill(&filler);
-    // Room for the lock, and for less than the database.
+    // Space for the lock, and for less than the database.
     let full = File::options().write(true).open(&filler).unwrap();
     full.set_len(full.metadata().unwrap().len() - 96 * 1024).unwrap();
     drop(full);
@@ -175,7 +175,7 @@ fn a_backup_and_a_restore_on_a_full_disk_leave_what_there_was() {
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
 }
 
-/// The answer of the operators' `/readyz`, once it has this status. What it found holds for a second.
+/// Polls the admin `/readyz` until it has this status. A result is reused for a second.
 fn ready(vault: &Vault, status: u16) -> Answer {
     let began = Instant::now();
     loop {

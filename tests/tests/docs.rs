@@ -1,4 +1,4 @@
-//! What the documentation points to is there.
+//! References in the documentation are valid.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The Markdown files of the repository.
+/// Collects the Markdown files of the repository.
 fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap().filter_map(Result::ok) {
         let (path, name) = (entry.path(), entry.file_name());
@@ -21,7 +21,7 @@ fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The targets of Markdown links in `text`, outside of code.
+/// Returns the targets of Markdown links in `text`, outside code.
 fn links(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut code = false;
@@ -36,7 +36,7 @@ fn links(text: &str) -> Vec<&str> {
     found
 }
 
-/// The anchor that a heading gets.
+/// Returns the anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim_start_matches('#').trim().to_lowercase();
     kept.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -62,7 +62,7 @@ fn links_lead_somewhere() {
     }
 }
 
-/// The book's contents name every page once.
+/// The table of contents contains every page once.
 #[test]
 fn every_page_is_in_the_contents() {
     let docs = root().join("docs");
@@ -77,7 +77,7 @@ fn every_page_is_in_the_contents() {
     assert_eq!(listed, there);
 }
 
-/// A path of this repository that a page names in code is there.
+/// Every path of this repository that a page names in code exists.
 #[test]
 fn named_files_are_there() {
     let mut files = Vec::new();
@@ -92,7 +92,7 @@ fn named_files_are_there() {
     }
 }
 
-/// The names of all tests in the Rust files below `directory`.
+/// Collects the names of all tests in the Rust files below `directory`.
 fn tests_in(directory: &Path, found: &mut BTreeSet<String>) {
     for entry in fs::read_dir(directory).unwrap().filter_map(Result::ok) {
         let (path, name) = (entry.path(), entry.file_name());
@@ -105,7 +105,7 @@ fn tests_in(directory: &Path, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Functions with an attribute that makes them tests.
+/// Returns functions with a test attribute.
 fn attributed(text: &str) -> impl Iterator<Item = &str> {
     let mut waiting = false;
     text.lines().map(str::trim).filter_map(move |line| {
@@ -116,7 +116,7 @@ fn attributed(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Functions that a macro makes tests of: those that run on both databases, and the cases of the store's contract.
+/// Returns functions that a macro converts to tests: those for both databases, and the cases of the store's contract.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     let both = text.split("\non_both_databases! {").skip(1);
     let contract = text.split("! { $make;").skip(1).flat_map(|rest| rest.split('{'));
@@ -127,20 +127,20 @@ fn listed(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The rows of a page's tables that begin with a number such as `L1`, as cells.
+/// Returns the table rows of a page that start with a number such as `L1`, as cells.
 fn numbered_rows(page: &str) -> Vec<Vec<&str>> {
     let rows = page.lines().filter(|line| line.starts_with('|'));
     let cells = rows.map(|line| line.trim_matches(['|', ' ']).split(" | ").collect::<Vec<_>>());
     cells.filter(|cells| is_number(cells[0])).collect()
 }
 
-/// A capital letter and a number.
+/// Returns whether the cell is a capital letter and a number.
 fn is_number(cell: &str) -> bool {
     let digits = cell.strip_prefix(|first: char| first.is_ascii_uppercase());
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Each row of the tables on security has tests on the page of tests, and they exist.
+/// Each row of the tables on security has tests on the page of tests, and the tests exist.
 #[test]
 fn what_is_promised_has_its_tests() {
     let mut tests = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! `orgvault doctor`: what it sees of a vault's surroundings, and what a server then refuses.
+//! `orgvault doctor`: checks of the environment, and settings with which a server then refuses to start.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use vault_tests::{Database, Vault};
 
 vault_tests::on_both_databases!(a_sound_vault_passes, an_unsound_one_is_told_with_the_remedy);
 
-/// Each check with its result, and the whole report.
+/// Returns the result of each check, and the whole report.
 fn report(stdout: &str) -> (BTreeMap<String, String>, Value) {
     let report: Value = serde_json::from_str(stdout).unwrap();
     let text = |check: &Value, member: &str| check[member].as_str().unwrap().to_owned();
@@ -44,7 +44,7 @@ fn an_unsound_one_is_told_with_the_remedy(database: Database) {
     assert!(run.stdout.contains("chmod 700"), "{report}");
     set_permissions(vault.data_dir(), Permissions::from_mode(0o700)).unwrap();
 
-    // A key that is not the vault's.
+    // A key of another vault.
     let other = Vault::init(Database::Sqlite);
     let key = other.data_dir().join("root.key");
     let run = vault.run(&["doctor", "--json", "--root-key-file", key.to_str().unwrap()]);
@@ -67,7 +67,7 @@ fn a_server_that_requires_an_encrypted_disk_starts_on_no_other() {
     assert!(refused.stderr.contains("cannot be seen from here"), "{}", refused.stderr);
 }
 
-/// Bits that flip on the disk, wherever in the file.
+/// Flipped bits anywhere in the database file.
 #[test]
 fn flipped_bits_of_the_database_file_are_found() {
     let mut vault = Vault::start(Database::Sqlite);

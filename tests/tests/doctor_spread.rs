@@ -1,10 +1,10 @@
-//! What `orgvault doctor` says of a PostgreSQL with the extension Citus that cannot be used as it is. The extension's catalog is
-//! imitated here, so that this needs none; `citus` has the true one.
+//! `orgvault doctor` on PostgreSQL with a Citus extension that cannot be used as configured. The extension's catalog is
+//! simulated, so these tests do not need it. The tests of `citus` use the real one.
 
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
-/// A catalog of the extension's form: one that names no node yet.
+/// An empty catalog in the format of the extension.
 const CATALOG: &str = "\
     CREATE TABLE pg_dist_local_group (groupid int);
     INSERT INTO pg_dist_local_group VALUES (0);
@@ -13,7 +13,7 @@ const CATALOG: &str = "\
     CREATE TABLE pg_dist_partition (logicalrelid regclass, partmethod text, partkey text, colocationid int, repmodel text);
     CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2';";
 
-/// A step of a database administrator, and what `doctor` says of the tables after it.
+/// A step of a database administrator, and the result of `doctor` after it.
 struct Step {
     sql: &'static str,
     result: &'static str,
@@ -29,7 +29,7 @@ const STEPS: [Step; 9] = [
                 shared_preload_libraries on every node, and restart them",
     },
     Step {
-        // A server that has loaded it knows its settings.
+        // A server that has loaded the extension knows its settings.
         sql: "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.explain_analyze_sort_method = ''taskId''', current_database()); END $$",
         result: "failed",
         found: "the database has version 12.1-1 of the extension Citus, and 13.0 or later is required. Upgrade it on \
@@ -72,7 +72,7 @@ const STEPS: [Step; 9] = [
         found: "3 transactions have waited for more than two minutes for their second phase, and hold their rows",
     },
     Step {
-        // A node that cannot be reached has no result.
+        // An unreachable node has no result.
         sql: "CREATE OR REPLACE FUNCTION run_command_on_all_nodes(text) RETURNS TABLE (result text) LANGUAGE sql \
               AS $$ VALUES ('0'), (NULL) $$",
         result: "skipped",

@@ -1,11 +1,12 @@
-//! Dry runs: what is told before a job depends on it, and what a server may be made to connect to.
+//! Checks of a namespace: problems that they report before a job depends on it, and connections that they must not
+//! make.
 
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, TcpListener};
 use vault_testkit::stores::Moto;
 use vault_tests::{Answer, Database, Door, Integration, Session, on_both_databases};
 
-/// Where stores on this machine may be connected to.
+/// Flag that permits connections to storage on this host.
 const LOCAL: &str = "--allow-egress=127.0.0.0/8";
 const READER: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["s3:ListBucket","s3:GetObject"],"Resource":"*"}]}"#;
 
@@ -14,7 +15,7 @@ on_both_databases! {
     what_does_not_work_is_not_saved,
 }
 
-/// A store that judges, and a sound credential for it.
+/// Starts a storage server that enforces policies. Returns a valid credential for it.
 fn moto() -> (Moto, Value) {
     let moto = Moto::start();
     moto.create_bucket("exports");
@@ -34,7 +35,7 @@ fn with(data: &Value, member: &str, value: &str) -> Value {
     data
 }
 
-/// The checks of the one credential of a report, as `name result reason`.
+/// Returns the checks of a report's only credential, as `name result reason`.
 fn checks(report: &Value) -> Vec<String> {
     let word = |item: &Value, member: &str| item[member].as_str().unwrap_or_default().to_owned();
     let items = report["checks"].as_array().unwrap().iter();
@@ -111,7 +112,7 @@ fn what_does_not_work_is_not_saved(database: Database) {
 fn without_configuration_nothing_is_tried() {
     let (vault, door) = Door::open(Database::Sqlite);
     let session = vault.admin_session();
-    // Whoever is connected to.
+    // Counts connections to itself.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -139,7 +140,7 @@ fn without_configuration_nothing_is_tried() {
         let (namespace, data) = (format!("inside/{number}"), data(&format!("http://{host}:{port}")));
         let body = json!({"type": "s3", "namespace": namespace, "data": data});
         if session.try_save(&body).status != 201 {
-            continue; // refused as it is
+            continue; // rejected immediately
         }
         let report = integration.check(&door.client(), &namespace, &["list"]).expect(200).json();
         assert_eq!(report["usable"], false, "{host}: {report}");

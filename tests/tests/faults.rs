@@ -1,12 +1,12 @@
-//! The program that has faults happen, a few rounds of each fault that costs little. Moments come from a seed; what must hold
-//! does whatever they are.
+//! The fault injection program, with a few rounds of each inexpensive fault. A seed determines the moments, and the
+//! assertions are independent of them.
 
 #![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
 
 use serde_json::Value;
 use std::process::Command;
 
-/// Has a fault happen for so many rounds; whatever it finds lost or wrong fails the test.
+/// Injects a fault for this number of rounds. Any lost or wrong data fails the test.
 #[track_caller]
 fn happens(fault: &str, database: &str, rounds: &str) {
     let (report, is_clean, said) = report(&[fault, "--database", database, "--rounds", rounds]);
@@ -16,7 +16,8 @@ fn happens(fault: &str, database: &str, rounds: &str) {
     assert_eq!(report["lost"], 0, "{said}");
 }
 
-/// What the program reports, unless this machine does not allow the fault; whether it found nothing wrong, and what it said.
+/// Returns the program's report, unless this host does not allow the fault, whether it found no error, and its
+/// messages.
 #[track_caller]
 fn report(arguments: &[&str]) -> (Option<Value>, bool, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_faults"));
@@ -52,7 +53,7 @@ fn the_power_is_cut_under_postgresql() {
     happens("postgres-power-cut", "postgres", "6");
 }
 
-/// The same look at a service, or a PostgreSQL, whose syncs do nothing.
+/// The same program with a service, or a PostgreSQL, whose syncs do nothing.
 #[test]
 fn what_is_not_synced_is_seen_to_be_lost() {
     for [fault, rounds] in [["power-cut", "60"], ["postgres-power-cut", "10"]] {

@@ -1,5 +1,5 @@
-//! Making a vault, and what is found where one was or was to be: nothing is left half done, nothing that may belong to a
-//! vault is replaced, and no message invites a second one.
+//! Creation of a vault, in an empty or non-empty location. Nothing remains incomplete, nothing that may belong to
+//! another vault is replaced, and no message suggests the creation of a second vault.
 
 use serde_json::Value;
 use std::fs::{self, Permissions};
@@ -18,7 +18,7 @@ on_both_databases! {
     a_second_start_says_what_it_ignores_and_what_comes_next,
 }
 
-/// What a command line says that leads to a second vault, or to the loss of one.
+/// Words in messages that could lead to a second vault, or to the loss of one.
 const DANGEROUS: [&str; 6] = ["/dev/urandom", "chmod", "chown", "overwrite it", "delete", "remove"];
 
 fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
@@ -27,7 +27,7 @@ fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
     (server, fs::read_to_string(output).unwrap())
 }
 
-/// `quickstart`, which must not become a server.
+/// Runs `quickstart`, which must fail to start a server.
 fn quickstart_fails(vault: &Vault, arguments: &[&str]) -> Run {
     Server::fail(vault.command(&[&["quickstart"], arguments].concat()))
 }
@@ -46,7 +46,7 @@ fn arguments_are_judged_before_anything_is_made(database: Database) {
         assert!(said.contains(arguments[0]), "{said}");
         assert!(!vault.data_dir().exists(), "{arguments:?}: something was made");
     }
-    // So the corrected command works.
+    // The corrected command succeeds.
     let (server, _) = quickstart(&vault, &["--email", "admin@example.org", "--org", "Acme"]);
     assert_eq!(vault.json(&["account", "list"])[0]["email"], "admin@example.org");
     assert_eq!(server.stop(), Some(0));
@@ -71,7 +71,7 @@ fn a_root_key_without_its_vault_is_not_used_for_another(database: Database) {
     }
     assert_eq!(Snapshot::of(&vault.data_dir()).without(&["orgvault.db.lock"]), before);
 
-    // One that the operator names may be there before the vault.
+    // A root key that the operator names may exist before the vault.
     let provisioned = vault.scratch("provisioned.key");
     random_key(&provisioned);
     let content = fs::read(&provisioned).unwrap();
@@ -111,7 +111,7 @@ fn a_second_start_says_what_it_ignores_and_what_comes_next(database: Database) {
     assert!(next.contains("first@example.com") && next.contains(directory.to_str().unwrap()), "{next}");
     assert_eq!(server.stop(), Some(0));
     let (server, printed) = quickstart(&vault, &[]);
-    // One log for all three.
+    // All three servers share one log.
     assert_eq!(server.log_text().matches("ignored --org").count(), 1, "{printed}");
     assert_eq!(server.stop(), Some(0));
 }
@@ -178,7 +178,7 @@ fn a_vault_that_is_served_and_an_address_in_use_are_told_apart() {
     let mut vault = Vault::absent(Database::Sqlite);
     let (server, _) = quickstart(&vault, &[]);
     let address = server.address.to_string();
-    // The same vault, on the same address: not the address is what stands in the way.
+    // The same vault at the same address. The lock is the reason, rather than the address.
     for command in [&["quickstart"][..], &["serve"]] {
         let arguments = [command, &["--listen", &address, "--admin-listen", ""]].concat();
         let said = vault.run(&arguments).refused().stderr;

@@ -1,4 +1,4 @@
-//! `orgvault import`: files of other programs, also with errors in them.
+//! `orgvault import`: files of other programs, also with errors.
 
 use serde_json::{Value, json};
 use vault_tests::binary::{self, Run};
@@ -36,7 +36,7 @@ source_profile = default
 region = eu-west-1
 ";
 
-/// A login whose files lie in a home of its own.
+/// A login with files in a separate home directory.
 struct Desk {
     vault: Vault,
     door: Door,
@@ -68,7 +68,7 @@ impl Desk {
         Run::of(command.env("HOME", self.vault.scratch("desk")).env_remove("XDG_STATE_HOME").args(arguments))
     }
 
-    /// What became of each entry, by its name.
+    /// Returns the result of each entry by name.
     fn import(&self, arguments: &[&str]) -> (Option<i32>, Value) {
         let run = self.run(&[&["import"], arguments, &["--json"]].concat());
         assert!(!run.stdout.contains("SECRET") && !run.stderr.contains("SECRET"), "{run:?}");
@@ -90,7 +90,7 @@ fn what_is_valid_is_saved_and_what_is_not_says_why() {
     let file = desk.file("rclone.conf", RCLONE);
     let from = ["--from", "rclone", &file, "--namespace", "imports/{name}"];
 
-    // Nothing says which bucket: nothing is saved.
+    // Without a bucket, nothing is saved.
     let (status, found) = desk.import(&[&from[..], &["--yes"]].concat());
     assert_eq!((status, desk.session.list().len()), (Some(1), 0));
     assert_eq!((&found["nightly"]["state"], &found["nightly"]["field"]), (&json!("refused"), &json!("bucket")));
@@ -114,14 +114,14 @@ fn what_is_valid_is_saved_and_what_is_not_says_why() {
         (1, &json!("imports/nightly"), &json!("nightly"))
     );
 
-    // Mended and run again, what is there stays as it is.
+    // After the correction, a second run keeps existing credentials unchanged.
     desk.file("rclone.conf", &RCLONE.replace("AKIA IMPORTED", "AKIAIMPORTED00000003"));
     let (_, found) = desk.import(&[&from[..], &["--yes"]].concat());
     assert_eq!((&found["nightly"]["state"], &found["typo"]["state"]), (&json!("present"), &json!("saved")));
     assert_eq!(found["nightly"]["id"], saved[0]["id"]);
     assert_eq!(desk.session.list().len(), 2);
 
-    // A job gets what was in the file.
+    // A job gets the credential of the file.
     let integration = Integration::make(&desk.vault, "nightly", &["imports/*"]);
     let activated = integration.activate(&desk.door.client(), "imports/nightly").expect(201).json();
     let data = &activated["credentials"][0]["data"];
@@ -142,7 +142,7 @@ fn one_profile_is_taken_with_its_role() {
     assert_eq!((status, found.as_object().unwrap().len()), (Some(0), 1));
     let saved = desk.session.list();
     assert_eq!(saved[0]["information"]["role_arn"], "arn:aws:iam::123456789012:role/exporter");
-    // Wrong usage is told before anything is done.
+    // Usage errors are reported before anything is done.
     let run = |arguments: &[&str]| desk.run(&[&["import", "--from", "aws", &file][..], arguments].concat());
     run(&["--namespace", "a", "--only", "gone", "--yes"]).misused();
     run(&["--namespace", "a", "--bucket", "gone=b", "--yes"]).misused();
@@ -151,7 +151,7 @@ fn one_profile_is_taken_with_its_role() {
     assert!(run(&["--namespace", "a", "--yes"]).refused().stderr.contains("expected 0600"));
 }
 
-/// Paths of secrets are namespaces, and labels hold no slash.
+/// Secret paths become namespaces. Labels may not contain slashes.
 #[test]
 fn secrets_by_path_are_taken_into_namespaces_of_their_paths() {
     let desk = Desk::open();
@@ -175,7 +175,7 @@ fn secrets_by_path_are_taken_into_namespaces_of_their_paths() {
     );
 }
 
-/// The server goes away in the middle: what was saved is saved whole, and a second run goes on.
+/// The server disconnects during an import. Saved credentials are complete, and a second run continues.
 #[test]
 fn an_import_that_was_interrupted_goes_on() {
     let mut desk = Desk::open();
@@ -205,7 +205,7 @@ fn an_import_that_was_interrupted_goes_on() {
     assert_eq!(stopped.status, Some(1), "{stopped:?}");
 }
 
-/// A profile whose settings are in the config file, and whose key is in the credentials file.
+/// A profile with its settings in the config file and its key in the credentials file.
 #[test]
 fn both_files_of_the_aws_tools_are_read_as_one() {
     let desk = Desk::open();
@@ -230,7 +230,7 @@ fn both_files_of_the_aws_tools_are_read_as_one() {
     );
 }
 
-/// Nothing is saved as a key of Amazon's because its address has an unknown name.
+/// A credential with an unrecognized address is not saved as an Amazon S3 key.
 #[test]
 fn an_address_that_is_not_recognized_is_refused_by_name() {
     let desk = Desk::open();
@@ -250,7 +250,7 @@ fn an_address_that_is_not_recognized_is_refused_by_name() {
     assert_eq!((endpoint("a"), endpoint("b")), (Some(json!("https://a.example")), None));
 }
 
-/// Standard input has no name, and a name with other data is not "already saved".
+/// Standard input has no name. A name with other data is not reported as "already saved".
 #[test]
 fn standard_input_needs_a_name_and_other_data_is_reported() {
     let desk = Desk::open();

@@ -1,4 +1,4 @@
-//! What is stored, inspected: whoever changes rows with SQL is found out, row by row.
+//! Integrity checks: every row that was modified with SQL is reported.
 
 use serde_json::{Value, json};
 use vault_tests::binary::Run;
@@ -8,7 +8,7 @@ use vault_tests::samples::small;
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Database, Session, Vault, on_both_databases};
 
-/// What `doctor --deep` finds, each in words.
+/// Returns the findings of `doctor --deep`.
 #[track_caller]
 fn findings(vault: &Vault) -> Vec<String> {
     let run = vault.run(&["doctor", "--deep", "--json"]);
@@ -23,14 +23,14 @@ fn findings(vault: &Vault) -> Vec<String> {
     found
 }
 
-/// Asserts that exactly one row is found, which is `id`, and that it is said to be `flawed`.
+/// Asserts that there is exactly one finding, about row `id` and with the text `flawed`.
 #[track_caller]
 fn finds(vault: &Vault, id: &str, flawed: &str) {
     let found = findings(vault);
     assert!(found.len() == 1 && found[0].contains(id) && found[0].contains(flawed), "{id} {flawed}: {found:?}");
 }
 
-/// Saves, replaces, stages, promotes, describes, shows and deletes; invites, enrols, changes; makes, rotates and disables.
+/// Uses all operations on credentials, accounts and integrations, so that all kinds of rows exist.
 pub(crate) fn live(vault: &Vault, admin: &Session) -> (Account, String) {
     let kept = admin.save(&small("imports", 1));
     admin.replace(&kept, &small("imports", 2), false).expect(201);
@@ -54,12 +54,12 @@ fn what_was_never_changed_from_outside_stands(database: Database) {
     let vault = Vault::start(database);
     let admin = vault.admin_session();
     live(&vault, &admin);
-    // Somebody who has to enrol again is found by the account's address, not by an invitation's.
+    // A user who must enrol again has an invitation that is not indexed by address.
     admin.re_enrol(&vault.account("Acme", "viewer").id).expect(201);
     assert_eq!(findings(&vault), [""; 0]);
     let said = vault.run(&["doctor", "--deep"]).done().stdout;
     assert!(said.contains("rows can be decrypted and match the audit"), "{said}");
-    // Keys that are replaced leave every state what it is.
+    // Key rotation does not change the recorded states.
     vault.run(&["key", "rotate", "--all"]).done();
     Run::of(&mut vault.owner_command(&["key", "rotate", "--instance"])).done();
     assert_eq!(findings(&vault), [""; 0]);
@@ -87,21 +87,21 @@ fn rows_that_were_put_back_are_found() {
         ))
     };
 
-    // A role that was taken.
+    // An earlier role of an account.
     keep("accounts", &account);
     vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
     assert_eq!(findings(&vault), [""; 0]);
     put_back("accounts", &account);
     finds(&vault, &account, "is not as audit entry");
-    // Its state in the audit is no code: a role that was taken is not had again with what the audit says of it.
+    // The state in the audit log is no MAC, so it cannot be used to restore an earlier role.
     let granted = sql.value(&format!("SELECT encode(grant_digest, 'hex') FROM accounts WHERE id = '{account}'"));
     let told = sql.value(&format!("SELECT count(*) FROM audit WHERE changed_rows LIKE '%{granted}%'"));
     assert_eq!(told, "0");
-    // The next change that the service makes is a state of its own.
+    // The next change by the service is a new state.
     vault.run(&["account", "set-role", "--email", &colleague.email, "--role", "viewer"]).done();
     assert_eq!(findings(&vault), [""; 0]);
 
-    // An integration that was disabled, then one that was deleted.
+    // A disabled integration, then a deleted one.
     keep("integrations", &integration);
     vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
     put_back("integrations", &integration);
@@ -113,10 +113,10 @@ fn rows_that_were_put_back_are_found() {
     finds(&vault, &integration, "was removed, as audit entry");
     sql.run("DELETE FROM integrations");
 
-    // An organization that was disabled, and a namespace that was frozen; and one that was thawed.
+    // A disabled organization, a frozen namespace and a thawed one.
     vault.run(&["org", "create", "Closed"]).done();
     let closed = sql.value("SELECT id FROM organizations WHERE name = 'Closed'");
-    // Entries of so short a time have no certain order.
+    // The order of entries is uncertain within a short time.
     let until_order_is_certain = || std::thread::sleep(std::time::Duration::from_millis(4_100));
     until_order_is_certain();
     vault.run(&["org", "disable", "Closed"]).done();
@@ -136,7 +136,7 @@ fn rows_that_were_put_back_are_found() {
     finds(&vault, "row imports of table frozen_namespaces", "is not as audit entry");
     sql.run("DELETE FROM frozen_namespaces; DROP TABLE frozen");
 
-    // The labels of a credential as they were, in a row that is otherwise as it is.
+    // Earlier labels of a credential in an otherwise unchanged row.
     keep("credentials", &credential);
     admin.describe(&credential, &json!({"description": "other"})).expect(200);
     sql.run(&format!("CREATE TABLE now_kept AS SELECT * FROM credentials WHERE id = '{credential}'"));
@@ -150,7 +150,7 @@ fn rows_that_were_put_back_are_found() {
     sql.run("DROP TABLE kept; DROP TABLE now_kept");
     assert_eq!(findings(&vault), [""; 0]);
 
-    // A credential, with its labels as they were.
+    // A whole credential row with its earlier labels.
     keep("credentials", &credential);
     admin.describe(&credential, &json!({"description": "new"})).expect(200);
     assert_eq!(findings(&vault), [""; 0]);
@@ -160,7 +160,7 @@ fn rows_that_were_put_back_are_found() {
     admin.describe(&credential, &json!({"description": "newest"})).expect(200);
     assert_eq!(findings(&vault), [""; 0]);
 
-    // An entry that is made to say what was put back.
+    // An audit entry that is modified to match the restored state.
     let newest = format!(
         "(SELECT id FROM audit WHERE subject = 'account:{account}' AND changed_rows IS NOT NULL ORDER BY id DESC LIMIT 1)"
     );
@@ -209,7 +209,7 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
             "does not fit its code",
         ),
         (
-            // The version before is current again, whole, as a replaced secret that is put back.
+            // The previous version is current again: a completely restored earlier secret.
             format!(
                 "UPDATE credential_secrets t SET data = o.data, data_key = o.data_key FROM credential_versions o \
                  WHERE t.id = '{credential}' AND o.id = t.id AND o.version = 2; \
@@ -281,10 +281,10 @@ fn rows_that_were_changed_swapped_or_copied_are_found() {
     }
 }
 
-/// An organization that there is not.
+/// ID of an organization that does not exist.
 const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
 
-/// Rows that belong to nobody hide no row that comes after them.
+/// Rows without an organization do not hide the rows after them.
 #[test]
 fn rows_of_no_organization_hide_no_others() {
     let vault = Vault::start(Database::Postgres);
@@ -315,7 +315,7 @@ fn rows_of_no_organization_hide_no_others() {
     assert!(has(&colleague.id, "does not fit its code"), "{found:?}");
 }
 
-/// The server finds it by itself.
+/// The server's background check reports the modification.
 #[test]
 fn a_server_inspects_what_is_stored_by_itself() {
     let mut vault = Vault::init(Database::Postgres);
@@ -323,7 +323,7 @@ fn a_server_inspects_what_is_stored_by_itself() {
     let admin = vault.admin_session();
     let (colleague, _) = live(&vault, &admin);
     let account = colleague.id.clone();
-    // Of rows of earlier versions the audit does not say how they were left.
+    // The audit log contains no state of rows that an earlier version wrote.
     vault.stop();
     let url = vault.url().to_owned();
     let sql = Sql::at(&url);

@@ -1,5 +1,5 @@
-//! Every column of every table: `doctor --deep` finds a value that was changed with SQL, or the documentation says that it
-//! does not.
+//! For every column of every table, `doctor --deep` detects a value that was modified with SQL, or the documentation
+//! lists the column as unchecked.
 
 use crate::inspection::live;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use vault_tests::samples::small;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
-/// Tables that are empty here. What `doctor` says of the position of the sink and of keys that retire has tests of its own.
+/// Tables that are empty here. Other tests cover the sink's position and retiring keys.
 const EMPTY: [&str; 5] = ["audit_delivery", "check_requests", "check_rounds", "erasures", "retiring_instance_keys"];
 
-/// A vault with a row in every other table.
+/// Creates a vault with a row in every other table.
 fn filled() -> Vault {
     let (vault, door) = Door::open(Database::Postgres);
     let admin = vault.admin_session();
@@ -35,7 +35,7 @@ fn filled() -> Vault {
     vault
 }
 
-/// The columns that are not checked, each as `table.column`, by the table of the documentation.
+/// Returns the unchecked columns of the documentation's table, each as `table.column`.
 fn not_checked(all: &[(String, String, String)]) -> BTreeSet<String> {
     let page = include_str!("../../docs/operate/disk.md");
     let (_, rest) = page.split_once("\n## What `doctor --deep` does not check\n").expect("the section");
@@ -64,7 +64,7 @@ fn every_column_is_checked_or_is_said_not_to_be() {
     let mut vault = filled();
     vault.stop();
     let sql = Sql::of(&vault);
-    // A superuser takes out what is in the way.
+    // A superuser removes the constraints.
     sql.run(
         "DO $$ DECLARE one record; BEGIN FOR one IN SELECT conrelid::regclass AS of, conname AS name FROM pg_constraint \
          WHERE contype = 'c' AND connamespace = 'public'::regnamespace LOOP \

@@ -1,5 +1,5 @@
-//! The instance key rotates beside its use: what was given out before works while it is replaced and after, killed at any
-//! point and run again.
+//! Rotation of the instance key during use: everything issued before works during and after the rotation, also if it is
+//! killed at any point and repeated.
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
@@ -24,18 +24,18 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value}"))
 }
 
-/// What people and programs hold that the instance key stands behind.
+/// Objects of users and programs that depend on the instance key.
 struct Held {
-    /// Has logged in with a recovery code; its authenticator was not used yet.
+    /// Has logged in with a recovery code. Its authenticator is unused.
     account: Account,
     session: Session,
-    /// An invitation that nobody has taken up.
+    /// An unused invitation.
     invited: Value,
-    /// An invitation with a draft that is not confirmed.
+    /// An invitation with an unconfirmed draft.
     drafted: (Value, Authenticator),
-    /// A new passcode that waits to be confirmed, of this session.
+    /// A new passcode that this session must confirm.
     pending: (Session, Authenticator),
-    /// Enrols again.
+    /// The code of a re-enrolment.
     again: String,
     integration: Integration,
     cursor: String,
@@ -63,7 +63,7 @@ impl Held {
         Self { account, session, invited, drafted, pending, again, integration, cursor }
     }
 
-    /// Uses all of it, at servers that were started before.
+    /// Uses all objects with servers that were started before.
     fn assert_works(self, client: &Client, door: &Client, admin: &Session) {
         let path = self.cursor.find("/v1/").map(|place| self.cursor[place..].to_owned()).unwrap();
         assert!(!admin.on(client).call("GET", &path).send().expect(200).json().as_array().unwrap().is_empty());
@@ -93,7 +93,7 @@ impl Held {
     }
 }
 
-/// How the instance keys stand: the active one, and those that were replaced.
+/// Returns the instance keys: the active one, and the replaced ones.
 fn status(vault: &Vault) -> (String, Vec<Value>) {
     let status = vault.json(&["key", "status"]);
     (text(&status["instance_key"]).to_owned(), status["retiring_instance_keys"].as_array().unwrap().clone())
@@ -122,7 +122,7 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     let (after, none) = status(&vault);
     assert_eq!((json!(after), none), (rotated["active_key"].clone(), Vec::new()));
     assert_ne!(after, before);
-    // The keys of purposes are replaced too, and stay while something needs them.
+    // The purpose keys are replaced too, and kept while they are needed.
     let pruned = Run::of(&mut vault.owner_command(&["key", "prune", "--json"])).done().json();
     let purposes = |keys: &Value| -> Vec<String> {
         keys.as_array().unwrap().iter().map(|key| text(&key["purpose"]).to_owned()).collect()
@@ -136,15 +136,15 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     );
 
     let mut held = held.into_iter();
-    // The server was started under the old key.
+    // The server was started with the old key.
     held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
-    // What it writes now is under the new key, and another rotation moves that too.
+    // The server now writes with the new key, and another rotation moves these rows too.
     let late = Held::hand_out(&vault, &admin, 10);
     let text_of_second = rotate(&vault).done().stdout;
     assert!(text_of_second.contains("Rotated the instance key: new key"), "{text_of_second}");
     held.next().unwrap().assert_works(&vault.client(), &door.client(), &admin);
     late.assert_works(&vault.client(), &door.client(), &admin);
-    // As a server opens it that knows none of the old keys, and refuses no anchor.
+    // With a server that has cached none of the old keys. Its anchor is accepted.
     vault.restart();
     let admin = admin.on(&vault.client());
     let last = held.next().unwrap();
@@ -157,13 +157,13 @@ fn what_was_given_out_works_under_the_next_key(database: Database) {
     assert_eq!(audited["findings"].as_array().map_or(0, Vec::len), 0, "{audited}");
 }
 
-/// Begins a rotation.
+/// Starts a rotation.
 fn begin(vault: &Vault) -> Child {
     let mut command = vault.owner_command(&["key", "rotate", "--instance", "--workers", "1", "--log-format", "json"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the rotation says that it has moved rows; `false`: it ended.
+/// Waits until the rotation reports moved rows. Returns `false` if it has ended.
 fn moves_rows(rotation: &mut Child) -> bool {
     let lines = BufReader::new(rotation.stderr.take().unwrap()).lines();
     lines.map_while(Result::ok).any(|line| line.contains("moved "))
@@ -206,7 +206,7 @@ fn a_killed_rotation_is_continued(database: Database) {
 }
 
 fn rotators_beside_logins_and_changes_refuse_nobody(database: Database) {
-    // On PostgreSQL another server is beside it, which has the door.
+    // On PostgreSQL, another server provides the activation listener.
     let (vault, door, replica) = match database {
         Database::Sqlite => {
             let (vault, door) = Door::open_with(database, &["--activation-rate=0"]);

@@ -1,4 +1,4 @@
-//! The log says who did what, who was refused and why, and names the request; the commands say who is locked out.
+//! The log contains actions, rejections with reasons, and request IDs. Commands show who is locked out.
 
 use serde_json::{Value, json};
 use vault_tests::samples::small;
@@ -10,14 +10,14 @@ on_both_databases! {
     commands_say_who_is_locked_out,
 }
 
-/// The lines with this message, in their order.
+/// Returns the lines with this message in order.
 fn lines(vault: &Vault, message: &str) -> Vec<Value> {
     let log = vault.log();
     let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     lines.filter(|line| line["message"] == message).collect()
 }
 
-/// The one line with this message that belongs to the request of `answer`.
+/// Returns the line with this message that belongs to the request of `answer`.
 #[track_caller]
 fn line_of(vault: &Vault, message: &str, answer: &Answer) -> Value {
     let request = answer.header("x-request-id").unwrap();

@@ -1,6 +1,8 @@
-//! A job that takes longer than its credentials: the clients that people use go on reading while short-lived keys end under them.
+//! A job that runs longer than its credentials are valid: common clients continue to read while short-lived keys
+//! expire.
 //!
-//! The tests take four minutes, since an activation lasts one at least; `tests/long-job` installs the clients and runs them.
+//! The tests take four minutes, because the minimum lifetime of an activation is one minute. `tests/long-job` installs
+//! the clients and runs the tests.
 
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,26 +19,26 @@ use vault_tests::{Database, Door, Integration};
 const NAMESPACE: &str = "imports/nightly";
 const BUCKET: &str = "nightly-exports";
 const ALL: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
-/// The clients, and whether each uses a key until it is told that it has ended.
+/// The clients, and whether each uses a key until it is rejected as expired.
 const TOOLS: [(&str, bool); 6] =
     [("aws", false), ("boto3", false), ("s3fs", false), ("obstore", false), ("duckdb", true), ("rclone", false)];
-/// How long the store takes a key: longer than an activation of a minute, after which `exec` has another.
+/// Lifetime of keys at the storage server. Longer than an activation of one minute, after which `exec` has a new key.
 const LIFETIME: Duration = Duration::from_secs(65);
-/// How many keys end under the job.
+/// Number of keys that expire during the job.
 const EXPIRIES: u32 = 3;
 
-/// What a store that ends keys has seen.
+/// Observations of the storage server that expires keys.
 #[derive(Default)]
 struct Seen {
-    /// When keys were used for the first time.
+    /// First use of each key.
     begun: HashMap<String, Instant>,
-    /// Keys by the client that used them.
+    /// Keys by client.
     used: BTreeMap<String, BTreeSet<String>>,
-    /// How often a client used a key that had ended.
+    /// Number of uses of expired keys by client.
     refused: BTreeMap<String, usize>,
 }
 
-/// The emulator, behind a front that ends keys: by itself it ends none.
+/// Starts a proxy in front of the emulator, which does not expire keys itself.
 fn front(moto: &Moto, seen: &Arc<Mutex<Seen>>) -> Scripted {
     let (behind, seen) = (moto.endpoint().trim_start_matches("http://").to_owned(), Arc::clone(seen));
     Scripted::start(move |asked| {
@@ -147,7 +149,7 @@ fn clients_go_on_while_their_keys_end() {
     }
 }
 
-/// One client of boto3 until the file `stop` is there: prints the key that it reads with, or that it could not read, where that has changed.
+/// Uses one boto3 client until the file `stop` exists. Prints the key of each read, or the failure, if it has changed.
 const READER: &str = r#"
 import boto3, botocore.config, os, time
 s3 = boto3.client("s3", config=botocore.config.Config(retries={"total_max_attempts": 1}))
@@ -164,7 +166,7 @@ while not os.path.exists("stop"):
     time.sleep(0.1)
 "#;
 
-/// Lines that a process prints, as they come.
+/// Returns the output lines of a process.
 fn lines(of: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     let (send, lines) = mpsc::channel();
     std::thread::spawn(move || {
@@ -178,7 +180,7 @@ fn lines(of: impl std::io::Read + Send + 'static) -> mpsc::Receiver<String> {
     lines
 }
 
-/// The next line that has `part`.
+/// Waits for a line that contains `part`.
 #[track_caller]
 fn await_line(lines: &mpsc::Receiver<String>, part: &str) -> String {
     let deadline = Instant::now() + Duration::from_secs(300);
@@ -216,20 +218,21 @@ fn a_job_goes_on_after_what_happens_to_its_vault(database: Database) {
     let warned = lines(running.stderr.take().unwrap());
     assert_eq!(used.recv().unwrap(), first.id);
 
-    // The namespace is frozen when a renewal falls due: the job keeps what it has until that ends, and goes on once it is thawed.
+    // The namespace is frozen when a renewal is due. The job keeps its credential until it expires, and continues after
+    // the thaw.
     vault.run(&["namespace", "freeze", NAMESPACE, "--org", "Acme"]).done();
     await_line(&warned, "frozen");
     vault.run(&["namespace", "thaw", NAMESPACE, "--org", "Acme"]).done();
     await_line(&warned, "was renewed after all");
 
-    // The key is replaced: the next renewal brings it.
+    // The key is replaced, and the next renewal returns it.
     (data["access_key_id"], data["secret_access_key"]) = (second.id.clone().into(), second.secret.into());
     let id = session.list()[0]["id"].as_str().unwrap().to_owned();
     session.replace(&id, &json!({ "data": data }), false).expect(201);
     await_line(&used, &second.id);
 
-    // The vault is killed, and stays away until the job's credential has ended: the job is refused then, and goes on with a new
-    // activation as soon as a vault is there.
+    // The vault is killed and unavailable until the job's credential has expired. The job's requests then fail, and
+    // continue with a new activation as soon as the vault is available.
     vault.take_server().kill();
     await_line(&warned, "cannot renew activation");
     await_line(&used, "none: ");

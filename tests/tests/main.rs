@@ -1,4 +1,5 @@
-//! Tests of the program `orgvault` as its users run it. One program: each file is a module of it, so nothing is linked more often than it has to be.
+//! Tests of the program `orgvault` from its users' perspective. Each file is a module of one test program, which is
+//! linked only once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

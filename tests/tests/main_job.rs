@@ -1,4 +1,4 @@
-//! The main job: log in, save credentials of every type, list them without their secrets, delete them, log out.
+//! The main workflow: log in, save credentials of every type, list them without secrets, delete them, log out.
 
 use serde_json::{Value, json};
 use vault_tests::samples::{every_type, s3, small};
@@ -49,7 +49,7 @@ fn the_main_job(database: Database) {
     session.log_out().problem("invalid-token");
 }
 
-/// Saves, and checks the whole answer.
+/// Saves a credential and checks the whole response.
 fn save(session: &Session, request: &Value) -> String {
     let answer = session.try_save(request).expect(201);
     let id = answer.json()["id"].as_str().unwrap().to_owned();
@@ -67,7 +67,7 @@ fn save(session: &Session, request: &Value) -> String {
 }
 
 fn check_item(item: &Value, request: &Value, information: &Value) {
-    // A link may say when it expires.
+    // A link may contain its expiry time.
     let members: Vec<&str> = item.as_object().unwrap().keys().map(String::as_str).collect();
     let members: Vec<&str> = members.into_iter().filter(|name| *name != "expires_at").collect();
     let always =
@@ -87,7 +87,7 @@ fn check_item(item: &Value, request: &Value, information: &Value) {
     assert_eq!(shown, *information);
 }
 
-/// RFC 3339 in UTC, to the second.
+/// Asserts the format RFC 3339 in UTC and seconds.
 fn check_time(text: &str) {
     let form: String = text.chars().map(|c| if c.is_ascii_digit() { '9' } else { c }).collect();
     assert_eq!(form, "9999-99-99T99:99:99Z", "{text}");
@@ -110,7 +110,7 @@ fn a_login_says_how_long_its_token_lives(database: Database) {
         check_time(document["expires_at"].as_str().unwrap());
         assert!(Session::new(&client, &answer).is_live());
     }
-    // Refused by name and never silently changed; the passcode is not spent on it.
+    // The error names the field, the value is not adjusted, and the passcode stays unused.
     let code = admin.recovery_code();
     for ttl in [json!(59), json!(7201), json!(0), json!(-60), json!(i64::MAX), json!(i64::MIN)] {
         let mut body = admin.login(&code);
@@ -178,7 +178,7 @@ fn survives(database: Database, mut end: impl FnMut(&mut Vault)) {
     assert_eq!(kept.on(&client).list().len(), before.len() + 1);
 }
 
-/// Two servers on one PostgreSQL database are one vault.
+/// Two servers on one PostgreSQL database behave like one.
 #[test]
 fn two_replicas_are_one_vault() {
     let vault = Vault::start(Database::Postgres);

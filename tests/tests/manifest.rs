@@ -1,4 +1,4 @@
-//! `orgvault export`, `plan` and `apply`: an organization as documents.
+//! `orgvault export`, `plan` and `apply`: configuration as code.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -15,7 +15,7 @@ on_both_databases! {
     applies_that_are_killed_or_made_at_once_come_to_one_end,
 }
 
-/// Somebody who is logged in as admin of a vault of their own, and has a directory of documents.
+/// An admin who is logged in to a vault, with a directory of documents.
 struct Desk {
     vault: Vault,
     door: Door,
@@ -44,7 +44,7 @@ credentials:
     data: &DATA
 "#;
 
-/// The data of a credential in a document, whose secret is in a file.
+/// The data of a credential in a document, with its secret in a file.
 const DATA: &str =
     "{access_key_id: AKIAQ3EGRIYLK0000001, secret_access_key: {file: secrets/one}, bucket: nightly, region: eu-west-1}";
 
@@ -85,7 +85,7 @@ impl Desk {
         run
     }
 
-    /// What a plan of `etl.yaml` would change.
+    /// Returns the changes that a plan of `etl.yaml` shows.
     fn plan(&self, more: &[&str]) -> Vec<String> {
         let run = self.run(&[&["plan", "-f", "etl.yaml", "--json"], more].concat());
         let changes: Vec<String> = serde_json::from_value(run.json()["changes"].clone()).unwrap();
@@ -97,7 +97,7 @@ impl Desk {
         self.run(&[&["apply", "-f", "etl.yaml", "--yes"], more].concat())
     }
 
-    /// An issuer of the name `cluster`, whose keys are pasted.
+    /// Adds the issuer `cluster` with a key set from a file.
     fn issuer(&self) -> SigningKey {
         let key = SigningKey::new("1");
         let keys = self.vault.scratch("keys.json");
@@ -116,7 +116,7 @@ impl Desk {
     }
 }
 
-/// A webhook is told by its host; its URL is read when it is new, and its secret kept.
+/// A webhook is identified by its host. Its URL is read when it is new, and its signing secret is stored.
 #[test]
 fn receivers_are_described() {
     let desk = Desk::open(Database::Sqlite);
@@ -147,7 +147,7 @@ fn receivers_are_described() {
     let expected = "receivers:\n  - webhook: \"https://hooks.example/…\"\n    url: {file: \"receivers/hooks.example\"}\n    \
                     events: [\"credential.expiring\",\"credential.failing\"]\n    disabled: true\n";
     assert!(exported.contains(expected), "{exported}");
-    // The URL is not needed any more.
+    // The URL is no longer needed.
     fs::remove_file(desk.path("receivers/hooks.example")).unwrap();
     desk.write("etl.yaml", &document("[]", ""));
     assert_eq!(desk.plan(&[]), ["~ receiver https://hooks.example/…: is told all events, becomes active"]);
@@ -164,7 +164,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     desk.write("etl.yaml", &document());
     desk.write("secrets/one", "7sGh-source\n");
 
-    // An issuer that is absent is told before anything is changed.
+    // A missing issuer is reported before anything is changed.
     let refused = desk.apply(&[]).refused();
     assert!(refused.stderr.contains("etl.yaml:7: issuer: cluster is no issuer here"), "{}", refused.stderr);
     assert_eq!(desk.session.list().len(), 0);
@@ -180,7 +180,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());
 
-    // A job has what the documents describe, without a stored token.
+    // A job gets the documented access without a stored token.
     let shown = desk.vault.json(&["integration", "show", "--org", "Acme", "--name", "nightly"]);
     let integration = shown["id"].as_str().unwrap();
     let claims = json!({"iss": "https://kubernetes.default.svc", "aud": audience(integration), "iat": now(), "exp": now() + 300,
@@ -189,7 +189,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     let answer = desk.door.client().request("POST", "/v1/activations").bearer(&key.sign(&claims)).json(&body).send();
     assert_eq!(answer.expect(201).json()["credentials"][0]["data"]["secret_access_key"], "7sGh-source");
 
-    // Somebody changes it by hand: the plan says what, and the apply undoes it.
+    // After manual changes, the plan shows them and `apply` reverts them.
     let id = desk.session.list()[0]["id"].as_str().unwrap().to_owned();
     desk.run(&["credential", "label", &id, "team=other", "more=x"]).done();
     desk.vault.run(&["integration", "disable", "--org", "Acme", "--name", "nightly"]).done();
@@ -203,7 +203,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
     desk.apply(&[]).done();
     assert!(desk.plan(&[]).is_empty());
 
-    // New data is sent when its number rises, and never for another reason.
+    // New data is sent only when its number increases.
     desk.write("etl.yaml", &document().replace("bucket: nightly", "bucket: other"));
     let refused = desk.run(&["plan", "-f", "etl.yaml"]).refused();
     assert!(refused.stderr.contains("bucket: differs from what is there: raise data_version"), "{}", refused.stderr);
@@ -218,7 +218,7 @@ fn what_is_exported_is_applied_elsewhere_byte_for_byte(database: Database) {
         desk.run(&["plan", "-f", "etl.yaml"]).refused().stderr.contains("data_version: is 1, and 2 was sent already")
     );
 
-    // Elsewhere, with the data files: the same bytes.
+    // In another organization with the same data files, the export has the same bytes.
     desk.session.save(&small("unnamed", 9));
     let exported = desk.run(&["export", "--set", "etl"]).done();
     assert!(exported.stderr.contains("1 credential without the label name"), "{}", exported.stderr);
@@ -259,7 +259,7 @@ fn nothing_is_deleted_unless_it_is_asked_for_and_counted() {
     desk.write("etl.yaml", "set: etl\ncredentials: []\n");
     desk.run(&["plan", "-f", "etl.yaml", "--prune", "--set", "etl"]).misused();
 
-    // Integrations, too: those of the set, and no other.
+    // Pruning deletes integrations of the set, and no others.
     desk.vault.run(&["integration", "create", "--org", "Acme", "--name", "by-hand", "--namespace", "a"]).done();
     let integrations = "integrations:\n  - {name: one, namespaces: [a]}\n";
     desk.write("etl.yaml", &format!("set: etl\n{integrations}  - {{name: two, namespaces: [a]}}\n"));
@@ -294,7 +294,7 @@ fn what_is_made_once_goes_into_a_file_or_is_not_made() {
     assert!(desk.plan(&[]).is_empty());
     desk.write("etl.yaml", &document.replace("editor", "viewer"));
     assert_eq!(desk.plan(&[]), [format!("~ person {email}: role becomes viewer")]);
-    // A file that is there is not written over.
+    // An existing file is not overwritten.
     desk.write("etl.yaml", &document.replace(email, "another@example.com"));
     desk.apply(&["--secrets-out", file.to_str().unwrap()]).refused();
 }
@@ -334,7 +334,7 @@ fn flaws_of_documents_and_references_are_all_told_before_anything_is_done() {
     assert_eq!(desk.vault.json(&["integration", "list", "--org", "Acme"]), json!([]), "nothing was done");
 }
 
-/// Killed after any request, or two at the same time: run again, there is each thing once, as described.
+/// Killed after any request, or run twice concurrently: after another run, each object exists once, as described.
 fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
     let desk = Desk::open(database);
     desk.write("secrets/one", "7sGh-source");
@@ -350,7 +350,7 @@ fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
         let integrations = desk.vault.json(&["integration", "list", "--org", "Acme"]).as_array().unwrap().len();
         integrations + desk.session.list().len()
     };
-    // Killed as soon as something more is there than before, again and again.
+    // Kill it whenever a new object exists, repeatedly.
     loop {
         let before = made();
         let mut running = start();
@@ -372,7 +372,7 @@ fn applies_that_are_killed_or_made_at_once_come_to_one_end(database: Database) {
     assert!(desk.plan(&[]).is_empty());
     assert_eq!((made(), desk.session.list().len()), (16, 8), "each once");
 
-    // Two at once, for another eight.
+    // Two concurrent runs with eight more objects.
     let more: String =
         (8..16).map(|n| format!("  - {{namespace: imports/{n}, name: n, type: s3, data: {DATA}}}\n")).collect();
     desk.write("etl.yaml", &format!("set: etl\nintegrations:\n{integrations}credentials:\n{credentials}{more}"));

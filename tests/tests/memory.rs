@@ -1,4 +1,4 @@
-//! No secret stays in the server's memory once its request is over (A72).
+//! No secret remains in the server's memory after its request (A72).
 
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
@@ -11,10 +11,10 @@ use vault_tests::process::Server;
 use vault_tests::samples::small;
 use vault_tests::{Account, Database, Door, Integration, Session, Vault};
 
-/// What comes after the secrets and takes the places in memory that they had: stacks, buffers, argon2's memory.
+/// Number of rounds of other requests, which reuse the memory of the secrets: stacks, buffers and argon2's memory.
 const ROUNDS: usize = 24;
 
-/// Searches all memory that the process can write to, and gives how many bytes that were and what they held.
+/// Searches all writable memory of the process. Returns the number of bytes and the found secrets.
 fn search(server: &Server, canaries: &Canaries) -> (usize, Vec<String>) {
     let maps = fs::read_to_string(format!("/proc/{}/maps", server.id())).unwrap();
     let memory = File::open(format!("/proc/{}/mem", server.id())).unwrap();
@@ -28,7 +28,7 @@ fn search(server: &Server, canaries: &Canaries) -> (usize, Vec<String>) {
         let (start, end) = range.split_once('-').unwrap();
         let (start, end) = (u64::from_str_radix(start, 16).unwrap(), u64::from_str_radix(end, 16).unwrap());
         let mut region = vec![0; usize::try_from(end - start).unwrap()];
-        // A region may have gone since.
+        // A region may have been unmapped.
         let Ok(read) = memory.read_at(&mut region, start) else { continue };
         searched += read;
         let place = line.split_whitespace().nth(5).unwrap_or("anonymous");
@@ -79,7 +79,7 @@ fn a72_no_secret_stays_in_memory() {
         session.log_out().expect(204);
     }
 
-    // Others come and go, with connections of their own.
+    // Other users connect with new connections.
     let others: Vec<Account> = (0..3).map(|_| vault.account("Acme", "editor")).collect();
     for round in 0..ROUNDS {
         let client = vault.client();
@@ -94,7 +94,7 @@ fn a72_no_secret_stays_in_memory() {
     assert!(found.is_empty(), "after quiet, {searched} bytes hold: {found:#?}");
 }
 
-/// The search itself: what is in memory is found.
+/// The search itself: a text that is in memory is found.
 #[test]
 fn the_search_reaches_the_memory() {
     if !geteuid().is_root() {
@@ -103,7 +103,7 @@ fn the_search_reaches_the_memory() {
     }
     let vault = Vault::start(Database::Sqlite);
     let mut canaries = Canaries::new();
-    // It names the vault for as long as it is open.
+    // The process keeps this path while the vault is open.
     canaries.add("the database's path", vault.data_dir().join("orgvault.db").to_str().unwrap());
     let (_, found) = search(vault.server(), &canaries);
     assert!(!found.is_empty());

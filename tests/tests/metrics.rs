@@ -1,5 +1,5 @@
-//! The metrics of what nobody counts as it changes: store, seats, keys, audit, credentials by health and expiry; and of what a server
-//! does a second time.
+//! Sampled metrics: database, hash slots, keys, audit log, and credentials by health and expiry. Also metrics of
+//! retries.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use time::format_description::well_known::Rfc3339;
 use vault_tests::samples::small;
 use vault_tests::{Database, Vault, on_both_databases};
 
-/// How long a test waits for the server's background work.
+/// Maximum time to wait for the server's background work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Each sample by its name and labels, as the page has them.
+/// Returns each sample by name and labels.
 fn samples(vault: &Vault) -> BTreeMap<String, f64> {
     let page = vault.server().admin_client().get("/metrics").send().expect(200).text();
     let lines = page.lines().filter(|line| !line.starts_with('#'));
@@ -21,7 +21,7 @@ fn samples(vault: &Vault) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The samples once `what` holds for them.
+/// Polls until `holds` is true for the samples.
 fn until(vault: &Vault, what: &str, holds: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
     let began = Instant::now();
     loop {
@@ -30,7 +30,7 @@ fn until(vault: &Vault, what: &str, holds: impl Fn(&BTreeMap<String, f64>) -> bo
             return samples;
         }
         assert!(began.elapsed() < PATIENCE, "{what}: {samples:?}");
-        std::thread::sleep(Duration::from_millis(20)); // leaves the processor to the server
+        std::thread::sleep(Duration::from_millis(20)); // leaves processor time to the server
     }
 }
 
@@ -64,7 +64,7 @@ fn moves(database: Database) {
         }
         Database::Postgres => assert!(!after.contains_key("orgvault_store_waiting_changes"), "there is no writer"),
     }
-    // A count is made at start, and once a minute.
+    // Credentials are counted at start and once a minute.
     vault.restart();
     let counted = until(&vault, "credentials are counted", |samples| samples.contains_key(HEALTH));
     assert_eq!((counted[HEALTH], counted[EXPIRING]), (3.0, 1.0));
@@ -99,7 +99,7 @@ fn what_is_done_again_is_counted(database: Database) {
     assert_eq!(save().expect(201).json()["id"], first);
     assert_eq!(vault.metric(REPEATED), 1);
 
-    // The server seals under the key that it knows, which was replaced. It may learn of that before, so this is tried again.
+    // The server encrypts with its cached key, which was replaced. It may notice this earlier, so the test repeats it.
     const REPLACED: &str = "orgvault_retries_total{reason=\"key-replaced\"}";
     let begun = Instant::now();
     for number in 1.. {

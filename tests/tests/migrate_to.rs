@@ -1,5 +1,5 @@
-//! Moving a vault from the embedded file to PostgreSQL: it works there as before, nothing that was acknowledged is lost,
-//! and a move that is interrupted or refused leaves the vault where it is.
+//! Migration of a vault from the embedded database to PostgreSQL. It works as before, no acknowledged change is lost,
+//! and an interrupted or rejected migration leaves the vault where it is.
 
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -17,7 +17,7 @@ fn is_moved(vault: &Vault) -> bool {
     vault.data_dir().join("orgvault.db.moved").exists()
 }
 
-/// What an activation gives, without what differs each time.
+/// Returns the part of an activation that does not change between activations.
 fn activated(integration: &Integration, client: &Client, namespace: &str) -> Value {
     integration.activate(client, namespace).expect(201).json()["credentials"].clone()
 }
@@ -102,7 +102,7 @@ fn a_running_server_is_not_disturbed_and_keeps_its_vault() {
     assert_eq!(session.on(&vault.client()).ids().len(), 2);
 }
 
-/// Killed after each line of its progress in turn, until one run is through.
+/// Kills the migration after each of its progress lines, until one run completes.
 #[test]
 fn killed_anywhere_and_run_again_it_ends_well() {
     let vault = Vault::init(Database::Sqlite);
@@ -121,7 +121,7 @@ fn killed_anywhere_and_run_again_it_ends_well() {
         let _ = child.kill();
         child.wait().unwrap();
         if is_moved(&vault) {
-            break; // it was faster
+            break; // it completed before the kill
         }
         vault.run(&["account", "list"]).done();
     }
@@ -129,14 +129,14 @@ fn killed_anywhere_and_run_again_it_ends_well() {
     let there = ["account", "list", "--database-url", &url];
     assert_eq!(vault.json(&there).as_array().unwrap().len(), 1);
 
-    // Killed after the rows were committed, before the file said so.
+    // Killed after the commit, before the embedded database was marked as moved.
     std::fs::remove_file(vault.data_dir().join("orgvault.db.moved")).unwrap();
     let rows = Sql::at(&url).everything();
     vault.run(&["migrate-to", &url]).done();
     assert!(is_moved(&vault));
     assert_eq!(Sql::at(&url).everything(), rows, "nothing is copied twice");
 
-    // Somebody has gone on with the file: then the other database is not this vault's newest state.
+    // If the embedded database was changed since, the other one is not the newest state.
     std::fs::remove_file(vault.data_dir().join("orgvault.db.moved")).unwrap();
     vault.run(&["org", "create", "Later"]).done();
     let said = vault.run(&["migrate-to", &url]).refused().stderr;

@@ -1,5 +1,4 @@
-//! The description of the interface holds for the real server: requests made from it at random, and a client generated
-//! from it.
+//! The API description matches the real server, tested with random requests and a generated client.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -9,12 +8,12 @@ use vault_testkit::stores::find_tool;
 use vault_tests::samples::small;
 use vault_tests::{Client, Database, Door, Integration, Vault};
 
-/// The same requests each time.
+/// Fixed seed for reproducible requests.
 const SEED: &str = "20261122";
-/// Requests of each operation in each phase.
+/// Requests per operation and phase.
 const EXAMPLES: &str = "20";
 
-/// Runs to a good end. What it printed.
+/// Runs a command that must succeed. Returns its output.
 fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
@@ -22,7 +21,7 @@ fn succeed(command: &mut Command) -> String {
     text
 }
 
-/// A server that does not count logins, and its description in a file of `directory`.
+/// Starts a server without a login rate limit, and stores its description in `directory`.
 fn described(directory: &Path) -> (Vault, Value) {
     let vault = Vault::start_with(Database::Sqlite, &["--login-rate", "0"]);
     let description = vault.client().get("/openapi.json").send().expect(200).json();
@@ -30,7 +29,7 @@ fn described(directory: &Path) -> (Vault, Value) {
     (vault, description)
 }
 
-/// Schemathesis against the listener of `client`, on the description `file` in `directory`, which holds its settings too.
+/// Returns Schemathesis for the listener of `client`, with the description `file` and the settings in `directory`.
 fn schemathesis(client: &Client, directory: &Path, file: &str) -> Command {
     let mut command = Command::new(find_tool("st"));
     command.current_dir(directory).args(["--config-file", "schemathesis.toml", "run", file, "--no-color"]);
@@ -39,10 +38,10 @@ fn schemathesis(client: &Client, directory: &Path, file: &str) -> Command {
     command
 }
 
-/// The same on the public listener of `vault`.
+/// Returns Schemathesis for the public listener of `vault`.
 fn schemathesis_of_members(vault: &Vault, directory: &Path, file: &str) -> Command {
     let mut command = schemathesis(&vault.client(), directory, file);
-    // Another listener, and what ends the session that asks.
+    // Excludes the other listener, and operations that end the test's session.
     command.args(["--exclude-tag", "Activation", "--exclude-path", "/v1/logout"]);
     command.args(["--exclude-path", "/v1/account/sessions/{id}", "--exclude-path", "/v1/accounts/{id}"]);
     command
@@ -57,7 +56,7 @@ fn requests_made_from_the_description_are_answered_as_described() {
     session.replace(&credential, &small("imports", 1), false).expect(201);
     let integration = json!({"name": "nightly", "namespaces": ["imports"]});
     let integration = session.call("POST", "/v1/integrations").json(&integration).send().expect(201).json();
-    // Data that the schema permits may be refused for what it means: a bucket that is no name of one.
+    // Data that matches the schema may still be invalid, such as a bucket name.
     let settings = format!(
         "headers = {{ Authorization = \"Bearer {}\" }}\n\
          [checks]\npositive_data_acceptance.enabled = false\n\
@@ -70,7 +69,7 @@ fn requests_made_from_the_description_are_answered_as_described() {
     let said = succeed(&mut schemathesis_of_members(&vault, directory.path(), "openapi.json"));
     assert!(tested(&said) >= 35, "{said}");
 
-    // It notices a description that is wrong.
+    // A wrong description is detected.
     let answer = "/paths/~1v1~1account/get/responses/200/content/application~1json/schema";
     *description.pointer_mut(answer).unwrap() = json!({"type": "array"});
     fs::write(directory.path().join("wrong.json"), description.to_string()).unwrap();
@@ -79,7 +78,7 @@ fn requests_made_from_the_description_are_answered_as_described() {
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// How many operations Schemathesis says that it tested.
+/// Returns the number of operations that Schemathesis reports as tested.
 fn tested(said: &str) -> usize {
     let count = said.lines().find_map(|line| line.trim().strip_prefix("Tested: "));
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{said}"))
@@ -87,14 +86,14 @@ fn tested(said: &str) -> usize {
 
 #[test]
 fn requests_of_integrations_are_answered_as_described() {
-    /// That of the examples.
+    /// Namespace of the examples.
     const NAMESPACE: &str = "imports/nightly";
     let directory = tempfile::tempdir().unwrap();
-    // More than any run takes, so that most requests are carried out; and none goes out.
+    // Higher limits than any run needs, so that most requests are executed. No requests leave the host.
     let flags = ["--activation-rate", "0", "--max-activations", "1000000"];
     let (vault, door) = Door::open_with(Database::Sqlite, &flags);
     let mut description = vault.client().get("/openapi.json").send().expect(200).json();
-    // Names made at random would all be refused.
+    // Random names would all be rejected.
     for schema in ["ActivateRequest", "CheckRequest"] {
         let namespace = format!("/components/schemas/{schema}/properties/namespace");
         description.pointer_mut(&namespace).unwrap()["enum"] = json!([NAMESPACE, "elsewhere"]);
@@ -123,7 +122,7 @@ fn requests_of_integrations_are_answered_as_described() {
     assert_eq!(tested(&said), 5, "{said}");
     assert!(integration.live(&client).len() > 1, "some requests were granted: {said}");
 
-    // It notices a description that is wrong.
+    // A wrong description is detected.
     let answer = "/paths/~1v1~1activations/get/responses/200/content/application~1json/schema";
     *description.pointer_mut(answer).unwrap() = json!({"type": "object"});
     fs::write(directory.path().join("wrong.json"), description.to_string()).unwrap();
@@ -138,7 +137,7 @@ fn a_client_generated_from_the_description_logs_in_and_saves() {
     let account = vault.account("Acme", "editor");
     let mut generate = Command::new(find_tool("openapi-python-client"));
     generate.current_dir(directory.path()).args(["generate", "--path", "openapi.json", "--output-path", "client"]);
-    // It formats what it writes with a program beside it.
+    // The generator formats its output with a program in its own directory.
     let beside = find_tool("openapi-python-client").parent().unwrap().to_owned();
     let path = std::env::var("PATH").unwrap_or_default();
     let said = succeed(generate.env("PATH", format!("{}:{path}", beside.display())));

@@ -1,4 +1,4 @@
-//! The pages for newcomers do what they print: each command is typed into a terminal as the page shows it.
+//! The getting-started pages work: each command is typed into a terminal as the page shows it.
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -9,9 +9,9 @@ use vault_tests::binary;
 use vault_tests::terminal::Terminal;
 use vault_tests::{Database, Vault};
 
-/// A network and processes of one's own, since pages name ports and servers go on.
+/// Arguments for separate network and process namespaces, because pages use fixed ports and leave servers running.
 const APART: &[&str] = &["--net", "--pid", "--fork", "--mount-proc", "--kill-child"];
-/// Where the servers of the pages listen unless told otherwise.
+/// Default ports of the servers on the pages.
 const PORTS: [(&str, u16); 2] = [("quickstart", 8080), ("moto_server", 5000)];
 
 /// The prompt after an `orgvault exec` that could not start its command.
@@ -19,14 +19,14 @@ const EXEC_FAILS: &str = "<125>";
 
 /// A command of a page.
 struct Step {
-    /// Whether the page has it go on in a terminal of its own.
+    /// Set if the page runs it in a separate terminal.
     is_server: bool,
     command: String,
-    /// Lines that it says, in this order, beside others.
+    /// Lines of its output, in order and possibly with others in between.
     says: Vec<String>,
 }
 
-/// The commands in the blocks of a page that are marked `console`. Those marked `sh` install things.
+/// Returns the commands in the `console` blocks of a page. Blocks marked `sh` install software.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut block = None;
@@ -50,7 +50,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// The commands of the README, each a block marked `sh`: the first starts the server.
+/// Returns the commands of the README, each in an `sh` block. The first one starts the server.
 fn readme_steps(root: &Path) -> Vec<Step> {
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().trim().to_owned());
@@ -61,8 +61,8 @@ fn readme_steps(root: &Path) -> Vec<Step> {
     steps
 }
 
-/// What stands for a built clone in `home`: the script that checks for build tools, a `cargo` whose `run` starts the program under
-/// test, and the program where the release build would be.
+/// Creates a substitute for a built clone in `home`: the script that checks build tools, a `cargo` whose `run` starts
+/// the program under test, and the program at the path of the release build.
 fn clone(home: &Path, root: &Path) {
     symlink(root.join("packaging"), home.join("packaging")).unwrap();
     let release = home.join("target/release");
@@ -78,7 +78,7 @@ fn clone(home: &Path, root: &Path) {
     fs::set_permissions(&cargo, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Types the commands of the README, then those of pages of `docs/`, one after the other, in a new directory.
+/// Types the commands of the README and then of pages of `docs/` in a new directory.
 fn follow(pages: &[&str], commands: usize) {
     if !Command::new("unshare").args(APART).arg("true").status().is_ok_and(|status| status.success()) {
         eprintln!("SKIPPED: this machine allows no network of one's own");
@@ -128,7 +128,7 @@ fn readme_and_getting_started_run_as_printed() {
     follow(&["start.md"], 4);
 }
 
-/// A new user's way from the README to a job that reads a file: one vault, and at most eight commands of the program.
+/// A new user's path from the README to a job that reads a file: one vault, and at most eight commands of the program.
 #[test]
 fn readme_to_first_job_runs_as_printed() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -139,13 +139,13 @@ fn readme_to_first_job_runs_as_printed() {
     follow(&["start.md", "first-job.md", "jobs/run.md", "jobs/formats.md"], 19);
 }
 
-/// What an admin does with the vault of the first page.
+/// An admin's tasks with the vault of the first page.
 #[test]
 fn files_of_others_and_documents_are_taken_as_printed() {
     follow(&["start.md", "operate/import.md", "operate/documents.md"], 14);
 }
 
-/// What operators do with the vault of the first pages.
+/// Operators' tasks with the vault of the first pages.
 #[test]
 fn keys_receivers_and_an_emergency_are_as_printed() {
     follow(&["start.md", "operate/keys.md", "RECEIVERS.md", "operate/emergency.md"], 13);

@@ -1,4 +1,4 @@
-//! Every route, asked by every kind of caller, answers as the table says; and no route is missing from the table.
+//! Every route responds to every kind of caller according to the table, and the table contains every route.
 
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -32,7 +32,7 @@ fn what_anybody_may_ask_for_is_marked_as_such() {
 }
 
 fn every_route_answers_every_caller_as_the_table_says(database: Database) {
-    // With an activation side that checks credentials on request.
+    // With an activation listener that runs requested checks.
     let (vault, _) = Door::open_with(database, &["--recheck-every", "30d"]);
     let stage = Stage::of(&vault);
     for rule in &POLICY {
@@ -53,12 +53,12 @@ fn every_route_answers_every_caller_as_the_table_says(database: Database) {
     stage.check_untouched();
 }
 
-/// A receiver to add.
+/// Returns a receiver to add.
 fn receiver() -> Value {
     json!({"kind": "webhook", "url": "https://hooks.example/policy"})
 }
 
-/// The callers, and what they ask about.
+/// The callers and their objects.
 struct Stage {
     client: Client,
     viewer: Account,
@@ -70,7 +70,7 @@ struct Stage {
     disabled: String,
     deleted: String,
     invited: String,
-    /// Whose account is unlocked and re-enrolled; Acme's.
+    /// Account of Acme that is unlocked and re-enrolled.
     colleague: Account,
     made: Cell<u32>,
 }
@@ -117,7 +117,7 @@ impl Stage {
         }
     }
 
-    /// One more session of the caller, to be ended.
+    /// Creates a session of the caller that the test ends.
     fn fresh_session(&self, caller: Caller) -> Option<Session> {
         let account = match caller {
             Caller::Viewer => &self.viewer,
@@ -132,7 +132,7 @@ impl Stage {
     fn token(&self, caller: Caller) -> Option<String> {
         let forged = || {
             let token = &self.sessions[2].token;
-            // Another character within the sealed part.
+            // Change a character within the sealed part.
             let (before, after) = token.split_at(60);
             let other = if after.starts_with('A') { "B" } else { "A" };
             [before, other, &after[1..]].concat()
@@ -174,7 +174,7 @@ impl Stage {
         }
     }
 
-    /// The address, its id that of something new.
+    /// Returns the path, with the ID of a new object.
     fn path(&self, rule: &Rule, caller: Caller) -> String {
         let path = rule.template.replace("{base}", "/v1");
         let Some((collection, rest)) = path.split_once("{id}") else { return path };
@@ -182,7 +182,7 @@ impl Stage {
         let id = match collection {
             "/v1/organization-vault/" => {
                 let id = admin.save(&small("policy", self.number() as usize));
-                // One that waits, to be promoted or destroyed.
+                // Stages a version to promote or destroy.
                 admin.replace(&id, &small("policy", self.number() as usize), true).expect(201);
                 id
             }
@@ -198,7 +198,7 @@ impl Stage {
                 made["id"].as_str().unwrap().to_owned()
             }
             "/v1/receivers/" => {
-                // At most ten: each goes before the next comes.
+                // An organization has at most ten receivers, so delete the previous one.
                 for receiver in admin.call("GET", "/v1/receivers").send().expect(200).json().as_array().unwrap() {
                     let path = format!("/v1/receivers/{}", receiver["id"].as_str().unwrap());
                     admin.call("DELETE", &path).send().expect(204);
@@ -219,12 +219,12 @@ impl Stage {
         path.replace("{id}", &id).replace("{version}", "2").replace("{trust}", "7").replace("{delivery}", "7")
     }
 
-    /// An integration to make.
+    /// Returns an integration to create.
     fn integration(&self) -> Value {
         json!({"name": format!("policy {}", self.number()), "namespaces": ["policy"]})
     }
 
-    /// A body of the form that the route takes, if it takes one.
+    /// Returns a valid body, if the route accepts one.
     fn body(&self, rule: &Rule) -> Option<Value> {
         let (password, passcode) = ("not the password", "000000");
         Some(match (rule.method, rule.template) {
@@ -266,7 +266,7 @@ impl Stage {
         })
     }
 
-    /// Those who were refused have ended nobody's session.
+    /// Asserts that rejected requests have ended no session.
     fn check_untouched(&self) {
         for session in &self.sessions {
             assert!(session.is_live());

@@ -1,4 +1,4 @@
-//! The lines that commands tell people to paste, pasted to the letter.
+//! Command lines that commands print for pasting, run exactly as printed.
 
 use serde_json::json;
 use std::fs;
@@ -9,10 +9,10 @@ use vault_tests::samples::small;
 use vault_tests::terminal::Terminal;
 use vault_tests::{Account, Database, Door, Vault};
 
-/// Between quotation marks and backslashes, all that a shell, `printf` or JSON could take for its own.
+/// A password with characters that are special in shells, `printf` or JSON.
 const PASSWORD: &str = r#"a "quoted" \n back\slash %s $HOME `id` 'x'"#;
 
-/// The paragraph of `text` that begins with `start`.
+/// Returns the paragraph of `text` that starts with `start`.
 fn block<'a>(text: &'a str, start: &str) -> &'a str {
     let block = &text[text.find(start).unwrap_or_else(|| panic!("no {start:?} in {text}"))..];
     block.split("\n\n").next().unwrap()

@@ -1,15 +1,15 @@
-//! The QR code in a terminal, read back as a camera would.
+//! The QR code in a terminal, decoded like by a camera.
 
 use std::process::Command;
 use vault_tests::binary::Run;
 use vault_tests::passcode::Authenticator;
 use vault_tests::{Database, Vault};
 
-/// Pixels of one module of the code.
+/// Pixels per module of the code.
 const MODULE: usize = 6;
 
-/// A terminal's picture of `lines`, two modules to a character: light where ink is, dark elsewhere, as terminals
-/// are. With `dark_on_light`, as a terminal with a light background shows them.
+/// Returns an image of `lines` as a terminal shows them, with two modules per character. Text is light on a dark
+/// background, or the other way round with `dark_on_light`.
 fn picture(lines: &[&str], dark_on_light: bool) -> Vec<u8> {
     let width = lines.iter().map(|line| line.chars().count()).max().unwrap();
     let mut pixels = Vec::new();
@@ -30,7 +30,7 @@ fn picture(lines: &[&str], dark_on_light: bool) -> Vec<u8> {
     [header.as_bytes(), &pixels].concat()
 }
 
-/// What a reader sees in the picture, if anything.
+/// Decodes the QR code in the image, if there is one.
 fn read(vault: &Vault, picture: &[u8]) -> Option<String> {
     let file = vault.scratch("qr.pgm");
     std::fs::write(&file, picture).unwrap();
@@ -58,10 +58,10 @@ fn the_qr_code_is_the_authenticator_s_address() {
             .take_while(is_code)
             .collect();
         assert!(code.len() > 12, "no QR code in {text}");
-        // As terminals are: light on dark. Many readers cope with one kind alone, and it is the other one.
+        // Light on dark, like most terminals. Many readers support only one polarity, usually the other one.
         assert_eq!(read(&vault, &picture(&code, false)).as_deref(), Some(uri), "as a dark terminal shows it");
 
-        // What the address says is what the interface takes (RFC 6238 parameters, and who it is for).
+        // The URI has the RFC 6238 parameters that the server uses, and names the account.
         let query = uri.split_once('?').unwrap().1;
         let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         assert_eq!(value("digits").unwrap_or("6"), "6");

@@ -1,4 +1,4 @@
-//! The main job in one command, and the lines that it tells people to paste.
+//! `quickstart`, and the command lines that it prints for pasting.
 
 use serde_json::Value;
 use std::fs;
@@ -19,7 +19,7 @@ on_both_databases! {
     run_again_it_changes_nothing,
 }
 
-/// Runs `quickstart` with these arguments until it is ready; what it printed, and its server.
+/// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
 fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
     let output = vault.scratch("output");
     let command = vault.command(&[&["quickstart"], arguments].concat());
@@ -27,7 +27,7 @@ fn quickstart(vault: &Vault, arguments: &[&str]) -> (Server, String) {
     (server, fs::read_to_string(output).unwrap())
 }
 
-/// A user with a home directory, who runs `quickstart` and other commands.
+/// A user with a home directory who runs `quickstart` and other commands.
 struct Desk {
     vault: Vault,
     home: PathBuf,
@@ -46,7 +46,7 @@ impl Desk {
         command
     }
 
-    /// Runs `quickstart` with these arguments until it is ready; what it printed, and its server.
+    /// Runs `quickstart` with these arguments until it is ready. Returns its output and its server.
     fn quickstart(&self, arguments: &[&str]) -> (Server, String) {
         let output = self.vault.scratch("output");
         let command = self.own(self.vault.command(&[&["quickstart"], arguments].concat()));
@@ -54,7 +54,7 @@ impl Desk {
         (server, fs::read_to_string(output).unwrap())
     }
 
-    /// Runs a command without any flag that names the vault.
+    /// Runs a command without flags that select the vault.
     fn run(&self, arguments: &[&str]) -> Run {
         let mut command = self.own(binary::command());
         Run::of(command.args(arguments).current_dir(&self.home))
@@ -64,7 +64,7 @@ impl Desk {
         self.home.join(".local/state/orgvault/logins/default.json")
     }
 
-    /// Saves data of a bucket in the namespace.
+    /// Saves a credential for a bucket in the namespace.
     fn save(&self, namespace: &str, endpoint: &str) -> Run {
         let data = self.home.join("data.json");
         let text = format!(
@@ -96,7 +96,7 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
     for private in [directory.join("quickstart.token"), directory.join("orgvault.toml"), desk.profile()] {
         assert_eq!(mode(&private), 0o600, "{}", private.display());
     }
-    // Without flags, a URL, a token or an id.
+    // Without flags, URL, token or ID.
     desk.save("imports/daily", "https://s3.example.com").done();
     assert_eq!(desk.run(&["credential", "list", "--json"]).done().json().as_array().unwrap().len(), 1);
     let job = ["exec", "--namespace", "imports/daily", "--", "sh", "-c", "echo $ORGVAULT_BUCKET"];
@@ -105,7 +105,7 @@ fn quickstart_signs_in_and_serves_jobs(database: Database) {
     assert!(!printed.contains(token.trim()) && !desk.vault.log().contains(token.trim()));
     assert_eq!(server.stop(), Some(0), "{}", desk.vault.log());
 
-    // Started again without flags, it serves the same; so does `serve`, and a job waits for it.
+    // A restart without flags serves the same vault. So does `serve`, and a job waits for it.
     let (server, printed) = desk.quickstart(&[]);
     assert!(printed.contains("Serving the existing vault"), "{printed}");
     assert_eq!(desk.run(&job).done().stdout, "b\n");
@@ -146,13 +146,13 @@ fn quickstart_keeps_an_existing_profile() {
     let (_server, printed) = desk.quickstart(&[]);
     assert!(printed.contains("Not signed in: profile default belongs to ada@example.com"), "{printed}");
     assert_eq!(fs::read_to_string(desk.profile()).unwrap(), other);
-    // Its token is not sent elsewhere, and nothing is read from the current directory.
+    // The token is not sent to another listener, and nothing is read from the current directory.
     let said = desk.run(&["exec", "--namespace", "imports/daily", "--", "true"]).misused().stderr;
     assert!(said.contains("--activation-url is missing"), "{said}");
 }
 
-/// A process of another user that gets past file permissions to the socket still needs a token, and nobody's profile is read if other
-/// users can read or write it.
+/// A process of another user that bypasses the file permissions of the socket still needs a token. A profile that other
+/// users can read or write is rejected.
 #[test]
 fn a28_socket_and_profile_of_another_user_grant_nothing() {
     let desk = Desk::new(Database::Sqlite);
@@ -186,7 +186,7 @@ fn loopback_storage_is_for_users_of_this_host() {
         failed["reason"].as_str().unwrap().to_owned()
     };
     let answer = std::thread::spawn(move || {
-        // One connection is enough to see that it is made; it is closed without a response.
+        // A single connection suffices for the test. It is closed without a response.
         drop(emulator.accept().unwrap());
         emulator
     });
@@ -195,7 +195,7 @@ fn loopback_storage_is_for_users_of_this_host() {
     desk.save("imports/emulator", &endpoint).done();
     assert_ne!(reason(&desk, "imports/emulator"), "blocked-egress");
     let _emulator = answer.join().unwrap();
-    // Its own listener is none of these stores.
+    // The server's own listener is excluded.
     desk.save("imports/itself", &format!("http://{}", server.address)).done();
     assert_eq!(reason(&desk, "imports/itself"), "blocked-egress");
     assert_eq!(server.stop(), Some(0));
@@ -227,7 +227,7 @@ fn a_token_goes_into_a_new_private_file() {
     assert_eq!(fs::read_to_string(&file).unwrap(), token);
     assert!(!vault.scratch("elsewhere").exists());
     assert_eq!(vault.json(&["integration", "list"]).as_array().unwrap().len(), 1, "nothing is half done");
-    // A name that is taken leaves no file behind.
+    // A failed creation leaves no file.
     create("nightly", &vault.scratch("second.token")).refused();
     assert!(!vault.scratch("second.token").exists());
     let rotated = vault.scratch("rotated.token");

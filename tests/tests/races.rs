@@ -1,4 +1,4 @@
-//! Decisions under competition: each is made once, and an acknowledged one holds.
+//! Concurrent operations: each takes effect exactly once, and an acknowledged one is in effect.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -20,7 +20,7 @@ on_both_databases! {
 
 const THREADS: usize = 16;
 
-/// The clients of a vault's servers: two on PostgreSQL, one on the embedded file.
+/// The clients of a vault's servers: two servers on PostgreSQL, one with the embedded database.
 struct Replicas<'a> {
     vault: &'a Vault,
     second: Option<Server>,
@@ -32,7 +32,7 @@ impl<'a> Replicas<'a> {
         Self { vault, second }
     }
 
-    /// A client with a connection of its own, of the one or the other.
+    /// Returns a client with a new connection to one of the servers.
     fn client(&self, number: usize) -> Client {
         match &self.second {
             Some(second) if number % 2 == 1 => second.client(),
@@ -40,7 +40,7 @@ impl<'a> Replicas<'a> {
         }
     }
 
-    /// What so many threads get that begin at the same moment.
+    /// Returns the results of threads that start simultaneously.
     fn at_once<T: Send>(&self, act: impl Fn(usize, Client) -> T + Sync) -> Vec<T> {
         let barrier = Barrier::new(THREADS);
         thread::scope(|scope| {
@@ -48,7 +48,7 @@ impl<'a> Replicas<'a> {
                 .map(|number| {
                     let (act, barrier, client) = (&act, &barrier, self.client(number));
                     scope.spawn(move || {
-                        // The connection is there before the race begins.
+                        // Establishes the connection before the race starts.
                         client.get("/livez").send();
                         barrier.wait();
                         act(number, client)
@@ -78,7 +78,7 @@ fn one_passcode_logs_in_once_however_many_try(database: Database) {
             replicas.at_once(|_, client| client.log_in(&login))
         });
         assert_eq!(count(&answers, 200), 1, "{:?}", statuses(&answers));
-        // Refused, or turned away while too many were hashed.
+        // Rejected, or turned away while too many passwords were hashed.
         assert_eq!(count(&answers, 401) + count(&answers, 503), THREADS - 1, "{:?}", statuses(&answers));
     }
 }
@@ -97,7 +97,7 @@ fn one_key_saves_once_however_many_try(database: Database) {
         assert_eq!(ids.len(), 1, "{ids:?}");
         assert_eq!(session.list().len(), round + 1);
     }
-    // One key, two requests: one of them has it, all others are told.
+    // One key for two different requests: one of them is saved, and all others are rejected.
     for round in 0..10 {
         let before = session.list().len();
         let answers = replicas.at_once(|number, client| {
@@ -138,7 +138,7 @@ fn a_limit_holds_to_the_last_credential(database: Database) {
         .concat();
     assert_eq!((count(&answers, 201), count(&answers, 422)), (LIMIT, THREADS * 5 - LIMIT), "{:?}", statuses(&answers));
     assert_eq!(session.list().len(), LIMIT);
-    // As many come in as go out, however they meet.
+    // Saves and deletes balance, in any order.
     let ids = session.ids();
     let answers = replicas.at_once(|number, client| {
         let session = session.on(&client);
@@ -148,8 +148,8 @@ fn a_limit_holds_to_the_last_credential(database: Database) {
     assert_eq!(session.list().len(), LIMIT - THREADS / 2 + count(&answers, 201));
 }
 
-/// Saves from several threads until told to stop, while `end` takes the right to save away. What is begun after
-/// `end` has been acknowledged must be refused, and exactly what was acknowledged must be there.
+/// Saves from several threads until stopped, while `end` removes the right to save. Saves that start after `end` was
+/// acknowledged must be rejected, and exactly the acknowledged ones must be stored.
 fn save_until(replicas: &Replicas<'_>, session: &Session, end: impl FnOnce()) -> usize {
     let (ended, stop) = (AtomicBool::new(false), AtomicBool::new(false));
     let barrier = Barrier::new(5);
@@ -160,7 +160,7 @@ fn save_until(replicas: &Replicas<'_>, session: &Session, end: impl FnOnce()) ->
                 scope.spawn(move || {
                     let (mut saved, mut refused) = (0, 0);
                     barrier.wait();
-                    // A few after the end, to see that they are refused.
+                    // Continue until several saves were rejected after the end.
                     while !stop.load(Ordering::SeqCst) || refused < 3 {
                         let began_after = ended.load(Ordering::SeqCst);
                         let answer = session.try_save(&small("race", number));
@@ -191,7 +191,7 @@ fn nothing_is_saved_after_a_logout(database: Database) {
     for round in 0..10 {
         let session = account.log_in(&vault.client());
         expected += save_until(&replicas, &session, || {
-            session.save(&small("race", 9)); // so that the race is on
+            session.save(&small("race", 9)); // so that the race has started
             drop(session.on(&replicas.client(round)).log_out().expect(204));
         });
         expected += 1;

@@ -1,4 +1,4 @@
-//! One second factor, sixteen logins at the same moment, three replicas: it logs in once.
+//! Sixteen concurrent logins with one second factor on three replicas: exactly one succeeds.
 
 #![allow(clippy::print_stdout, reason = "a test tells its count")]
 
@@ -9,17 +9,17 @@ use vault_tests::passcode::within_one_step;
 use vault_tests::{Account, Client, Database, Vault};
 
 const LOGINS: usize = 16;
-/// Networks that the account is known from. Each counts its attempts in a class of its own, four here, so that every
-/// one of the sixteen is hashed and judged.
+/// Networks that the account has logged in from. Each has a separate throttle bucket with four attempts here, so that
+/// all sixteen passwords are hashed and verified.
 const NETWORKS: usize = 4;
-/// Rounds of an ordinary run; `ORGVAULT_RACE_ROUNDS` asks for another number.
+/// Rounds of an ordinary run. `ORGVAULT_RACE_ROUNDS` sets another number.
 const ROUNDS: usize = 12;
 
-/// A vault with three replicas that believe in forwarded addresses.
+/// A vault with three replicas that trust forwarded addresses.
 struct Cluster {
     vault: Vault,
     replicas: Vec<Client>,
-    // Ends them with this value.
+    // Stopped when this value is dropped.
     _others: Vec<vault_tests::process::Server>,
 }
 
@@ -31,7 +31,7 @@ impl Cluster {
         Self { vault, replicas, _others: others }
     }
 
-    /// An account that has logged in from every network.
+    /// Creates an account that has logged in from every network.
     fn known_account(&self) -> Account {
         let account = self.vault.admin();
         for network in 0..NETWORKS {
@@ -41,15 +41,15 @@ impl Cluster {
         account
     }
 
-    /// The same account without waits, and with a seed and recovery codes of its own for the round to come, so that the
-    /// code of this step is always a fresh one.
+    /// Removes lockouts, and replaces the TOTP secret and recovery codes for the next round, so that the current code
+    /// is unused.
     fn renewed(&self, account: &Account) -> Account {
         let reset = self.vault.json(&["account", "reset-passcode", "--email", &account.email]);
         self.vault.run(&["account", "unlock", "--email", &account.email]).done();
         account.with_new_passcode(&reset)
     }
 
-    /// What sixteen logins with `body` get that begin at the same moment.
+    /// Returns the statuses of sixteen logins with `body` that start simultaneously.
     fn at_once(&self, body: &Value) -> Vec<u16> {
         let barrier = Barrier::new(LOGINS);
         thread::scope(|scope| {
@@ -57,7 +57,7 @@ impl Cluster {
                 .map(|number| {
                     let (client, barrier) = (self.replicas[number % self.replicas.len()].clone(), &barrier);
                     scope.spawn(move || {
-                        client.get("/livez").send(); // the connection is there before the race begins
+                        client.get("/livez").send(); // establishes the connection before the race starts
                         barrier.wait();
                         log_in_from(&client, number % NETWORKS, body)
                     })
@@ -67,7 +67,7 @@ impl Cluster {
         })
     }
 
-    /// Races for one code after another; how often one was accepted more than once, and how often never.
+    /// Races for one code after another. Returns how often one was accepted more than once, and how often never.
     fn race(&self, rounds: usize, mut login: impl FnMut(&Account) -> (Account, Vec<u16>)) -> (usize, usize) {
         let mut account = self.known_account();
         let (mut double, mut never) = (0, 0);

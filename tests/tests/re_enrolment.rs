@@ -1,4 +1,4 @@
-//! How admins help colleagues who lost phone and codes, and what nobody can do with that.
+//! Re-enrolment: how admins help users who lost their authenticator and codes, and attacks on it.
 
 use serde_json::{Value, json};
 use std::sync::Barrier;
@@ -30,7 +30,7 @@ fn passcode(drafted: &Value) -> String {
     Authenticator::new(text(&drafted["totp"]["secret"])).code(current_step())
 }
 
-/// Enrols again; the account with what its owner has then.
+/// Enrols again. Returns the account with its new login details.
 #[track_caller]
 fn enrolled(client: &Client, account: &Account, code: &str) -> Account {
     let drafted = client.enrol(code, PASSWORD).expect(200).json();
@@ -155,8 +155,8 @@ fn a49_anothers_account_is_neither_unlocked_nor_re_enrolled(database: Database) 
     }
 }
 
-/// Disabled, enabled, lowered, raised, made again, expired codes aside: the old password, passcode and codes stay dead, and
-/// the role is what the admins make it.
+/// The account is disabled, enabled, demoted, promoted and re-enrolled. The old password, passcode and codes stay
+/// invalid, and the role is the last one that an admin set.
 fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
     let vault = Vault::start(database);
     let (admin, client) = (vault.admin_session(), vault.client());
@@ -188,7 +188,7 @@ fn a45_nothing_old_works_whatever_is_done_meanwhile(database: Database) {
     again.log_in(&client).try_save(&small("a", 1)).problem("insufficient-role");
     client.log_in(&grace.sound_login()).problem("invalid-login");
     assert!(!session.is_live());
-    // A deleted account takes its code with it.
+    // The code of a deleted account is invalid.
     let third = code_of(admin.re_enrol(&grace.id));
     admin.call("DELETE", &format!("/v1/accounts/{}", grace.id)).send().expect(204);
     client.enrol(&third, PASSWORD).problem("invalid-enrolment");
@@ -204,7 +204,7 @@ fn nobody_re_enrols_themselves(database: Database) {
     assert!(ones.is_live() && twos.is_live());
     let code = code_of(ones.re_enrol(&two.id));
     twos.re_enrol(&two.id).problem("invalid-token");
-    // The only active admin now.
+    // Now the only active admin.
     for change in [json!({"role": "viewer"}), json!({"state": "disabled"})] {
         ones.change_account(&one.id, &change).problem("conflict");
     }
@@ -213,7 +213,7 @@ fn nobody_re_enrols_themselves(database: Database) {
     ones.change_account(&one.id, &json!({"role": "viewer"})).expect(200);
 }
 
-/// What both get that begin at the same moment.
+/// Returns the responses to requests that start simultaneously.
 fn at_once<const N: usize>(acts: [&(dyn Fn() -> Answer + Sync); N]) -> [Answer; N] {
     let barrier = Barrier::new(N);
     thread::scope(|scope| {

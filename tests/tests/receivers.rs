@@ -1,5 +1,4 @@
-//! Receivers: what happens is told to a server of webhooks that verifies with the library of Standard Webhooks, and to a mail
-//! server.
+//! Notifications to a webhook server that verifies them with the Standard Webhooks library, and to a mail server.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +46,7 @@ fn deliveries(admin: &Session, id: &str) -> Vec<Value> {
     answer.as_array().unwrap().clone()
 }
 
-/// Waits until what was delivered is as it is to be.
+/// Waits until the deliveries are in the expected state.
 #[track_caller]
 fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let until = Instant::now() + SOON;
@@ -94,7 +93,7 @@ fn webhooks_are_told_and_verified(database: Database) {
     assert!(data["organization"].is_string() && replaced["body"]["timestamp"].is_string());
     assert_eq!(data.as_object().unwrap().len(), 3, "{data}");
 
-    // The other library agrees, and refuses another body.
+    // The other library verifies the message too, and rejects another body.
     let node = |body: &str| {
         let script = "const {Webhook}=await import(process.argv[1]); \
             new Webhook(process.argv[2]).verify(process.argv[3],JSON.parse(process.argv[4]));";
@@ -111,7 +110,7 @@ fn webhooks_are_told_and_verified(database: Database) {
     assert!(node(raw));
     assert!(!node(&raw.replace("nightly", "daily")));
 
-    // With another secret, messages are signed by both.
+    // After a rotation, both secrets sign messages.
     let rotated = admin.call("POST", &format!("/v1/receivers/{id}/rotate-secret")).send().expect(200).json();
     let next = rotated["secret"].as_str().unwrap();
     assert_ne!(next, secret);
@@ -137,7 +136,7 @@ fn webhooks_are_told_and_verified(database: Database) {
     let expected =
         ["receiver.test", "credential.replaced", "namespace.frozen", "namespace.thawed", "credential.deleted"];
     assert_eq!(kinds, expected);
-    // Sent again, it has the same id.
+    // A resent event has the same ID.
     let event = told[0]["id"].as_str().unwrap();
     admin.call("POST", &format!("/v1/receivers/{id}/deliveries/{event}/resend")).send().expect(202);
     assert_eq!(receivers.next(path, "credential.deleted")["id"], format!("msg_{event}"));
@@ -157,7 +156,7 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
         receivers.command(command);
     }
     freeze(&admin, "imports", true);
-    // One that hangs slows nobody else.
+    // A receiver that hangs does not delay others.
     receivers.next("/works", "namespace.frozen");
     let state = |id: &str| {
         let listed = admin.call("GET", "/v1/receivers").send().expect(200).json();
@@ -170,7 +169,7 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
         eventually(error, || (state(id) == (expected.to_owned(), Some(error.to_owned()))).then_some(()));
     }
     receivers.command("answer /errors 200");
-    // The next attempt is made within a minute; this one at once.
+    // The next automatic attempt is within a minute. Resend it immediately.
     let event = deliveries(&admin, &ids[1])[0]["id"].as_str().unwrap().to_owned();
     admin.call("POST", &format!("/v1/receivers/{}/deliveries/{event}/resend", ids[1])).send().expect(202);
     let told = receivers.next("/errors", "namespace.frozen");
@@ -181,7 +180,7 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
     });
     eventually("the end of what hangs", || (state(&ids[4]).1.as_deref() == Some("unreachable")).then_some(()));
 
-    // What is told is where: addresses inside, other schemes, no members.
+    // Private addresses, other schemes and unknown members are rejected.
     let wrong = |body: Value| {
         let problem = admin.call("POST", "/v1/receivers").json(&body).send().expect(422).json();
         problem["errors"][0]["pointer"].as_str().unwrap().to_owned()
@@ -193,7 +192,7 @@ fn a_receiver_that_fails_is_told_later(database: Database) {
     assert_eq!(wrong(json!({"kind": "email", "to": "stranger@example.com"})), "/to");
     assert_eq!(wrong(json!({"kind": "webhook", "url": "https://a.example", "events": ["nothing"]})), "/events/0");
     assert_eq!(wrong(json!({"kind": "webhook", "url": "https://a.example", "events": ["backup.failed"]})), "/events/0");
-    // Viewers and editors have none of it.
+    // Viewers and editors have no access.
     for role in ["editor", "viewer"] {
         let session = vault.account("Acme", role).log_in(&vault.client());
         session.call("GET", "/v1/receivers").send().expect(403);
@@ -216,7 +215,7 @@ fn mail_goes_to_colleagues_as_a_digest(database: Database) {
     for said in ["A namespace was frozen.", "imports/nightly", "until it is thawed", "http"] {
         assert!(text.contains(said), "{text}");
     }
-    // The rest of the hour waits; a test does not.
+    // The other events of the hour are queued. A test message is sent immediately.
     freeze(&admin, "imports/nightly", false);
     eventually("what waits", || (deliveries(&admin, id)[0]["type"] == "namespace.thawed").then_some(()));
     admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
@@ -225,7 +224,7 @@ fn mail_goes_to_colleagues_as_a_digest(database: Database) {
     let thawed = deliveries(&admin, id).into_iter().find(|one| one["type"] == "namespace.thawed").unwrap();
     assert_eq!((&thawed["state"], &thawed["attempts"]), (&json!("waiting"), &json!(0)));
 
-    // Who is no colleague any more is told nothing.
+    // A deleted or disabled user gets no notifications.
     let account = admin.accounts()[&colleague.email]["id"].as_str().unwrap().to_owned();
     admin.change_account(&account, &json!({"state": "disabled"})).expect(200);
     admin.call("POST", &format!("/v1/receivers/{id}/test")).send().expect(202);
@@ -258,7 +257,7 @@ fn mail_logs_in_after_starttls_or_says_why_not(database: Database) {
     eventually("the reason", || (deliveries(&admin, &id)[0]["last_error"] == "login-not-offered").then_some(()));
 }
 
-/// An expiry is set when one or more thresholds have passed: the nearest is announced at once, and never again.
+/// An expiry is set after one or more thresholds have passed: only the nearest is announced, immediately and once.
 fn expiries_within_a_threshold_are_announced_once(database: Database) {
     let (receivers, _vault, admin) = open(database);
     let added =
@@ -275,7 +274,7 @@ fn expiries_within_a_threshold_are_announced_once(database: Database) {
     assert_eq!((&told["days"], &told["namespace"]), (&json!(1), &json!("imports/nightly")));
     let change =
         |body: Value| admin.call("PATCH", &format!("/v1/organization-vault/{id}")).json(&body).send().expect(200);
-    // A change of something else, and the same expiry again, announce nothing.
+    // Another change, or setting the same expiry, announces nothing.
     change(json!({"labels": {"team": "data"}}));
     change(json!({"expires_at": within(5 * 24)}));
     assert_eq!(next()["days"], 7);
@@ -308,7 +307,7 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
     assert!(added["secret"].as_str().unwrap().starts_with("whsec_"));
     vault.run(&["receiver", "test", id]).done();
     receivers.next("/ops", "receiver.test");
-    // An organization sees none of it, nor is the instance told of the organization.
+    // Organizations do not see receivers of the instance, which in turn get no events of organizations.
     assert_eq!(admin.call("GET", "/v1/receivers").send().expect(200).json(), json!([]));
     freeze(&admin, "imports", true);
     let told = eventually("what was delivered", || {
@@ -327,7 +326,7 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
     let rotated = vault.json(&["receiver", "rotate-secret", id]);
     assert_ne!(rotated["secret"], added["secret"]);
     if database == Database::Sqlite {
-        // A backup that cannot be made is told once.
+        // A failing backup is reported once.
         let directory = vault.scratch("backups");
         fs::create_dir(&directory).unwrap();
         vault.stop();
@@ -340,7 +339,7 @@ fn the_instance_has_receivers_of_its_own(database: Database) {
     assert_eq!(vault.run(&["receiver", "test", id]).status, Some(1));
 }
 
-/// A receiver whose row was changed is told nothing, and an event that was written into the tables is not sent.
+/// A receiver whose row was modified gets nothing, and a forged event is not sent.
 #[test]
 fn what_was_changed_with_sql_is_not_sent() {
     let (receivers, vault, admin) = open(Database::Postgres);
@@ -352,7 +351,7 @@ fn what_was_changed_with_sql_is_not_sent() {
     eventually("the first event", || {
         deliveries(&admin, one).iter().all(|one| one["state"] == "delivered").then_some(())
     });
-    // A forged event, and a receiver that is to get what another one gets.
+    // A forged event, and a receiver that redirects events of another one.
     sql.run(&format!(
         "INSERT INTO event_deliveries SELECT organization_id, receiver_id, '00000000-0000-4000-8000-000000000001', position + 1, \
          kind, subject, replace(body, 'imports', 'forged'), at, code, 'waiting', since, 0, NULL, next_at, NULL \
@@ -372,14 +371,14 @@ fn what_was_changed_with_sql_is_not_sent() {
     let run = vault.run(&["doctor", "--deep", "--json"]);
     assert_ne!(run.status, Some(0));
     assert!(run.stdout.contains(one) && run.stdout.contains("receivers"), "{}", run.stdout);
-    // A position that was set ahead does not silence what comes.
+    // A position that was moved forward does not suppress later events.
     sql.run("UPDATE event_position SET checkpoint = 1000000, scanned = scanned + 1000000000");
     eventually("the report of it", || vault.log().contains("event_position").then_some(()));
     freeze(&admin, "links", true);
     receivers.wait(|message| message["body"]["data"]["namespace"] == "links");
 }
 
-/// What expires is told by the clock of the vault: an integration that ends in a day is told of.
+/// Expiry events depend on the vault's clock: an integration that expires within a day is announced.
 #[test]
 fn what_expires_is_told() {
     let (receivers, vault, admin) = open(Database::Sqlite);
@@ -403,7 +402,7 @@ fn what_expires_is_told() {
     let _ = vault;
 }
 
-/// A job that asks for a frozen namespace is told of once, and an account that is guessed at.
+/// A job that requests a frozen namespace, and an account under a guessing attack, are each reported once.
 #[test]
 fn what_is_refused_is_told() {
     let receivers = Receivers::start();

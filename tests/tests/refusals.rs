@@ -1,4 +1,4 @@
-//! What a save refuses, and how it says so: every flaw by the name of its field, none of them with its value.
+//! Rejected saves: every error names its field and contains no value.
 
 use serde_json::{Value, json};
 use vault_tests::samples::{azure_identity, direct_link, gcs, s3};
@@ -11,10 +11,10 @@ on_both_databases! {
     a94_a_save_only_creates,
 }
 
-/// Stands in every flawed value; no answer may hold it.
+/// Part of every invalid value. No response may contain it.
 const MARK: &str = "h7Qz";
 
-/// Saves and gives the refused fields; the answer repeats nothing of the request.
+/// Saves and returns the rejected fields. Asserts that the response repeats nothing of the request.
 #[track_caller]
 fn refused(session: &Session, body: &Value, status: u16) -> Vec<(String, String)> {
     let answer = session.try_save(body).expect(status);
@@ -65,7 +65,7 @@ fn flawed_secrets_are_refused_by_name(database: Database) {
             let fields = refused(&session, &with(&sample.request, pointer, json!(value)), 422);
             assert_eq!(fields.len(), 1, "{pointer} {value:?}: {fields:?}");
             assert_eq!(fields[0].0, *pointer, "{value:?}");
-            // Where a value has a form of its own, breaking that may be what is named; a key file may end in a line end.
+            // A value with a specific format may be rejected for that instead. A key file may end with a line feed.
             let own_form = ["connection_string", "service_account_key", "url", "Authorization"]
                 .iter()
                 .any(|f| pointer.ends_with(f));
@@ -83,7 +83,7 @@ fn all_flaws_are_named_at_once(database: Database) {
         "namespace": "-h7Qz",
         "data": {"access_key_id": "h7Qz with space", "secret_access_key": "***", "region": "h7Qz/", "endpoint": "ftp://h7Qz"},
     });
-    // One flaw of form among flaws of value makes it a 400 that lists them all.
+    // One format error among value errors makes it status 400, with all of them.
     let fields = refused(&session, &body, 400);
     let expected = [
         ("/data/access_key_id", "malformed"),
@@ -106,7 +106,7 @@ fn the_limits_are_exact(database: Database) {
     session.save(&secret(16 * 1024));
     assert_eq!(refused(&session, &secret(16 * 1024 + 1), 422), [("/data/session_token".into(), "too-long".into())]);
 
-    // White space at the end, so that only the length of the body is at stake.
+    // White space at the end changes only the length of the body.
     let padded = |length: usize| {
         let text = s3().request.to_string();
         let padding = " ".repeat(length - text.len());

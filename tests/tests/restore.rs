@@ -1,5 +1,5 @@
-//! Restoring a vault: it works as it did, on another machine too; what must not come back does not; and a restore that is
-//! refused or killed leaves what there was.
+//! Restoring a vault. It works as before, also on another host. Revoked state does not come back, and a rejected or
+//! killed restore leaves the previous state.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -16,7 +16,7 @@ use vault_tests::samples::{every_type, small};
 use vault_tests::sql::Sql;
 use vault_tests::{Account, Client, Database, Door, Integration, Session, Vault};
 
-/// What an activation gives, without what differs each time.
+/// Returns the part of an activation that does not change between activations.
 fn activated(integration: &Integration, client: &Client, namespace: &str) -> Value {
     integration.activate(client, namespace).expect(201).json()["credentials"].clone()
 }
@@ -25,7 +25,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// An empty data directory with a copy of a vault's root key, as on another machine.
+/// Creates an empty data directory with a copy of a vault's root key, as on another host.
 fn elsewhere(vault: &Vault, name: &str) -> PathBuf {
     let directory = vault.scratch(name);
     fs::DirBuilder::new().mode(0o700).create(&directory).unwrap();
@@ -33,7 +33,7 @@ fn elsewhere(vault: &Vault, name: &str) -> PathBuf {
     directory
 }
 
-/// Backs a vault up, and gives the file.
+/// Creates a backup and returns its path.
 fn backed_up(vault: &Vault, name: &str) -> PathBuf {
     let file = vault.scratch(name);
     let made = vault.json(&["backup", text(&file)]);
@@ -41,7 +41,7 @@ fn backed_up(vault: &Vault, name: &str) -> PathBuf {
     file
 }
 
-/// Logs in with a new passcode, as an operator's help gives it: recovery codes do not outlive a restore.
+/// Logs in with a new passcode after an operator has reset it, because recovery codes are invalid after a restore.
 fn log_in_anew(vault: &Vault, account: &Account, client: &Client) -> Session {
     account.with_new_passcode(&vault.json(&["account", "reset-passcode", "--email", &account.email])).log_in(client)
 }
@@ -61,12 +61,12 @@ fn a_backup_works_on_another_machine() {
     let before: Vec<Value> = (0..4).map(|n| activated(&integration, &door.client(), &format!("imports/{n}"))).collect();
     let shown: Vec<Value> = saved.iter().map(|id| session.show(id).expect(200).json()).collect();
 
-    // Beside the running server.
+    // While the server runs.
     let backup = backed_up(&vault, "one.backup");
     assert!(session.is_live());
     vault.stop();
     let directory = elsewhere(&vault, "elsewhere");
-    // Before the restore: a step that begins after it is not spent.
+    // Before the restore, so that the step of a later login is unused.
     let step = current_step();
     let restored = vault.json(&["restore", text(&backup), "--data-dir", text(&directory)]);
     assert_eq!(restored["ended"]["sessions"], 1, "{restored}");
@@ -176,7 +176,7 @@ fn what_was_revoked_since_the_backup_stays_revoked() {
     let organizations = vault.json(&["org", "list"]).to_string();
     assert!(organizations.matches("disabled").count() == 2, "Closed, and Erased: {organizations}");
 
-    // The newer password holds, and the older one does not.
+    // The newer password is valid, and the older one is not.
     let reset = vault.json(&["account", "reset-passcode", "--email", &changed.email]);
     let with = |password: &str| Account::new(&reset, Some(password));
     let client = vault.client();
@@ -207,7 +207,7 @@ fn what_was_revoked_since_the_backup_stays_revoked() {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-/// Killed after each line of its progress in turn, until one run is through.
+/// Kills the restore after each of its progress lines, until one run completes.
 #[test]
 fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
     let vault = Vault::init(Database::Sqlite);
@@ -229,7 +229,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
         let _ = child.kill();
         child.wait().unwrap();
         if organizations() == 1 {
-            break; // it was faster
+            break; // it completed before the kill
         }
     }
     assert_eq!(organizations(), 1, "the new state");
@@ -239,7 +239,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
     let left: Vec<_> = left.filter(|name| name.contains("unfinished") || name.contains("restoring")).collect();
     assert_eq!(left, Vec::<String>::new());
 
-    // Cut off after it has decided: whoever comes next puts the new files in place.
+    // Interrupted after the decision: the next command completes the restore.
     let (new, data) = (vault.scratch("new"), vault.data_dir());
     fs::create_dir(&new).unwrap();
     fs::copy(data.join("root.key"), new.join("root.key")).unwrap();
@@ -255,7 +255,7 @@ fn a_restore_killed_anywhere_leaves_the_old_state_or_the_new() {
     assert!(!decided.exists());
 }
 
-/// The steps after a restore by the tools of PostgreSQL.
+/// The steps after a restore with PostgreSQL's tools.
 #[test]
 fn pg_restore_brings_a_vault_back() {
     let (mut vault, door) = Door::open(Database::Postgres);
@@ -267,7 +267,7 @@ fn pg_restore_brings_a_vault_back() {
     let refused = vault.run(&["backup", text(&vault.scratch("no"))]).refused().stderr;
     assert!(refused.contains("pg_dump") && refused.contains("docs/operate/backup.md"), "{refused}");
 
-    // Beside the running server.
+    // While the server runs.
     let dump = vault.scratch("vault.dump");
     let run = |program: &str, arguments: &[&str]| Run::of(Command::new(program).args(arguments)).done();
     run("pg_dump", &["--format=custom", "--file", text(&dump), "--dbname", vault.url()]);

@@ -1,5 +1,5 @@
-//! Commands that root runs on the directory of a service's user: nothing in it can turn root's rights against root. Run by
-//! anybody else, these tests do nothing.
+//! Commands that root runs on the directory of a service's user. The content of that directory cannot misuse root's
+//! rights. For other users, these tests do nothing.
 
 use rustix::process::geteuid;
 use std::fs::{self, Permissions};
@@ -16,7 +16,7 @@ const OWNER: u32 = 61_234;
 const GROUP: u32 = 61_235;
 const OTHER: u32 = 62_345;
 
-/// A vault in a directory of another user's; nothing where root does not run this.
+/// Creates a vault in another user's directory. Returns `None` unless the test runs as root.
 fn place(owner: u32, group: u32) -> Option<Vault> {
     if !geteuid().is_root() {
         return None;
@@ -34,7 +34,7 @@ fn make(path: &Path, owner: u32, group: u32) {
     chown(path, Some(owner), Some(group)).unwrap();
 }
 
-/// A file of root's that nobody else may read.
+/// Creates a file that only root can read.
 fn of_root(vault: &Vault, name: &str, content: &[u8]) -> PathBuf {
     let path = vault.scratch(name);
     fs::write(&path, content).unwrap();
@@ -77,7 +77,7 @@ fn the_process_becomes_the_owner_of_the_directory_for_good() {
             assert_eq!(status(&task, capabilities), ["0000000000000000"]);
         }
     }
-    // The kernel gives the files of a process to root once it must not be dumped.
+    // The kernel assigns the files of a non-dumpable process to root.
     assert_eq!(fs::metadata(process.join("environ")).unwrap().uid(), 0, "its memory is closed to its own user");
     assert_eq!(fs::symlink_metadata(&socket).unwrap().uid(), OWNER);
     assert_all_belong_to(OWNER, GROUP, &vault.data_dir());
@@ -102,7 +102,7 @@ fn an_owner_with_an_account_brings_the_groups_of_the_account() {
     assert!(refused.contains("run as user daemon"), "an access that was denied says as whom: {refused}");
 }
 
-/// The lock file of the server was opened through links, then owned and emptied.
+/// Attack: the server would open its lock file through a link, change its owner and truncate it.
 #[test]
 fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
     let Some(vault) = place(OWNER, GROUP) else { return };
@@ -126,7 +126,7 @@ fn a_link_in_the_place_of_the_lock_gives_nothing_away() {
 fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
     let Some(vault) = place(OWNER, GROUP) else { return };
     vault.run(&["init"]).done();
-    // The key is moved to where root alone may read it.
+    // Move the key to where only root can read it.
     let key = of_root(&vault, "root.key", &fs::read(vault.data_dir().join("root.key")).unwrap());
     fs::remove_file(vault.data_dir().join("root.key")).unwrap();
     let file = vault.data_dir().join("orgvault.toml");
@@ -134,11 +134,11 @@ fn what_the_owners_settings_file_names_is_opened_with_the_owners_rights() {
     chown(&file, Some(OWNER), Some(GROUP)).unwrap();
     let refused = vault.run(&["org", "list"]).refused().stderr;
     assert!(refused.contains("Permission denied"), "{refused}");
-    // Root's own flag, or variable, may name it.
+    // Root's own flag or variable may name it.
     vault.run(&["org", "list", "--root-key-file", key.to_str().unwrap()]).done();
     Run::of(vault.command(&["org", "list"]).env("ORGVAULT_ROOT_KEY_FILE", &key)).done();
 
-    // The file itself is no way to what root may read either.
+    // The settings file does not give access to files that only root can read.
     let secret = of_root(&vault, "secret", b"unguessable = 1\n");
     fs::remove_file(&file).unwrap();
     symlink(&secret, &file).unwrap();
@@ -204,12 +204,12 @@ fn a_path_that_others_could_lead_elsewhere_is_refused() {
     assert!(said.contains("62345") && said.contains(others.to_str().unwrap()), "{said}");
     symlink(others.join("data"), home.join("link")).unwrap();
     run(&home.join("link")).refused();
-    // Nor is anything made in a directory of somebody else's.
+    // Nothing is created in another user's directory.
     run(&others.join("new")).refused();
     let mut init = vault_tests::binary::command();
     Run::of(init.args(["init", "--data-dir"]).arg(others.join("new"))).refused();
     assert!(!others.join("new").exists());
-    // Where the owner could exchange a directory of root's.
+    // A path in which the owner could replace a directory of root.
     chown(&others, Some(OWNER), Some(GROUP)).unwrap();
     run(&others.join("data")).done();
     fs::create_dir(others.join("roots")).unwrap();
@@ -227,7 +227,7 @@ fn a_directory_of_roots_with_a_database_of_anothers_names_the_user_to_run_as() {
     let said = vault.run(&["org", "list"]).refused().stderr;
     assert!(said.contains("sudo -u '#61234' orgvault"), "{said}");
     assert!(said.contains("belongs to user 61234, and you are root"), "{said}");
-    // Named by a settings file, too.
+    // The same database, named in a settings file.
     let elsewhere = vault.scratch("elsewhere");
     make(&elsewhere, OWNER, GROUP);
     fs::write(

@@ -1,5 +1,5 @@
-//! The root key is replaced beside a running server: nothing stops, the new root key opens everything afterwards, and the old
-//! one opens the backups made before.
+//! Replacement of the root key while a server runs. Nothing stops, the new root key then decrypts everything, and the
+//! old one decrypts the backups made before.
 
 use rustix::process::geteuid;
 use serde_json::{Value, json};
@@ -21,17 +21,17 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Runs `orgvault key rotate --root` with the rights that it needs on PostgreSQL: those of the owner of the tables.
+/// Runs `orgvault key rotate --root` with the rights of the tables' owner, as it requires on PostgreSQL.
 fn rotate(vault: &Vault, arguments: &[&str]) -> Run {
     Run::of(vault.owner_command(&["key", "rotate", "--root"]).args(arguments))
 }
 
-/// What an activation gives, without what differs each time.
+/// Returns the part of an activation that does not change between activations.
 fn activated(integration: &Integration, client: &Client) -> Value {
     integration.activate(client, "imports/nightly").expect(201).json()["credentials"].clone()
 }
 
-/// Puts the key at `new` in the place of the vault's, as the command prints it.
+/// Moves the new key to the path of the old one, with the printed command.
 fn put_in_place(printed: &str) {
     let line = printed.lines().find(|line| line.trim_start().starts_with("ln ")).unwrap();
     assert!(std::process::Command::new("sh").args(["-c", line]).status().unwrap().success(), "{line}");
@@ -53,7 +53,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
         assert!(printed.contains(said), "{said}: {printed}");
     }
 
-    // The server goes on, and one more starts with the new root key only.
+    // The server continues, and another one starts with only the new root key.
     session.save(&small("imports/other", 2));
     assert_eq!(activated(&integration, &door.client()), before);
     let refused = vault.run(&["key", "status"]).refused().stderr;
@@ -69,7 +69,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     let refused = Run::of(&mut failed).refused().stderr;
     assert!(refused.contains("needs root key") && refused.contains(status["root_key"].as_str().unwrap()), "{refused}");
 
-    // Under the old name, by the printed line.
+    // At the old path, with the printed command.
     put_in_place(&printed);
     vault.serve();
     let session = session.on(&vault.client());
@@ -83,7 +83,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-/// Both keys, one at once after the other: servers go on that have noticed neither yet, and start again.
+/// Replaces both keys in immediate succession. Servers that have noticed neither continue and can be restarted.
 fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
     let (mut vault, door) = Door::open(database);
     let session = vault.admin_session();
@@ -105,7 +105,7 @@ fn the_instance_key_and_at_once_the_root_key_are_replaced(database: Database) {
     assert!(said.stdout.contains("rows can be decrypted and match the audit"), "{said:?}");
 }
 
-/// A new account, by a command under the root key in `file`.
+/// Creates an account with a command that uses the root key in `file`.
 fn colleague(vault: &Vault, file: &Path) -> Account {
     let create =
         ["account", "create", "--org", "Acme", "--email", "colleague@example.com", "--role", "viewer", "--json"];
@@ -124,7 +124,7 @@ fn a_root_key_is_not_replaced_by_accident(database: Database) {
     ] {
         vault.run(misused).misused();
     }
-    // One that everybody can read, one that nobody drew, and one for which there is no directory.
+    // A file that others can read, one with a weak key, and one in a missing directory.
     let open = vault.scratch("open.key");
     fs::write(&open, &key).unwrap();
     fs::set_permissions(&open, Permissions::from_mode(0o644)).unwrap();
@@ -151,7 +151,7 @@ fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
     let rotated = rotate(&vault, &["--new-root-key-file", text(&new_file), "--json"]).done().json();
     assert_eq!(rotated["result"], "replaced");
     let new_flag = format!("--root-key-file={}", text(&new_file));
-    // Beside the server that was started with the old root key.
+    // While the server with the old root key runs.
     let refused = vault.run(&["backup", text(&second)]).refused().stderr;
     assert!(refused.contains("needs root key"), "{refused}");
     assert!(!second.exists());
@@ -178,7 +178,7 @@ fn backups_need_the_root_key_that_was_in_use_and_a_move_takes_the_new_one() {
     assert_eq!(session.on(&vault.client()).show(&id).expect(200).json()["id"], json!(id));
 }
 
-/// A service's vault under a root key of root's, which the service's user cannot read by itself.
+/// A service's vault with a root key that only root can read.
 #[test]
 fn root_replaces_a_key_of_its_own_for_a_service() {
     if !geteuid().is_root() {
@@ -202,7 +202,7 @@ fn root_replaces_a_key_of_its_own_for_a_service() {
     rotate(&vault, &[&flags(&old), "--new-root-key-file", text(&new)]).done();
     vault.run(&["org", "list", &flags(&old)]).refused();
     vault.run(&["org", "list", &flags(&new)]).done();
-    // The service's user makes no file in a directory of root's.
+    // The service's user cannot create a file in a directory of root.
     let refused = rotate(&vault, &[&flags(&new), "--new-root-key-file", text(&vault.scratch("third.key"))]);
     let refused = refused.refused().stderr;
     assert!(refused.contains("third.key") && refused.contains("Permission denied"), "{refused}");

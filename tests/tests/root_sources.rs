@@ -1,4 +1,4 @@
-//! Root keys that are not in a file of the data directory: credentials of systemd, and keys in tokens.
+//! Root keys that are not in a file of the data directory: systemd credentials, and keys in tokens or AWS KMS.
 
 use serde_json::json;
 use std::fs::{self, Permissions};
@@ -35,7 +35,7 @@ fn key(first: u8) -> [u8; 32] {
     std::array::from_fn(|n| first ^ (n as u8).wrapping_mul(97).rotate_left(3))
 }
 
-/// Runs `command` with the rights that it needs on PostgreSQL, with a variable in its environment.
+/// Runs a command with an environment variable, and with the necessary rights on PostgreSQL.
 fn run(vault: &Vault, variable: (&str, &Path), arguments: &[&str]) -> Run {
     let mut command = vault_tests::binary::command();
     command.arg("--data-dir").arg(vault.data_dir());
@@ -45,7 +45,7 @@ fn run(vault: &Vault, variable: (&str, &Path), arguments: &[&str]) -> Run {
     Run::of(command.args(arguments).env(variable.0, variable.1))
 }
 
-/// As `LoadCredential=` hands it over: a directory that only the service enters, named in the environment.
+/// Like `LoadCredential=`: a directory that only the service can enter, named in the environment.
 #[test]
 fn a_credential_of_systemd_is_the_root_key() {
     let vault = Vault::absent(Database::Sqlite);
@@ -61,7 +61,7 @@ fn a_credential_of_systemd_is_the_root_key() {
     let doctor = run(&vault, variable, &["doctor", flag]).stdout;
     assert!(doctor.contains("opens with root key"), "{doctor}");
 
-    // Outside of the service.
+    // Outside the service.
     let refused = vault.run(&["org", "list", flag]).misused().stderr;
     for said in ["CREDENTIALS_DIRECTORY", "LoadCredential=root.key:", "--root-key-file"] {
         assert!(refused.contains(said), "{refused}");
@@ -69,7 +69,7 @@ fn a_credential_of_systemd_is_the_root_key() {
     vault.run(&["org", "list", "--root-key-file", text(&credentials.join("root.key"))]).done();
     let refused = run(&vault, variable, &["org", "list", "--root-key-source=credential:other.key"]).refused().stderr;
     assert!(refused.contains("credentials/other.key not found"), "{refused}");
-    // None is made in the place of one that is missing.
+    // A missing credential is not created.
     let other = Vault::absent(Database::Sqlite);
     let refused = run(&other, variable, &["init", "--root-key-source=credential:other.key"]).refused().stderr;
     assert!(refused.contains("not found") && !credentials.join("other.key").exists(), "{refused}");
@@ -140,7 +140,7 @@ fn a_vault_lives_under_a_key_in_a_token(database: Database) {
         let session = account.log_in(&server.client());
         let id = session.save(&small("imports/nightly", round));
         session.show(&id).expect(200);
-        // The token may be gone while the server runs.
+        // The token may be unavailable while the server runs.
         fs::rename(token.hsm.tokens(), vault.scratch("away")).unwrap();
         session.save(&small("imports/other", round));
         fs::rename(vault.scratch("away"), token.hsm.tokens()).unwrap();
@@ -189,7 +189,7 @@ fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
     assert!(printed.contains(&token.flag(ID)), "{printed}");
     vault.run(&["org", "list"]).refused();
     token.run(&vault, &["org", "list", &token.flag(ID)]).done();
-    // From one key of the token to the other, and back into the first file.
+    // From one key of the token to another, and back to the first file.
     let next = format!("--new-root-key-source={}", token.uri(OTHER));
     token.run(&vault, &["key", "rotate", "--root", &token.flag(ID), &next]).done();
     let file = vault.data_dir().join("root.key");
@@ -198,7 +198,7 @@ fn the_root_key_moves_into_a_token_and_out_again(database: Database) {
     assert!(vault.run(&["org", "list"]).done().stdout.contains("Acme"));
 }
 
-/// Polls until the server answers `/readyz` with this status.
+/// Polls until `/readyz` responds with this status.
 #[track_caller]
 fn wait_for(server: &mut Server, client: &vault_tests::Client, status: u16) -> String {
     let began = Instant::now();
@@ -209,7 +209,7 @@ fn wait_for(server: &mut Server, client: &vault_tests::Client, status: u16) -> S
         {
             return answer.text();
         }
-        std::thread::sleep(Duration::from_millis(20)); // between two looks
+        std::thread::sleep(Duration::from_millis(20)); // polling interval
     }
 }
 
@@ -262,7 +262,7 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     assert!(client.get("/v1/organization-vault").send().status == 401);
     assert_eq!(server.stop(), Some(0), "{}", vault.log());
 
-    // It may be told to stop while it waits, and what comes back must be the right key.
+    // The server can be stopped while it waits, and the key that becomes available must be the right one.
     take_away();
     let mut server = serve("second");
     let client = server.client();
@@ -276,7 +276,7 @@ fn a_server_waits_for_a_token_that_is_away(database: Database) {
     let began = Instant::now();
     while server.is_alive() {
         assert!(began.elapsed() < Duration::from_secs(90), "{}", vault.log());
-        std::thread::sleep(Duration::from_millis(20)); // between two looks
+        std::thread::sleep(Duration::from_millis(20)); // polling interval
     }
     assert!(vault.log().contains("cannot") && !vault.log().contains(SoftHsm::PIN), "{}", vault.log());
 }

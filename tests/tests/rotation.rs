@@ -1,4 +1,5 @@
-//! Keys rotate beside their use: killed at any point and run again, everything opens, and no key is destroyed early.
+//! Key rotation during use: after kills and repeated runs, all credentials can be decrypted, and no key is destroyed
+//! early.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ on_both_databases! {
     the_keys_of_all_organizations_are_rotated,
 }
 
-/// How many credentials a namespace has: at most as many as one activation takes.
+/// Number of credentials per namespace, limited to those of one activation.
 const EACH: usize = 90;
 const THREADS: usize = 8;
 
@@ -24,7 +25,7 @@ fn namespace(number: usize) -> String {
     format!("imports/{number}")
 }
 
-/// Saves `count` credentials, each other one with metadata; the numbers of their data by id.
+/// Saves `count` credentials, half of them with metadata. Returns the numbers of their data by ID.
 fn save_all(session: &Session, clients: impl Fn() -> Client + Sync, count: usize) -> BTreeMap<String, usize> {
     let next = AtomicUsize::new(0);
     let saved = thread::scope(|scope| {
@@ -52,14 +53,14 @@ fn save_all(session: &Session, clients: impl Fn() -> Client + Sync, count: usize
     saved.into_iter().collect()
 }
 
-/// What a member sees of a namespace.
+/// Returns a user's list of a namespace.
 #[track_caller]
 fn list(session: &Session, namespace: &str) -> Vec<Value> {
     let path = format!("/v1/organization-vault?namespace={namespace}");
     session.call("GET", &path).send().expect(200).json().as_array().unwrap().clone()
 }
 
-/// Every credential is handed out with its data, and shown with what is said of it.
+/// Asserts that every credential is issued with its data and shown with its metadata.
 #[track_caller]
 fn assert_all_open(door: Door, integration: &Integration, session: &Session, saved: &BTreeMap<String, usize>) {
     let client = door.client();
@@ -84,7 +85,7 @@ fn assert_all_open(door: Door, integration: &Integration, session: &Session, sav
     assert_eq!(labels, saved.values().filter(|number| number.is_multiple_of(2)).count());
 }
 
-/// How the keys of `Acme` stand.
+/// Returns the key status of `Acme`.
 fn status(vault: &Vault) -> Value {
     let status = vault.json(&["key", "status"]);
     let found = status["organizations"].as_array().unwrap().iter().find(|one| one["name"] == "Acme");
@@ -114,7 +115,7 @@ fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
     assert_all_open(door, &integration, &session, &saved);
     assert_eq!(session.show(&replaced).expect(200).header("etag"), Some(tag.as_str()), "a rotation is no change");
     assert_eq!(session.versions(&replaced).len(), 2);
-    // The server goes on with the new key, and text says the same.
+    // The server continues with the new key. Text output contains the same information.
     session.promote(&replaced, 2).expect(200);
     session.save(&small("imports/0", 2_000));
     let text = vault.run(&["key", "rotate", "--organization", "Acme"]).done().stdout;
@@ -125,14 +126,14 @@ fn a_rotated_key_is_destroyed_and_everything_opens(database: Database) {
     vault.run(&["key", "rotate", "--organization", "Nobody"]).refused();
 }
 
-/// Begins a rotation of the key of `Acme`.
+/// Starts a rotation of the key of `Acme`.
 fn begin(vault: &Vault) -> Child {
     let mut command =
         vault.command(&["key", "rotate", "--organization", "Acme", "--workers", "1", "--log-format", "json"]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Waits until the rotation says that it has moved rows; `false`: it ended.
+/// Waits until the rotation reports moved rows. Returns `false` if it has ended.
 fn moves_rows(rotation: &mut Child) -> bool {
     let lines = BufReader::new(rotation.stderr.take().unwrap()).lines();
     lines.map_while(Result::ok).any(|line| line.contains("moved "))
@@ -144,7 +145,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     let session = vault.admin_session();
     let mut saved = save_all(&session, || vault.client(), 1_500);
     let integration = Integration::make(&vault, "nightly", &["imports/*"]);
-    // A rotation may be over before the kill comes; then the next one is killed.
+    // A rotation may complete before the kill. Then kill the next one.
     let mut killed = 0;
     for attempt in 0..10 * KILLS {
         let mut rotation = begin(&vault);
@@ -176,7 +177,7 @@ fn a_killed_rotation_is_continued(database: Database) {
     assert_eq!((&rotated[0]["new_key"], &rotated[0]["kept"]), (&json!(false), &json!([])), "{rotated}");
     assert_eq!(status(&vault)["retiring"], json!([]));
     assert_all_open(door, &integration, &session, &saved);
-    // As a server opens it that knows none of the old keys.
+    // With a server that has cached none of the old keys.
     let mut vault = vault;
     vault.restart();
     let session = session.on(&vault.client());
@@ -191,7 +192,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
     let over = AtomicBool::new(false);
     let written = thread::scope(|scope| {
         let (over, vault, session) = (&over, &vault, &session);
-        // Saves, replaces, stages, promotes, describes and deletes, until the rotations are over.
+        // Saves, replaces, stages, promotes, describes and deletes until the rotations are complete.
         let writers: Vec<_> = (0..4)
             .map(|writer| {
                 scope.spawn(move || {
@@ -234,7 +235,7 @@ fn two_rotators_beside_traffic_lose_nothing(database: Database) {
                         round += 1;
                         let answer = integration.activate(&client, &namespace(round % 11));
                         if answer.status == 503 {
-                            continue; // it waited too long for rows that a rotator holds, which says nothing of them
+                            continue; // waited too long for rows that the rotation has locked
                         }
                         let answer = answer.expect(201).json();
                         let id = answer["id"].as_str().unwrap().to_owned();

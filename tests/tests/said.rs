@@ -1,4 +1,4 @@
-//! What is said of credentials, how they are found by it, whether they work, and who uses them.
+//! Metadata of credentials: search, health and uses.
 
 use serde_json::{Value, json};
 use std::thread;
@@ -46,7 +46,7 @@ fn labels_find_credentials_of_one_s_own_alone(database: Database) {
     acme.delete(&other).expect(204);
     assert_eq!(found(&acme, "label=team:data"), [""; 0]);
     assert_eq!(found(&acme, "label=env:prod"), [&*ours]);
-    // A declared expiry belongs to its version.
+    // A declared expiry time belongs to its version.
     acme.replace(&ours, &small("a", 3), false).expect(201);
     assert_eq!(acme.show(&ours).json().get("expires_at"), None);
     assert_eq!(acme.promote(&ours, 1).expect(200).json()["expires_at"], "2026-02-01T00:00:00Z");
@@ -84,7 +84,7 @@ fn matches_are_counted_for_all_sessions(database: Database) {
     assert!(vault.log().contains("credential.matched"));
 }
 
-/// What a version's check found, once there is a result.
+/// Waits for the result of a version's check.
 fn checked(session: &Session, id: &str, version: i64) -> Value {
     let began = Instant::now();
     loop {
@@ -94,14 +94,14 @@ fn checked(session: &Session, id: &str, version: i64) -> Value {
             return health.clone();
         }
         assert!(began.elapsed() < Duration::from_secs(60), "no result of a check: {versions}");
-        thread::sleep(Duration::from_millis(50)); // leaves the processor to the server
+        thread::sleep(Duration::from_millis(50)); // leaves processor time to the server
     }
 }
 
 fn a_requested_check_is_made_by_the_activation_side(database: Database) {
     let (vault, _door) = Door::open_with(database, &["--recheck-every", "30d"]);
     let session = vault.admin_session();
-    // To where this server may not connect.
+    // The server may not connect to this address.
     let mut save = small("a", 1);
     save["data"]["endpoint"] = json!("https://127.0.0.1:9");
     let id = session.save(&save);
@@ -147,10 +147,10 @@ fn uses_are_told_to_those_who_change(database: Database) {
     assert_eq!(uses[0]["integration"], *integration.id, "a deleted one is named by its id");
 }
 
-/// What must not tell answers apart: status, headers, body.
+/// Everything that must be identical for indistinguishable responses: status, headers, body.
 type Indistinct = (u16, Vec<(String, String)>, String);
 
-/// Every request of this file about the credential `id`.
+/// Sends every request of this file about the credential `id`.
 fn asked(session: &Session, id: &str) -> Vec<Indistinct> {
     let path = format!("/v1/organization-vault/{id}");
     let data = small("a", 1)["data"].clone();

@@ -1,4 +1,4 @@
-//! The systemd unit, the files for containers, the grants of PostgreSQL, the alerts and the dashboard that operators get.
+//! Files for operators: systemd unit, container files, PostgreSQL grants, alerts and dashboard.
 
 #![allow(clippy::print_stderr, reason = "a test says what it skips")]
 
@@ -15,7 +15,7 @@ use vault_tests::process::free_address;
 use vault_tests::sql::Sql;
 use vault_tests::{Database, Vault};
 
-/// The most that `systemd-analyze security` may report, in tenths.
+/// Maximum exposure that `systemd-analyze security` may report, in tenths.
 const EXPOSURE: &str = "20";
 
 fn docs(name: &str) -> PathBuf {
@@ -45,7 +45,7 @@ fn the_unit_confines_the_service() {
     }
 }
 
-/// The documents of a file, read by the YAML parser of the tests' tools.
+/// Parses the documents of a file with the YAML parser of the tests' tools.
 fn documents(file: &Path) -> Vec<Value> {
     let python = docs("../target/tools/venv/bin/python");
     let program = "import json, sys, yaml; print(json.dumps(list(yaml.safe_load_all(open(sys.argv[1])))))";
@@ -58,7 +58,8 @@ fn composition() -> Value {
     documents(&docs("../packaging/compose.yaml")).swap_remove(0)
 }
 
-/// The schemas of Kubernetes accept the manifests, all of which are in the kustomization, and the program takes what they pass.
+/// The Kubernetes schemas accept the manifests, the kustomization contains all of them, and the program accepts their
+/// flags.
 #[test]
 fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
     let directory = docs("../packaging/kubernetes");
@@ -85,7 +86,7 @@ fn kubernetes_takes_the_manifests_and_the_program_their_flags() {
     for pods in [of(&vault, "StatefulSet"), of(&database, "StatefulSet")] {
         let pod = &pods["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
-        // What the pod security standard "restricted" asks for, and more.
+        // The requirements of the pod security standard "restricted", and more.
         assert_eq!(
             (&pod["securityContext"]["runAsNonRoot"], &pod["automountServiceAccountToken"]),
             (&json!(true), &json!(false))
@@ -123,12 +124,12 @@ fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
     for port in service["ports"].as_array().unwrap() {
         assert!(port.as_str().unwrap().starts_with("127.0.0.1:"), "{port}");
     }
-    // PostgreSQL is reached from nowhere else, since what is sent to it is not encrypted.
+    // PostgreSQL is reachable only internally, because its connections are not encrypted.
     let database = &composition["services"]["database"];
     assert_eq!((&database["networks"], database.get("ports")), (&json!(["inside"]), None));
     assert_eq!(composition["networks"]["inside"]["internal"], true);
 
-    // Secrets are files, and never variables.
+    // Secrets are files and never environment variables.
     let page = fs::read_to_string(docs("operate/containers.md")).unwrap();
     let secrets = composition["secrets"].as_object().unwrap();
     for (name, secret) in secrets {
@@ -147,7 +148,7 @@ fn the_composition_confines_the_service_and_names_files_that_the_page_makes() {
             assert!(secret.is_none_or(|name| secrets.contains_key(name)), "{value}");
         }
     }
-    // Its settings are ones: the program warns of others.
+    // Its settings exist. The program would warn about unknown ones.
     let settings = Run::of(binary::command().args(["help", "settings"])).done().stdout;
     for name in service["environment"].as_object().unwrap().keys() {
         let flag = name.strip_prefix("ORGVAULT_").unwrap().to_lowercase().replace('_', "-");
@@ -166,7 +167,7 @@ fn the_health_check_of_the_image_tells_a_ready_server_from_none() {
     check(vault.server().admin).done();
 }
 
-/// The metrics that a text names, without what histograms add.
+/// Returns the metrics in a text, without the suffixes of histograms.
 fn metrics(text: &str) -> BTreeSet<&str> {
     let words = text.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
     let names = words.filter(|word| word.starts_with("orgvault_"));
@@ -174,7 +175,7 @@ fn metrics(text: &str) -> BTreeSet<&str> {
     names.map(|name| added.iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name)).collect()
 }
 
-/// The page has a row for each alert, in the words of the rules. `ORGVAULT_UPDATE=1` writes them anew.
+/// The page has a row for each alert, with the text of the rules. `ORGVAULT_UPDATE=1` regenerates them.
 #[test]
 fn every_alert_is_described() {
     let (path, alerts) = (docs("operate/monitoring.md"), fs::read_to_string(docs("monitoring/alerts.yml")).unwrap());
@@ -193,7 +194,8 @@ fn every_alert_is_described() {
     vault_testkit::page::hold_table(&path, head, &expected);
 }
 
-/// Alerts and dashboard ask for metrics that the page describes, and show all of them but those that only make others up.
+/// Alerts and dashboard use metrics that the page describes. The dashboard shows all of them except those that others
+/// are derived from.
 #[test]
 fn alerts_and_dashboard_ask_for_metrics_that_there_are() {
     let page = fs::read_to_string(docs("operate/monitoring.md")).unwrap();
@@ -266,14 +268,14 @@ fn a_missing_right_is_named_with_its_table_and_its_page() {
         grant(vault.url());
         vault.run(command).done();
     }
-    // The service's role creates no tables.
+    // The service's role does not create tables.
     let url = grant_nothing();
     let said =
         Run::of(&mut Vault::absent(Database::Sqlite).command(&["init", "--database-url", &url])).refused().stderr;
     assert!(said.contains("permission denied for schema public") && said.contains("as the owner"), "{said}");
 }
 
-/// An empty database as a role that may do nothing in it.
+/// Returns the URL of an empty database for a role without any rights in it.
 fn grant_nothing() -> String {
     let url = new_postgres();
     Sql::at(&url).run("REVOKE CREATE ON SCHEMA public FROM PUBLIC");

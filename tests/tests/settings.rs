@@ -1,4 +1,4 @@
-//! Settings and wrong usage.
+//! Settings and usage errors.
 
 use serde_json::json;
 use std::fs::{self, Permissions};
@@ -47,7 +47,7 @@ fn settings_come_from_flags_then_environment_then_file() {
         [7300, 7200, 100].map(|ttl| {
             let mut body = account.login("");
             body["ttl"] = json!(ttl);
-            client.log_in(&body).status == 401 // refused for its passcode, so its lifetime was not
+            client.log_in(&body).status == 401 // rejected for its passcode, so the lifetime was accepted
         })
     };
     fs::write(&file, "max-ttl = 100\n").unwrap();
@@ -103,7 +103,7 @@ fn a_bad_value_is_named_by_its_source() {
         said.starts_with("orgvault: ORGVAULT_DATABASE_URL: must be sqlite://PATH") && !said.contains("h7Qz"),
         "{said}"
     );
-    // What a flag says hides what the environment says.
+    // A flag overrides the environment.
     let mut command = vault.serve_command();
     command.args(["--max-ttl", "2h", "--listen", "h7Qz"]).env("ORGVAULT_MAX_TTL", "h7Qz");
     let said = Run::of(&mut command).misused().stderr;
@@ -115,7 +115,7 @@ fn a_variable_that_is_no_setting_is_warned_of() {
     let vault = Vault::init(Database::Sqlite);
     let mut command = vault.command(&["org", "list"]);
     command.env("ORGVAULT_LISTN", "h7Qz").env("ORGVAULT_LISTEN", "127.0.0.1:1");
-    // These belong to commands of the integration's side.
+    // These variables belong to commands of the activation process.
     command.env("ORGVAULT_ACTIVATION_URL", "unix:/nowhere").env("ORGVAULT_INTEGRATION_TOKEN_FILE", "/nowhere");
     let said = Run::of(&mut command).done().stderr;
     assert_eq!(said.matches("is not a setting").count(), 1, "{said}");

@@ -1,4 +1,4 @@
-//! Traces reach a collector, complete and without secrets; a collector that is away keeps nobody waiting.
+//! Traces are complete and contain no secrets. An unavailable collector delays nothing.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
@@ -21,10 +21,10 @@ on_both_databases! {
     a_save_and_a_login_are_traced_without_their_secrets,
 }
 
-/// How long a test waits for the collector's next request.
+/// Maximum time to wait for the collector's next request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A collector, as far as traces go.
+/// A collector of traces.
 struct Collector {
     address: SocketAddr,
     status: Arc<AtomicU16>,
@@ -43,8 +43,8 @@ impl Collector {
                 let request = read(&mut stream);
                 let status = answers.load(Ordering::Acquire);
                 let answer = format!("HTTP/1.1 {status} Said\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
-                let _ = stream.get_mut().write_all(answer.as_bytes()); // its sender may be gone
-                let _ = tell.send(request); // the test may be over
+                let _ = stream.get_mut().write_all(answer.as_bytes()); // the sender may have disconnected
+                let _ = tell.send(request); // the test may have ended
             }
         });
         Self { address, status, requests: Mutex::new(requests) }
@@ -58,7 +58,7 @@ impl Collector {
         self.requests.lock().unwrap().recv_timeout(PATIENCE).expect("the collector gets a request")
     }
 
-    /// What has come so far.
+    /// Returns the requests so far.
     fn all(&self) -> Vec<(String, Vec<u8>)> {
         self.requests.lock().unwrap().try_iter().collect()
     }
@@ -82,7 +82,7 @@ fn spans(body: &[u8]) -> Vec<Span> {
     scopes.flat_map(|of_scope| of_scope.spans).collect()
 }
 
-/// An attribute as text.
+/// Returns an attribute as text.
 fn attribute(span: &Span, key: &str) -> Option<String> {
     let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
     match found.value.as_ref()?.value.as_ref()? {
@@ -92,7 +92,7 @@ fn attribute(span: &Span, key: &str) -> Option<String> {
     }
 }
 
-/// The span of the request with this id, and the others of its trace.
+/// Returns the span of the request with this ID, and the other spans of its trace.
 #[track_caller]
 fn trace_of(spans: &[Span], request_id: &str) -> (Span, Vec<Span>) {
     let is_root = |span: &&Span| attribute(span, "request_id").as_deref() == Some(request_id);
@@ -172,7 +172,7 @@ fn a_save_and_a_login_are_traced_without_their_secrets(database: Database) {
     assert!(parts.iter().all(inside), "{parts:#?}");
 }
 
-/// Requests are answered while the collector refuses, which the log says once; and once that it is over.
+/// While the collector rejects traces, requests succeed. The log reports the failure once, and its end once.
 #[test]
 fn a_collector_that_refuses_is_reported_once() {
     let collector = Collector::start(400);
@@ -196,7 +196,7 @@ fn session_count(log: &str) -> usize {
     log.matches("\"credential.saved\"").count()
 }
 
-/// A server starts, serves and stops in time although nobody takes its traces.
+/// A server starts, serves and stops in time although its collector does not respond.
 #[test]
 fn a_collector_that_is_away_delays_nothing() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Vaults of earlier versions, with their rows, are brought up to date and work as before.
+//! Vaults of earlier versions, with their rows, can be migrated and work as before.
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -20,10 +20,10 @@ vault_tests::on_both_databases!(
     an_upgrade_that_is_killed_anywhere_is_finished_by_the_next
 );
 
-/// Serves the vault of an earlier version and sees that all that it had is there and works.
+/// Serves the migrated vault and asserts that all its data exists and works.
 fn is_whole(earlier: &Earlier, mut vault: Vault) {
     let door = Door { address: free_address() };
-    // The copy that was brought back has no anchor beside it.
+    // The restored copy has no anchor.
     vault.serve_with(&[&format!("--activation-listen={}", door.address), "--adopt-anchor"]);
     let client = vault.client();
     let account = |member: &str| Account::new(&earlier.known[member], earlier.known["password"].as_str());
@@ -32,7 +32,7 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
     let code = admin.authenticator.code(current_step());
     let session = Session::new(&client, &client.log_in(&admin.login(&code)).expect(200));
     assert_eq!(listed(&session), earlier.known["listed"]);
-    account("other_admin").log_in(&client); // by a recovery code
+    account("other_admin").log_in(&client); // with a recovery code
     client.log_in(&account("disabled").sound_login()).problem("invalid-login");
 
     let integration = Integration::of(&vault, "nightly", &earlier.known["integration"]);
@@ -44,7 +44,7 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
     let stopped = Integration::of(&vault, "stopped", &earlier.known["stopped_integration"]);
     assert_eq!(stopped.activate(&door.client(), "imports/0").status, 401);
 
-    // What waits to be promoted is, and life goes on.
+    // The staged version can be promoted, and further operations work.
     let versioned = earlier.text("versioned");
     assert_eq!(session.versions(versioned)[..2], [(2, "current".to_owned()), (3, "staged".to_owned())]);
     session.promote(versioned, 3).expect(200);
@@ -55,8 +55,8 @@ fn is_whole(earlier: &Earlier, mut vault: Vault) {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-/// Those of earlier versions, and one of this version, made anew in `scratch`: so these tests tell whether a vault that is kept
-/// now can be brought back later.
+/// Returns the vaults of earlier versions, and one of this version, created in `scratch`. The latter shows whether a
+/// vault that is stored now can be restored later.
 fn earlier(scratch: &Path) -> Vec<Earlier> {
     Earlier::all().into_iter().chain([Earlier::read(make(scratch))]).collect()
 }
@@ -102,7 +102,7 @@ fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database
         let restored = earlier.restored(database);
         for moment in 0..12 {
             let mut migrate = restored.migrate().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-            // At another moment each time: whichever it is, the outcome is the same.
+            // At a different moment each time. The result is always the same.
             std::thread::sleep(std::time::Duration::from_millis(moment * moment * 4));
             let _ = migrate.kill();
             migrate.wait().unwrap();
@@ -111,7 +111,8 @@ fn an_upgrade_that_is_killed_anywhere_is_finished_by_the_next(database: Database
     }
 }
 
-/// What the next build may do to a database while replicas of this one serve it: they go on, and no new one starts.
+/// The changes that the next version may make to a database while replicas of this version serve it. They continue, and
+/// no new one starts.
 #[test]
 fn replicas_go_on_when_a_newer_build_adds_to_the_schema() {
     let vault = Vault::start(Database::Postgres);
@@ -138,13 +139,13 @@ fn replicas_go_on_when_a_newer_build_adds_to_the_schema() {
     assert_eq!(vault.metric("orgvault_integrity_failures_total"), 0);
 }
 
-/// The key of a vault's file, in hexadecimal digits.
+/// Returns the key of a vault's database file in hexadecimal.
 fn database_key(vault: &Vault) -> String {
     let key = vault.json(&["database", "key", "--yes"]);
     key["key"].as_str().unwrap().trim_start_matches("x'").trim_end_matches('\'').to_owned()
 }
 
-/// The list of credentials, without what a new version may add to an item.
+/// Returns the list of credentials, without fields that a new version may add.
 fn listed(session: &Session) -> Value {
     const KNOWN: [&str; 11] = [
         "id",
@@ -171,7 +172,7 @@ fn pack(file: &Path, sql: &str) {
     Run::of(Command::new("gzip").args(["--no-name", "--best", "--force"]).arg(file)).done();
 }
 
-/// The schema and the rows as SQL.
+/// Dumps schema and rows as SQL.
 fn dump(database: &Connection) -> String {
     let texts = |sql: &str| -> Vec<String> {
         let mut statement = database.prepare(sql).unwrap();
@@ -187,14 +188,14 @@ fn dump(database: &Connection) -> String {
     format!("BEGIN;\n{}\nCOMMIT;\n", sql.join("\n"))
 }
 
-/// Makes the folder of the newest schema: before a release, with the binary that is released.
+/// Creates the stored vault of the newest schema. Run before a release, with the released binary.
 #[test]
 #[ignore = "makes a pinned vault"]
 fn make_the_vault_of_this_version() {
     make(&folders());
 }
 
-/// Makes a vault and keeps it in a folder of its own in `folders`.
+/// Creates a vault and stores it in a new folder of `folders`.
 fn make(folders: &Path) -> PathBuf {
     let (mut vault, door) = Door::open(Database::Sqlite);
     let password = "a rather long passphrase";
@@ -269,7 +270,7 @@ fn make(folders: &Path) -> PathBuf {
         &url,
     ]))
     .done();
-    // Neither settings of newer clients that older servers do not know, nor what only `psql` understands.
+    // Omits settings that older servers do not know, and commands that only `psql` understands.
     let sql: Vec<&str> =
         dumped.stdout.lines().filter(|line| !line.starts_with("SET ") && !line.starts_with('\\')).collect();
     pack(&folder.join("postgres.sql"), &sql.join("\n"));

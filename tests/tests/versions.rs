@@ -1,4 +1,4 @@
-//! Replacing a credential's data: nobody who activates it notices anything but that it is new.
+//! Replacing a credential's data: jobs notice only that the data is new.
 
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ on_both_databases! {
 
 const THREADS: usize = 16;
 
-/// The credentials of a namespace, as an integration gets them.
+/// Returns the credentials of a namespace, as an integration gets them.
 fn activated(integration: &Integration, client: &Client, namespace: &str) -> Vec<Value> {
     let answer = integration.activate(client, namespace).expect(201).json();
     answer["credentials"].as_array().unwrap().clone()
@@ -72,7 +72,7 @@ fn every_type_is_replaced_by_its_own_alone(database: Database) {
             if own.request["type"] == other.request["type"] {
                 answer.expect(201);
             } else {
-                // Members of another type are unknown to this one.
+                // Members of another type are unknown.
                 let answer = answer.problem("malformed-request");
                 assert!(answer.refused_fields().iter().all(|(pointer, _)| pointer.starts_with("/data/")));
                 assert!(other.secrets.iter().all(|secret| !answer.text().contains(secret)), "{}", answer.text());
@@ -122,9 +122,8 @@ fn a_frozen_namespace_accepts_new_versions(database: Database) {
     assert_eq!(found[0]["data"], small("imports", 2)["data"]);
 }
 
-/// Every replacement's data says its number, and versions are numbered alike. So what is handed out is whole exactly if
-/// its parts belong together, and new exactly if its number is not below the last one acknowledged before it was asked
-/// for.
+/// The data of each replacement contains its version number. So an issued credential is consistent exactly if its parts
+/// match, and current exactly if its number is not below the last one acknowledged before the request.
 fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     const REPLACEMENTS: i64 = 100;
     let (vault, door) = Door::open_with(database, &["--activation-rate=0", "--max-activations=1000000"]);
@@ -147,7 +146,7 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
                         let least = acknowledged.load(Ordering::SeqCst);
                         let answer = integration.activate(&client, "imports");
                         if answer.status == 503 {
-                            contended += 1; // replaced again and again while it was handed out
+                            contended += 1; // replaced repeatedly while it was being issued
                         } else {
                             let answer = answer.expect(201).json();
                             let [found] = &answer["credentials"].as_array().unwrap()[..] else { panic!("{answer}") };
@@ -168,7 +167,7 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
         barrier.wait();
         let replaced = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for number in 2..=last {
-                // Every fifth is staged before.
+                // Every fifth version is staged first.
                 let stage = number % 5 == 0;
                 let version = session.replace(&id, &data(number), stage).expect(201).json()["version"].as_i64();
                 assert_eq!(version, Some(number));
@@ -183,11 +182,11 @@ fn an_activation_gets_one_version_and_never_an_old_one(database: Database) {
     });
     let whole: usize = counts.iter().map(|(whole, _)| whole).sum();
     let contended: usize = counts.iter().map(|(_, contended)| contended).sum();
-    // As a rule some hundred whole ones, and some dozen that are told to retry.
+    // Usually some hundred consistent ones, and some dozen retries.
     assert!(whole > THREADS && whole > contended, "{whole} whole, {contended} told to retry");
 }
 
-/// What so many threads get that begin at the same moment.
+/// Returns the responses of threads that start simultaneously.
 fn at_once(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> Answer + Sync) -> Vec<Answer> {
     let barrier = Barrier::new(THREADS);
     thread::scope(|scope| {
@@ -195,7 +194,7 @@ fn at_once(session: &Session, vault: &Vault, act: impl Fn(usize, &Session) -> An
             .map(|number| {
                 let (session, act, barrier) = (session.on(&vault.client()), &act, &barrier);
                 scope.spawn(move || {
-                    session.client().get("/livez").send(); // the connection is there before the race begins
+                    session.client().get("/livez").send(); // establishes the connection before the race starts
                     barrier.wait();
                     act(number, &session)
                 })
@@ -248,7 +247,7 @@ fn replacements_at_once_get_numbers_of_their_own(database: Database) {
         .filter(|answer| answer.status == 201)
         .map(|answer| answer.json()["version"].as_i64().unwrap())
         .collect();
-    // Whoever lost again and again is told to come back.
+    // A request that loses repeatedly must be retried by the client.
     assert!(answers.iter().all(|answer| matches!(answer.status, 201 | 503)), "{:?}", statuses(&answers));
     assert!(!made.is_empty());
     let numbers: HashSet<i64> = made.iter().copied().collect();

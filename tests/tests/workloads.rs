@@ -1,4 +1,4 @@
-//! Jobs that prove what they are: identity tokens of an issuer in place of an integration's token.
+//! Workload identity: jobs authenticate with identity tokens of an issuer instead of an integration token.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -67,7 +67,7 @@ impl Stage {
         self.issuer.claims(&self.integration, SUBJECT)
     }
 
-    /// The claims with other ones.
+    /// Signs a token with changed claims.
     fn with(&self, changes: Value) -> String {
         let mut claims = self.claims();
         for (name, value) in changes.as_object().unwrap() {
@@ -88,21 +88,21 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
         activated["credentials"][0]["data"]["access_key_id"],
         small("imports/nightly", 1)["data"]["access_key_id"]
     );
-    // Every operation of the activation takes it.
+    // Every operation of an activation accepts the token.
     let (client, id) = (stage.client(), activated["id"].as_str().unwrap());
     let listed = client.get("/v1/activations").bearer(&token).send().expect(200).json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     let renewed = client.request("POST", &format!("/v1/activations/{id}/renew")).bearer(&token).json(&json!({})).send();
     assert_eq!(renewed.expect(200).json()["id"], id);
     client.request("DELETE", &format!("/v1/activations/{id}")).bearer(&token).send().expect(204);
-    // The audit says who it was, and so do the credential's uses.
+    // The audit log and the credential's uses name the workload.
     let session = stage.vault.admin_session();
     let saved = session.list()[0]["id"].as_str().unwrap().to_owned();
     let uses = session.call("GET", &format!("/v1/organization-vault/{saved}/activations")).send().expect(200).json();
     assert!(uses.as_array().unwrap().iter().all(|one| one["workload"] == SUBJECT), "{uses}");
     let entries = stage.vault.json(&["audit", "list", "--action", "namespace.activated"]).to_string();
     assert!(entries.contains(&format!("github {SUBJECT} jti=token-1")), "{entries}");
-    // Disabled or distrusted, it acts no more.
+    // A disabled integration, or one without the trust, rejects the workload.
     stage.vault.run(&["integration", "disable", "--org", "Acme", "--name", "etl"]).done();
     assert_eq!(stage.activate(&token).status, 401);
     stage.vault.run(&["integration", "enable", "--org", "Acme", "--name", "etl"]).done();
@@ -113,7 +113,7 @@ fn a_workload_activates_without_a_stored_token(database: Database) {
     stage.refused(&token);
 }
 
-/// The attacks of RFC 8725 and more: nothing before the signature is verified tells anything of the token.
+/// The attacks of RFC 8725 and others: responses reveal nothing about a token whose signature was not verified.
 fn forged_and_foreign_tokens_open_nothing(database: Database) {
     let mut stage = Stage::open(database);
     let (claims, key) = (stage.claims(), &stage.issuer.key);
@@ -130,7 +130,7 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     let stranger = SigningKey::new("first");
     let none = format!("{}.{payload}.", encode(br#"{"alg":"none"}"#));
     let forged = [
-        // First, since the log has so many lines a second.
+        // First, because the log is limited per second.
         stage.with(json!({"aud": audience("00000000-0000-7000-8000-000000000000")})),
         stage.with(json!({"aud": "https://github.com/acme"})),
         stage.with(json!({"aud": [audience(&stage.integration), "other"]})),
@@ -167,7 +167,8 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
         assert_eq!(stage.refused(&token), generic, "{token}");
     }
     assert!(!generic.contains("acme"), "{generic}");
-    // What is genuine is told what does not fit, with its own value and never the trust's.
+    // For a genuine token, the response names the claim that does not match with the token's value, but not the
+    // trust's.
     let told = |changes: Value| stage.refused(&stage.with(changes));
     let other = told(json!({"sub": "repo:acme/etl:pull_request"}));
     assert!(
@@ -183,12 +184,12 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     assert!(told(json!({"iat": now() + 90})).contains("iat"));
     assert!(told(json!({"exp": now() + 7_200})).contains("longer than the trust allows"));
     assert!(told(json!({"exp": now() + 7_200, "iat": null})).contains("longer than the trust allows"));
-    // Clocks may differ by half a minute, and an array of one audience is one.
+    // Clocks may differ by half a minute, and an array with a single audience is valid.
     stage.activate(&stage.with(json!({"exp": now() - 10, "iat": now() - 60, "nbf": now() + 20}))).expect(201);
     stage.activate(&stage.with(json!({"aud": [audience(&stage.integration)]}))).expect(201);
-    // The keys were had when the issuer was added; a flood of unknown key ids asks once a minute.
+    // The keys were fetched when the issuer was added. Unknown key IDs cause at most one request per minute.
     assert!(stage.issuer.asked() <= 4, "{}", stage.issuer.asked());
-    // The log says to the operator what nobody else is told, and the audit the last cause of a minute.
+    // The log contains details that responses omit, and the audit log the last cause per minute.
     let log = stage.vault.log();
     for cause in [
         "its audience is https://github.com/acme, not urn:orgvault:integration:<id>",
@@ -212,7 +213,7 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     assert!(last["to"].as_str().unwrap().starts_with("claim /sub is repo:acme/etl:pull_request"), "{last}");
 }
 
-/// Whoever can write SQL puts a key of their own into an issuer, or a trust of their own into an integration.
+/// An attacker with SQL write access adds a key to an issuer, or a trust to an integration.
 #[test]
 fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
     let stage = Stage::open(Database::Postgres);
@@ -250,10 +251,10 @@ fn an_issuer_or_a_trust_changed_by_sql_grants_nothing() {
 fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
     let mut stage = Stage::open(database);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
-    // Away: the stored keys go on for a day.
+    // While the issuer is unavailable, the stored keys are used for a day.
     stage.issuer.set_away(true);
     stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
-    // A key that is not known yet is asked for, though not again within a minute of the last time.
+    // An unknown key is fetched, but at most once per minute.
     stage.issuer.set_away(false);
     let old = std::mem::replace(&mut stage.issuer.key, SigningKey::new("second"));
     stage.issuer.publish(&[&stage.issuer.key]);
@@ -291,7 +292,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
     assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer has this name"));
     let shown = vault.json(&["issuer", "show", "own"]);
     assert_eq!((&shown["keys"], &shown["required_claims"]), (&json!(1), &json!(["/repository_id"])));
-    // Trusts of an issuer that others share must pin what it asks for.
+    // Trusts in a shared issuer must contain its required claims.
     vault.organization("Acme");
     let create =
         ["integration", "create", "--org", "Acme", "--name", "etl", "--namespace", "a", "--no-token", "--trust"];
@@ -312,7 +313,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
     assert_eq!(vault.json(&["issuer", "list"]), json!([]));
 }
 
-/// Each kind of workload in its own shape; a cluster by a pasted key set, SPIFFE without `iss`.
+/// Each kind of workload with its own claims: a cluster with a stored key set, and SPIFFE without `iss`.
 fn workloads_of_every_kind_are_known(database: Database) {
     let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
@@ -322,7 +323,7 @@ fn workloads_of_every_kind_are_known(database: Database) {
     let keys = keys.to_str().unwrap();
     vault.run(&["issuer", "add", "gitlab", "--issuer", &issuer.url()]).done();
     vault.run(&["issuer", "add", "prod", "--issuer", "https://kubernetes.default.svc", "--jwks-file", keys]).done();
-    // A SPIFFE bundle also contains keys that sign certificates, which verify no token.
+    // A SPIFFE bundle also contains keys for certificates, which must not verify tokens.
     let bundle = vault.scratch("bundle.json");
     let key_for = |usage: &str| {
         let mut key = issuer.key.public();
@@ -401,7 +402,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     vault.run(&add).done();
     let by_ids = integration("ids", "github:example-org@1000001/etl@2000002@main");
     activate(&by_ids, json!({})).expect(201);
-    // Another owner or repository of the same name has other ids.
+    // Another owner or repository with the same name has other IDs.
     for (sub, owner, repository) in
         [("1000009/etl@2000002", "1000009", "2000002"), ("1000001/etl@2000009", "1000001", "2000009")]
     {
@@ -415,7 +416,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     let environment = json!({"sub": "repo:example-org@1000001/etl@2000002:environment:eu%3A prod"});
     activate(&staged, environment.clone()).expect(201);
     activate(&by_ids, environment).expect(401);
-    // Older repositories have subjects without ids. Their trusts match no subject with ids.
+    // Older repositories have subjects without IDs. Their trusts match no subject with IDs.
     vault.run(&["issuer", "remove", "github", "--force"]).done();
     vault.run(&add[..5]).done();
     let by_names = integration("names", "github:example-org/etl@main");
@@ -423,7 +424,7 @@ fn github_presets_match_subjects_with_and_without_ids(database: Database) {
     assert!(activate(&by_names, json!({})).expect(401).text().contains("claim /sub is repo:example-org@1000001"));
 }
 
-/// Clusters share an `iss`: each token is verified by the keys of its own.
+/// Clusters share an `iss`, but tokens are verified with the keys of their own cluster.
 fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
@@ -450,7 +451,7 @@ fn clusters_of_one_name_have_keys_of_their_own(database: Database) {
     }
 }
 
-/// Issuers that nobody here wrote, under every algorithm that is permitted.
+/// Independent issuer implementations with every permitted algorithm.
 fn foreign_issuers_are_understood(database: Database) {
     let (vault, door) = Door::open(database);
     vault.admin_session().save(&small("imports/nightly", 1));
@@ -550,13 +551,13 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     let run = job("ORGVAULT_IDENTITY_TOKEN", &token, &exec).done();
     assert!(run.stdout.contains("ran with") && run.stderr.contains("in ORGVAULT_IDENTITY_TOKEN"), "{run:?}");
     assert!(!run.stderr.contains("eyJ"), "{}", run.stderr);
-    // One mistake in a trust is found from the message alone.
+    // The message suffices to find an error in a trust.
     let other = stage.issuer.token(&stage.integration, "repo:acme/etl:ref:refs/heads/feature");
     let said = job("ORGVAULT_IDENTITY_TOKEN", &other, &exec);
     assert_eq!(said.status, Some(125), "{said:?}");
     let said = said.stderr;
     assert!(said.contains("claim /sub is repo:acme/etl:ref:refs/heads/feature"), "{said}");
-    // What a token says, without the token.
+    // The claims of the token are printed, but not the token.
     let run = job("ORGVAULT_IDENTITY_TOKEN", &other, &["identity", "inspect"]).done();
     for told in ["repo:acme/etl:ref:refs/heads/feature", &audience(&stage.integration), &stage.issuer.url()] {
         assert!(run.stdout.contains(told), "{told}: {}", run.stdout);
@@ -565,12 +566,12 @@ fn a_job_runs_by_its_identity_token(database: Database) {
     let wrong = stage.with(json!({"aud": "https://github.com/acme"}));
     let run = job("ORGVAULT_IDENTITY_TOKEN", &wrong, &["identity", "inspect"]).done();
     assert!(run.stdout.contains("names no integration"), "{}", run.stdout);
-    // Without any token the command says what there could be.
+    // Without a token, the command lists the possible sources.
     let said = job("X", "", &exec);
     assert_eq!(said.status, Some(2), "{said:?}");
     let said = said.stderr;
     assert!(said.contains("ORGVAULT_IDENTITY_TOKEN_FILE") && said.contains("id-token: write"), "{said}");
-    // GitHub makes one when it is asked, for the audience of the integration.
+    // GitHub issues a token for the integration's audience on request.
     let given = json!({"value": token}).to_string();
     let path = format!("/request?api-version=2.0&audience={}", audience(&stage.integration).replace(':', "%3A"));
     stage.issuer.page(&path, 200, &given);

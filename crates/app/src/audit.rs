@@ -1,4 +1,4 @@
-//! The audit outside the vault: its lines, delivering them as they are written, and how long entries are kept.
+//! The audit log outside the vault: its export format, its delivery and its retention.
 
 mod retention;
 mod sink;
@@ -10,7 +10,7 @@ use crate::text::rfc3339;
 use serde::Serialize;
 use vault_core::audit::{AuditChange, AuditEntry};
 
-/// An entry of the audit, as scripts and log services read it.
+/// An audit entry in the format for scripts and log services.
 #[derive(Serialize)]
 pub(crate) struct AuditLine {
     id: String,
@@ -29,7 +29,7 @@ pub(crate) struct AuditLine {
     request_id: Option<String>,
     changes: Vec<AuditChange>,
     credentials: Vec<LineCredential>,
-    /// The checkpoint that holds it.
+    /// Checkpoint that contains the entry.
     checkpoint: Option<i64>,
 }
 

@@ -1,28 +1,28 @@
-//! Work that a server does beside answering requests.
+//! Background tasks of a server.
 
 use std::future::Future;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// Resolves when the work is to end.
+/// Completes when the task should stop.
 pub(crate) type Stopped = oneshot::Receiver<()>;
 
-/// Work that goes on until it is told to end.
+/// A task that runs until it is stopped.
 pub(crate) struct Background {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Background {
-    /// Begins.
+    /// Starts the task.
     pub(crate) fn start<F: Future<Output = ()> + Send + 'static>(work: impl FnOnce(Stopped) -> F) -> Self {
         let (stop, stopped) = oneshot::channel();
         Self { stop, task: tokio::spawn(work(stopped)) }
     }
 
-    /// Ends, once what is under way is finished.
+    /// Stops the task and waits until it has finished its current work.
     pub(crate) async fn end(self) {
         drop(self.stop);
-        let _ = self.task.await; // only a panic, which has been reported
+        let _ = self.task.await; // only a panic, which was reported
     }
 }

@@ -1,4 +1,4 @@
-//! Backups that the server makes by itself, and keeps the newest of.
+//! Periodic backups by the server, and their retention.
 
 use crate::background::{Background, Stopped};
 use crate::command::backup::failure;
@@ -14,20 +14,20 @@ use tokio::time::Instant;
 use vault_core::receiver::EventKind;
 use vault_embed::{BackupTarget, OpenVault, backup, keep_newest, newest_scheduled};
 
-/// How long after a failure the next attempt is made, at most.
+/// Maximum pause after a failed backup.
 const AFTER_FAILURE: Duration = Duration::from_secs(300);
 
-/// When and where to.
+/// Schedule and destination of the backups.
 struct Plan {
     every: Duration,
     directory: PathBuf,
     keep: usize,
 }
 
-/// Begins, if the settings ask for it. A backup under way is finished before it ends.
+/// Starts periodic backups, if the settings enable them. On shutdown, a backup in progress is completed.
 ///
 /// # Errors
-/// The vault is not an embedded one, or the directory is not there.
+/// The vault does not use the embedded database, or the directory does not exist.
 pub(crate) fn start(
     settings: &Arc<Settings>,
     vault: &OpenVault,
@@ -123,7 +123,7 @@ pub(crate) fn is_overdue(age: Duration, every: Duration) -> bool {
     age >= every * 2
 }
 
-/// Backups made by the server, by outcome.
+/// Metric: number of the server's backups, by outcome.
 pub(crate) const TOTAL: &str = "orgvault_backups_total";
 
 async fn make(settings: &Settings, vault: &OpenVault, plan: &Plan) -> Result<(), Failure> {

@@ -1,5 +1,5 @@
-//! Saved credentials checked at their storages, in the background of the process with the activation listener: the one that can
-//! open them.
+//! Background checks of saved credentials at their storage, in the process with the activation listener. Only this
+//! process can decrypt them.
 
 use crate::settings::ServerSettings;
 use std::error::Error;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use vault_core::usecase::Activations;
 
-/// How often what is due is looked for: a check that is asked for begins within this time.
+/// Interval of searching for due checks, and the maximum delay of a requested check.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a failure of the store is left alone.
+/// Pause after a failure of the database.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
-/// The most credentials that are taken in their turn at a time, so that a round is spread.
+/// Maximum number of periodic checks per round, which spreads them over time.
 const AT_A_TIME: usize = 8;
 
-/// Begins to check, if the settings ask for it.
+/// Starts the checks, if the settings enable them.
 pub(crate) fn start(settings: &ServerSettings, activations: Activations) -> Option<JoinHandle<()>> {
     let turn = settings.recheck_every.map(|seconds| (AT_A_TIME, seconds));
     settings.checks_on_request().then(|| tokio::spawn(check(activations, turn)))

@@ -1,4 +1,4 @@
-//! The command line: every command, flag and help text.
+//! The command line: commands, flags and help texts.
 
 use crate::activation::args::{ActivateArgs, ExecArgs};
 use crate::client::args::{CredentialArgs, EnrolArgs, LoginArgs, ProfileArg};
@@ -39,7 +39,7 @@ const AFTER_HELP: &str = "\
 `orgvault help settings` lists the settings: --data-dir, --database-url and all others.
 Exit status: 0 done, 1 refused or failed, 2 wrong usage.";
 
-/// Under the help of each command that opens the vault.
+/// Hint after the help of each command that opens the vault.
 const SETTINGS_HINT: &str =
     "This command also takes --data-dir, --database-url and others: see `orgvault help settings`.";
 
@@ -56,7 +56,7 @@ const ISSUER_EXAMPLE: &str = "Example: orgvault issuer add github --issuer https
 
 const EXEC_EXAMPLE: &str = "Example: orgvault exec --namespace imports/nightly -- rclone copy orgvault:bucket/in ./in";
 
-/// The command line, with the settings that each command takes.
+/// Returns the command line with the settings that each command accepts.
 pub(crate) fn command() -> clap::Command {
     let server = settings::server_flags;
     let only = |ids: &'static [&str]| server().into_iter().filter(|flag| ids.contains(&flag.get_id().as_str()));
@@ -78,7 +78,7 @@ pub(crate) fn command() -> clap::Command {
         .mut_subcommands(hint)
 }
 
-/// Points from the help of commands that open the vault to the settings.
+/// Adds a hint about the settings to the help of commands that open the vault.
 fn hint(command: clap::Command) -> clap::Command {
     const WITHOUT_VAULT: [&str; 15] = [
         "login",
@@ -107,7 +107,7 @@ fn hint(command: clap::Command) -> clap::Command {
     command.after_help(own + SETTINGS_HINT)
 }
 
-/// The environment variables that flags other than settings have.
+/// Returns the environment variables of flags that are not settings.
 pub(crate) fn other_variables() -> Vec<String> {
     let command = Cli::command();
     let variables = command.get_subcommands().flat_map(clap::Command::get_arguments).filter_map(Arg::get_env);
@@ -115,7 +115,7 @@ pub(crate) fn other_variables() -> Vec<String> {
     variables.map(|name| name.to_string_lossy().into_owned()).chain(identity).collect()
 }
 
-/// Prints the help of the settings, and ends the process.
+/// Prints the help of the settings and exits.
 pub(crate) fn print_settings() -> ! {
     match command().try_get_matches_from(["orgvault", "help", "settings"]) {
         Ok(_) => std::process::exit(0),
@@ -123,7 +123,7 @@ pub(crate) fn print_settings() -> ! {
     }
 }
 
-/// Reads this process's command line. Prints help where it is asked for, and ends the process then.
+/// Parses the command line of this process. Prints help on request and exits.
 pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
     let parsed = command().try_get_matches().and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
     match parsed {
@@ -134,182 +134,184 @@ pub(crate) fn parse() -> Result<(Cli, ArgMatches), Failure> {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Create a vault with an organization and an admin account, print how to log in, and serve it. Later runs serve that
-    /// vault. With --root-key-file the root key is kept apart from the database
+    /// Create a vault with an organization and an admin account, print how to log in, and serve it. Later runs serve
+    /// the same vault. With --root-key-file, the root key is stored apart from the database
     Quickstart(QuickstartArgs),
-    /// Create a vault without organizations: data directory, root key and database schema. Refuses if a vault exists. With
-    /// --root-key-file the root key is kept apart from the database
+    /// Create a vault without organizations: data directory, root key and database schema. Fails if a vault exists.
+    /// With --root-key-file, the root key is stored apart from the database
     Init,
-    /// Serve the HTTP interface and, with --activation-listen, activations
+    /// Serve the HTTP API and, with --activation-listen, activations
     Serve(ServeArgs),
-    /// Apply pending database migrations; with --spread, spread the tables over machines by the PostgreSQL extension Citus
+    /// Apply pending database migrations. With --spread, distribute the tables over the nodes of a Citus cluster
     Migrate(MigrateArgs),
-    /// Move the vault from its embedded database file to an empty PostgreSQL database
+    /// Move the vault from the embedded database to an empty PostgreSQL database
     ///
-    /// Stop the server first: while it copies, nothing can be written to the file, so nothing that was acknowledged is
-    /// lost. It copies every row in one transaction, reads all of them back and compares. Interrupted, it leaves the
-    /// target empty or complete; run it again. Afterwards commands refuse the file, which is not changed, and the next
-    /// steps are printed. With --dry-run the server may run: rows written after the copy has begun are not in it, and
-    /// the target is left empty.
+    /// Stop the server first. The command locks the embedded database, so that no acknowledged change can be lost. It
+    /// copies all rows in one transaction, reads them back and compares them. If it is interrupted, the target is
+    /// either empty or complete: run the command again. Afterwards, commands reject the embedded database, which stays
+    /// unchanged, and the next steps are printed. With --dry-run, the server may keep running. Rows that it writes
+    /// after the start are not copied, and the target stays empty.
     MigrateTo(MigrateToArgs),
-    /// Check the vault's surroundings: root key, file modes, disk encryption, swap, clock, use of keys; with --deep, all that is
-    /// stored
+    /// Check the vault's environment: root key, file modes, disk encryption, swap, clock and key usage. With --deep,
+    /// also check all stored data
     ///
-    /// Changes nothing, and works while the server runs. Exit status 1 if a check fails; warnings do not count.
+    /// Changes nothing, and may run while the server runs. Exits with status 1 if a check fails. Warnings do not count.
     Doctor(DoctorArgs),
-    /// Back up the embedded vault to a file, while it is in use
+    /// Back up the embedded database to a file while servers use it
     ///
-    /// The file has the encrypted database and its wrapped key as they are at one moment after the command began, and
-    /// never the root key. Before it gets its name it is opened with the root key and checked; an existing file is never
-    /// overwritten. In a directory the file is called orgvault-TIME.backup.
+    /// The file contains the encrypted database at one moment after the start, and its wrapped key, but never the root
+    /// key. The command verifies the file with the root key before it renames it to the target, and never overwrites an
+    /// existing file. In a directory, the file is named orgvault-TIME.backup.
     Backup(BackupArgs),
-    /// Restore the embedded vault from a backup
+    /// Restore the embedded database from a backup
     ///
-    /// Stop the server first. The restored database gets a new key. If the data directory holds a vault, pass
-    /// --replace: its files are moved into a directory beside, never deleted. Afterwards older access tokens, sessions,
-    /// recovery codes and passcodes do not work, and activations have ended. The state of organizations, accounts,
-    /// integrations, frozen namespaces and invitations is taken over from the replaced database; what is lost is printed.
+    /// Stop the server first. The restored database gets a new key. If the data directory contains a vault, pass
+    /// --replace: its files are moved to a directory next to it and not deleted. Older access tokens, sessions,
+    /// recovery codes and passcodes are then invalid, and activations have ended. Organizations, accounts,
+    /// integrations, frozen namespaces and invitations keep the state that they have in the replaced database. The
+    /// command lists changes that are lost.
     Restore(RestoreArgs),
     /// Manage organizations, the tenants of the vault
     #[command(subcommand)]
     Org(OrgCommand),
-    /// Manage accounts: people who log in to an organization with a role
+    /// Manage accounts: users who log in to an organization with a role
     #[command(subcommand)]
     Account(AccountCommand),
     /// Manage integrations: programs that get the credentials of their namespaces with a token
     #[command(subcommand)]
     Integration(IntegrationCommand),
-    /// Show what the identity token of this job says
+    /// Inspect the identity token of this job
     #[command(subcommand)]
     Identity(IdentityCommand),
-    /// Manage issuers of identity tokens: whose workloads integrations may trust in place of a token
+    /// Manage issuers of identity tokens, whose workloads integrations can trust instead of a token
     #[command(subcommand)]
     Issuer(IssuerCommand),
-    /// Manage the receivers of the instance: who is told by webhook or mail what happens to the vault itself
+    /// Manage receivers of the instance, which get notifications about the vault by webhook or e-mail
     #[command(subcommand)]
     Receiver(ReceiverCommand),
-    /// Freeze a namespace, so that no credentials of it are issued, or thaw it
+    /// Freeze a namespace, so that its credentials are not issued, or thaw it
     #[command(subcommand)]
     Namespace(NamespaceCommand),
     /// Read, export and verify the audit log
     #[command(subcommand)]
     Audit(AuditCommand),
-    /// Show the vault's keys, and rotate them while the server runs
+    /// Show the vault's keys, or rotate them while the server runs
     #[command(subcommand)]
     Key(KeyCommand),
     /// Manage the embedded database file
     #[command(subcommand)]
     Database(DatabaseCommand),
-    /// Log in to a server's HTTP interface, for `orgvault credential`
+    /// Log in to a server's HTTP API, for `orgvault credential`
     ///
-    /// Asks for password and passcode. The access token is kept in your state directory ($XDG_STATE_HOME/orgvault, else
-    /// ~/.local/state/orgvault) until it expires or you log out. With --profile you can be logged in to several servers
-    /// and accounts at once.
+    /// Prompts for password and passcode. The access token is stored in your state directory ($XDG_STATE_HOME/orgvault,
+    /// else ~/.local/state/orgvault) until it expires or you log out. With --profile, you can be logged in to several
+    /// servers and accounts.
     Login(LoginArgs),
     /// Enrol an account with the link of an invitation: set a password and an authenticator
     ///
     /// Asks for the link and a new password, shows the authenticator's QR code and the recovery codes once, and asks for the
     /// passcode that the authenticator then shows.
     Enrol(EnrolArgs),
-    /// Log out: revoke the access token and remove it from this machine
+    /// Log out: revoke the access token and remove it from this host
     Logout(ProfileArg),
-    /// List your logins on this machine: profile, account, server and expiry
+    /// List your logins on this host: profile, account, server and expiry time
     Profiles,
-    /// Save, list, replace and delete credentials, as an account that is logged in
+    /// Save, list, replace and delete credentials with the login of an account
     Credential(CredentialArgs),
-    /// Save the storage credentials that a file of rclone, the AWS tools, Airflow, OpenBao or Vault holds
+    /// Import storage credentials from files of rclone, the AWS tools, Airflow, OpenBao or Vault
     ///
-    /// Shows what it would save and what not, with line, field and reason, and asks first. Each credential gets the label
-    /// name, by which a second run finds what is there already. Exit status 1 if an entry was not saved.
+    /// Shows which credentials would be saved, and errors with line, field and reason, and asks for confirmation. Each
+    /// credential gets the label name, with which a second run finds existing credentials. Exits with status 1 if an
+    /// entry was not saved.
     Import(ImportArgs),
-    /// Print an organization as a document: its people, integrations and the credentials that have a label name
+    /// Print an organization as a document: users, integrations, receivers, and credentials with a label name
     ///
-    /// Secrets are not in it, and the vault does not give them back: the document names files for them. What this command prints,
-    /// `orgvault apply` makes elsewhere.
+    /// The document does not contain secrets, which the vault never returns. It refers to files for them. `orgvault
+    /// apply` creates the same objects in another organization.
     Export(ExportArgs),
-    /// Show what documents would change in the organization. Exit status 3 if something
+    /// Show the changes that documents require. Exits with status 3 if there are changes
     ///
-    /// Documents describe people, integrations and credentials (docs/operate/documents.md). What they do not name is left as it is. All
-    /// documents are checked first; flaws are told with file, line and field.
+    /// Documents describe users, integrations, receivers and credentials (docs/operate/documents.md). Other objects are
+    /// not changed. The command validates all documents first and reports errors with file, line and field.
     Plan(PlanArgs),
-    /// Change the organization so that it is as documents describe it
+    /// Apply configuration documents to the organization
     ///
-    /// Makes what `orgvault plan` shows, change after change, after asking. Interrupted, run it again. Data of a credential
-    /// is sent when the credential is new, and when its data_version rises.
+    /// Makes the changes that `orgvault plan` shows, one after the other, after confirmation. If it is interrupted, run
+    /// it again. The data of a credential is sent when the credential is new, and when its data_version increases.
     Apply(ApplyArgs),
-    /// Print a namespace's credentials in a tool's format, as an integration
+    /// Activate a namespace and print its credentials in a tool's format
     ///
-    /// Connects to the activation listener with an integration token; no vault is needed on this machine. Every activation
-    /// is recorded in the audit log. With --check nothing is activated: the credentials are checked at their storage
+    /// Connects to the activation listener with an integration token, so this host needs no vault. The audit log
+    /// records every activation. With --check, nothing is activated: the server checks the credentials at their storage
     /// providers, and the exit status is 1 if one of them cannot be used.
     Activate(ActivateArgs),
-    /// Run a command with a namespace's credentials in its environment, as an integration
+    /// Run a command with a namespace's credentials in its environment
     ///
-    /// Sets the variables that the tools of the credential's type read, and writes private files where a tool needs one;
-    /// passes signals on to the command; afterwards removes the files and ends the activation. Exit status: the
-    /// command's; 128 plus the signal's number if a signal ended it; 127 if it was not found; 126 if it cannot be started;
-    /// 125 if orgvault failed itself, for example because the activation was refused.
+    /// Sets the variables that the tools of the credential's type read, and writes private files if a tool needs them.
+    /// Forwards signals to the command. Afterwards, removes the files and ends the activation. Exit status: that of the
+    /// command, 128 plus the signal number if a signal stopped it, 127 if it was not found, 126 if it cannot be
+    /// started, and 125 if orgvault itself failed, for example because the activation was rejected.
     #[command(after_help = EXEC_EXAMPLE)]
     Exec(ExecArgs),
     /// Print the completion script of a shell
     ///
-    /// The script asks this program for completions: of commands and flags, and of your profiles and credentials where
-    /// you are logged in.
+    /// The script runs this program to complete commands and flags, and your profiles and credentials if you are logged
+    /// in.
     Completions {
-        /// The shell
+        /// Shell to complete
         shell: Shell,
     },
-    /// Write the manual pages of all commands into a directory, for packages
+    /// Write the manual pages of all commands to a directory, for packages
     #[command(hide = true)]
     ManPages {
-        /// The directory; made if it does not exist
+        /// Target directory; created if it does not exist
         #[arg(value_name = "DIRECTORY")]
         directory: PathBuf,
     },
-    /// The settings: flags, environment variables and keys of the settings file
+    /// Settings: flags, environment variables and keys of the settings file
     #[command(hide = true, about = ABOUT_SETTINGS, override_usage = "orgvault <COMMAND> [SETTINGS]")]
     Settings,
 }
 
 #[derive(Args)]
 pub(crate) struct DoctorArgs {
-    /// Also check that all stored data can be decrypted, that no row was changed, moved or put back in an earlier state, and
-    /// that the audit is unchanged
+    /// Also check that all stored data can be decrypted, that no row was modified, moved or rolled back, and that the
+    /// audit log is unchanged
     #[arg(long)]
     pub(crate) deep: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct BackupArgs {
-    /// The new file, or an existing directory for it
+    /// New file, or an existing directory for it
     #[arg(value_name = "FILE|DIRECTORY")]
     pub(crate) target: PathBuf,
 }
 
 #[derive(Args)]
 pub(crate) struct RestoreArgs {
-    /// The backup, or a directory of backups for the newest in it
+    /// Backup file, or a directory whose newest backup is restored
     #[arg(required_unless_present = "after_external", conflicts_with = "after_external")]
     pub(crate) backup: Option<PathBuf>,
-    /// Replace the vault in the data directory; its files are moved aside
+    /// Replace the vault in the data directory. Its files are moved to another directory
     #[arg(long, conflicts_with = "after_external")]
     pub(crate) replace: bool,
-    /// Accept a backup that is older than the anchor's checkpoint: later changes are lost
+    /// Accept a backup that is older than the anchor's checkpoint. Later changes are lost
     #[arg(long, conflicts_with = "after_external")]
     pub(crate) older: bool,
-    /// Restore no files: after another tool (pg_restore, a snapshot of the disk) has restored the database, end older tokens,
-    /// sessions, recovery codes, passcodes, activations and enrolment codes
+    /// Do not restore files. After another tool (pg_restore, a disk snapshot) has restored the database, revoke older
+    /// tokens, sessions, recovery codes, passcodes, activations and enrolment codes
     #[arg(long)]
     pub(crate) after_external: bool,
 }
 
 impl Command {
-    /// Whether the command listens on the addresses of the settings.
+    /// Returns whether the command listens on the addresses of the settings.
     pub(crate) fn serves(&self) -> bool {
         matches!(self, Self::Serve(_) | Self::Quickstart(_))
     }
 
-    /// Whether the command opens no vault: its settings mean nothing to it.
+    /// Returns whether the command opens no vault, so that settings do not apply to it.
     pub(crate) fn is_without_vault(&self) -> bool {
         matches!(
             self,
@@ -330,7 +332,7 @@ impl Command {
         )
     }
 
-    /// The files with secrets that the command's own flags name.
+    /// Returns the secret files that the command's own flags name.
     pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
         match self {
             Self::Account(AccountCommand::Create { password, .. } | AccountCommand::SetPassword { password, .. }) => {
@@ -364,7 +366,7 @@ pub(crate) struct ServeArgs {
     /// Apply pending database migrations before serving
     #[arg(long)]
     pub(crate) migrate: bool,
-    /// Accept the database as it is if this data directory has no anchor of it (orgvault.anchor): for a new replica on
+    /// Accept the current database if this data directory has no anchor of it (orgvault.anchor), for a new replica on
     /// PostgreSQL
     #[arg(long)]
     pub(crate) adopt_anchor: bool,
@@ -372,19 +374,20 @@ pub(crate) struct ServeArgs {
 
 #[derive(Args)]
 pub(crate) struct MigrateArgs {
-    /// Spread the tables of this vault over the nodes of its database, which has the extension Citus. Stop the servers first.
-    /// It is one transaction: interrupted, it changes nothing; run it again
+    /// Distribute the tables over the nodes of the database, which needs the extension Citus. Stop the servers first.
+    /// The command runs in one transaction: if it is interrupted, nothing is changed
     #[arg(long)]
     pub(crate) spread: bool,
 }
 
 #[derive(Args)]
 pub(crate) struct MigrateToArgs {
-    /// Copy and compare, then roll back: shows whether the move will work and how long it takes; the server may run
+    /// Copy and compare the data, then roll back. Shows whether the move will succeed and how long it takes. The server
+    /// may run
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// URL of the PostgreSQL database, for a role that may create tables. Put a URL with a password into the environment
-    /// variable, because other users can see arguments
+    /// URL of the PostgreSQL database, for a role that may create tables. Pass a URL with a password in the environment
+    /// variable, because other users can read arguments
     #[arg(value_name = "URL", env = "ORGVAULT_MIGRATE_TO", hide_env_values = true)]
     pub(crate) url: Database,
 }
@@ -395,15 +398,15 @@ pub(crate) enum OrgCommand {
     Create(Named),
     /// List organizations
     List,
-    /// Disable an organization: its accounts cannot log in, and its sessions and integration tokens stop working
+    /// Disable an organization: its accounts cannot log in, and its sessions and integration tokens are rejected
     Disable(Named),
-    /// Enable a disabled organization: accounts can log in, and integration tokens work again
+    /// Enable a disabled organization: its accounts can log in, and its integration tokens are accepted again
     Enable(Named),
     /// Delete an organization permanently, with its accounts, credentials and keys
     Delete {
         #[command(flatten)]
         org: Named,
-        /// Do not ask for confirmation
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -438,7 +441,7 @@ pub(crate) struct ByEmail {
 pub(crate) struct AccountOrInvitation {
     #[command(flatten)]
     pub(crate) address: ByEmail,
-    /// Name of its organization, for an address that several organizations have invited
+    /// Name of the organization, for an address that several organizations have invited
     #[arg(long, value_name = "NAME")]
     pub(crate) org: Option<String>,
 }
@@ -459,34 +462,34 @@ pub(crate) enum AccountCommand {
         org: String,
         #[command(flatten)]
         account: ByEmail,
-        /// What the account may do
+        /// Role of the account
         #[arg(long)]
         role: RoleArg,
         #[command(flatten)]
         password: PasswordFile,
     },
-    /// Invite a person: print an enrolment code once, valid for 72 hours
+    /// Invite a user: print an enrolment code once, valid for 72 hours
     ///
-    /// The person opens the printed link or runs the printed commands, and chooses a password.
+    /// The user opens the printed link or runs the printed commands, and chooses a password.
     Invite {
         /// Name of the organization
         #[arg(long, value_name = "NAME")]
         org: String,
         #[command(flatten)]
         account: ByEmail,
-        /// What the account may do
+        /// Role of the account
         #[arg(long)]
         role: RoleArg,
     },
     /// List accounts and open invitations
     List {
-        /// Only those of this organization
+        /// Only accounts and invitations of this organization
         #[arg(long, value_name = "NAME")]
         org: Option<String>,
     },
     /// Show an account or invitation: state, lockout, failed logins, last login
     Show(AccountOrInvitation),
-    /// Disable an account: end its sessions and refuse its logins
+    /// Disable an account: end its sessions and reject its logins
     Disable(ByEmail),
     /// Enable a disabled account
     Enable(ByEmail),
@@ -494,7 +497,7 @@ pub(crate) enum AccountCommand {
     Delete {
         #[command(flatten)]
         account: AccountOrInvitation,
-        /// Do not ask for confirmation
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -511,36 +514,37 @@ pub(crate) enum AccountCommand {
     SetRole {
         #[command(flatten)]
         account: AccountOrInvitation,
-        /// The new role
+        /// New role
         #[arg(long)]
         role: RoleArg,
     },
-    /// Clear the lockout after failed logins
+    /// Remove the lockout after failed logins
     Unlock(ByEmail),
-    /// Have the owner of an account enrol again: print an enrolment code once, valid for 72 hours
+    /// Require the owner of an account to enrol again: print an enrolment code once, valid for 72 hours
     ///
-    /// For an owner who lost authenticator and recovery codes. Ends the account's sessions and destroys its password, passcode
-    /// and recovery codes at once. Role, e-mail address and history stay. Run it again for another code; the earlier one
-    /// stops working.
+    /// Use it for an owner who lost the authenticator and the recovery codes. Immediately ends the account's sessions
+    /// and destroys its password, passcode and recovery codes. Role, e-mail address and history stay unchanged. A
+    /// second run prints another code and invalidates the previous one.
     ReEnrol(ByEmail),
-    /// Print the current passcode of an account; waits for the next one if the current one is used up
+    /// Print the current passcode of an account. Waits for the next one if it was already used
     ///
-    /// For machines with access to the data directory and root key. Recorded in the audit log.
+    /// For hosts with access to the data directory and the root key. Recorded in the audit log.
     Passcode(ByEmail),
 }
 
 #[derive(Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Verify that no entry was removed, changed, reordered or added outside the service
+    /// Verify that no audit entry was removed, modified, reordered or added outside OrgVault
     ///
-    /// Prints what was found. Exit status: 0 if all entries are unchanged, else 1. Entries of the last second, and those
-    /// that commands wrote without a running server, may be in no checkpoint yet: of these, only changed ones are found.
+    /// Prints the findings. Exits with status 0 if all entries are unchanged, else 1. Checkpoints may not yet contain
+    /// entries of the last second, or entries of commands without a running server. Among these, only modified entries
+    /// are detected.
     Verify,
     /// List entries, newest first
     List {
         #[command(flatten)]
         filter: AuditFilterArgs,
-        /// How many at most
+        /// Maximum number of entries
         #[arg(long, value_name = "N", default_value = "50")]
         limit: usize,
     },
@@ -548,68 +552,69 @@ pub(crate) enum AuditCommand {
     Export {
         #[command(flatten)]
         filter: AuditFilterArgs,
-        /// How many at most [default: all]
+        /// Maximum number of entries [default: all]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
-        /// Write to FILE, which must not exist; only its owner can read it [default: standard output]
+        /// Write to FILE (mode 0600), which must not exist [default: standard output]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
 
-/// The names of actions.
+/// Returns a parser for the names of actions.
 fn actions() -> PossibleValuesParser {
     PossibleValuesParser::new(AuditAction::ALL.iter().map(|action| action.as_str()))
 }
 
-/// Which entries of the audit.
+/// Filter of audit entries.
 #[derive(Args)]
 pub(crate) struct AuditFilterArgs {
-    /// Only those of this organization
+    /// Only entries of this organization
     #[arg(long, value_name = "NAME")]
     pub(crate) org: Option<String>,
-    /// Only those since: a date, a date and time (2027-01-31T12:00:00Z), or a duration before now (24h)
+    /// Only entries since a date, a date and time (2027-01-31T12:00:00Z), or a duration before now (24h)
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<Moment>,
-    /// Only those before this time
+    /// Only entries before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<Moment>,
-    /// Only those of this action, for example credential.saved
+    /// Only entries of this action, for example credential.saved
     #[arg(long, value_name = "ACTION", value_parser = actions(), hide_possible_values = true)]
     pub(crate) action: Option<String>,
-    /// Only those in which this object had a part: KIND:ID, an id, or an account's e-mail address
+    /// Only entries about this object: KIND:ID, an ID, or an account's e-mail address
     #[arg(long, value_name = "SUBJECT")]
     pub(crate) subject: Option<String>,
-    /// Only those of this actor: account, integration, operator, system, an id, or an account's e-mail address
+    /// Only entries of this actor: account, integration, operator, system, an ID, or an account's e-mail address
     #[arg(long, value_name = "ACTOR")]
     pub(crate) actor: Option<String>,
-    /// Only those about this namespace
+    /// Only entries about this namespace
     #[arg(long, value_name = "NAMESPACE")]
     pub(crate) namespace: Option<String>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum KeyCommand {
-    /// Show the keys: ids, age, uses of organization keys, and what is left under retiring keys
+    /// Show the keys: IDs, age, usage of organization keys, and rows that still need retiring keys
     Status,
-    /// Destroy replaced keys of tokens, the audit log and receivers that nothing needs any more
+    /// Destroy replaced keys of tokens, the audit log and receivers that are no longer needed
     ///
-    /// `key rotate --instance` replaces these keys too. The old ones stay while something needs them: an access token, until its
-    /// session has ended; an audit key, until --keep-audit has removed all that it signed; a receiver key, for a minute.
-    /// `key status` shows what is left. `key rotate --instance` does the same before it replaces keys.
+    /// `key rotate --instance` replaces these keys too. The old ones are needed for a while: an access token key until
+    /// the token's session has ended, an audit key until --keep-audit has removed all entries that it signed, and a
+    /// receiver key for a minute. `key status` shows the remaining rows. `key rotate --instance` also destroys unneeded
+    /// keys before it replaces keys.
     Prune,
-    /// Replace keys and seal again what they seal, while the server runs
+    /// Rotate keys while the server runs
     ///
-    /// Each organization gets a new key. The data keys of its credentials are wrapped again, and their information is sealed
-    /// again; no credential's data is decrypted. The old key is destroyed once nothing is sealed under it. Interrupted,
-    /// run it again: it continues where it ended. Several may run at once.
+    /// With --organization or --all, organizations get new keys. The command rewraps the data keys of their credentials
+    /// and re-encrypts their information. It does not decrypt the data of credentials. It destroys the old key once
+    /// nothing is encrypted with it. If it is interrupted, run it again: it continues. Several may run concurrently.
     ///
-    /// With --instance a new instance key wraps the keys of organizations, and passwords, passcode seeds and the codes of
-    /// accounts, invitations and integrations are sealed and made again. New access tokens, audit entries and receivers get new
-    /// keys, too; `key prune` destroys the ones before. Logins, tokens and sessions stay valid.
+    /// With --instance, a new instance key wraps the keys of organizations. Password hashes and TOTP secrets are re-encrypted, and
+    /// the MACs of accounts, invitations and integrations are recomputed. Access tokens, the audit log and receivers also get new
+    /// keys, and `key prune` destroys the previous ones. Logins, tokens and sessions stay valid.
     ///
-    /// With --root, only the root key in --new-root-key-file opens the vault afterwards. Running servers keep serving, and
-    /// need the new root key at their next start. Backups made before need the old one.
+    /// With --root, only the root key in --new-root-key-file then decrypts the vault. Running servers continue, and
+    /// need the new root key at their next start. Existing backups need the old one.
     Rotate(RotateArgs),
 }
 
@@ -617,36 +622,36 @@ pub(crate) enum KeyCommand {
 #[command(group = clap::ArgGroup::new("which").required(true).args(["organization", "all", "instance", "root"]))]
 #[command(group = clap::ArgGroup::new("new-root").args(["new_root_key_file", "new_root_key_source"]))]
 pub(crate) struct RotateArgs {
-    /// The key of this organization
+    /// Rotate the key of this organization
     #[arg(long, value_name = "NAME")]
     pub(crate) organization: Option<String>,
-    /// The keys of all organizations
+    /// Rotate the keys of all organizations
     #[arg(long)]
     pub(crate) all: bool,
-    /// The instance key, and the keys of tokens, the audit log and receivers
+    /// Rotate the instance key, and the keys of tokens, the audit log and receivers
     #[arg(long)]
     pub(crate) instance: bool,
-    /// The root key: replace the one in --root-key-file by the one in --new-root-key-file
+    /// Replace the root key in --root-key-file by the one in --new-root-key-file
     #[arg(long, requires = "new-root", conflicts_with = "workers")]
     pub(crate) root: bool,
-    /// File of the new root key (32 bytes, mode 0600); made if it does not exist
+    /// File of the new root key (32 bytes, mode 0600); created if it does not exist
     #[arg(long, value_name = "FILE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
     pub(crate) new_root_key_file: Option<PathBuf>,
-    /// The new root key in another place, written as for --root-key-source
+    /// New root key that is not in a file, in the format of --root-key-source
     #[arg(long, value_name = "SOURCE", requires = "root", conflicts_with_all = ["organization", "all", "instance"])]
     pub(crate) new_root_key_source: Option<RootKeySource>,
-    /// How many workers seal at once [default: one for each processor]
+    /// Number of concurrent workers [default: number of processors]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) workers: Option<NonZero<usize>>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum DatabaseCommand {
-    /// Print the key of the embedded database as SQLCipher takes it, for forensic work and repair
+    /// Print the key of the embedded database in SQLCipher's format, for forensics and repair
     ///
     /// This key decrypts the whole database file. Recorded in the audit log.
     Key {
-        /// Do not ask for confirmation
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -664,7 +669,7 @@ pub(crate) struct NamedIntegration {
 
 #[derive(Args)]
 pub(crate) struct TokenOutput {
-    /// Write the token to FILE, which is created with mode 0600 and must not exist, instead of printing it
+    /// Write the token to FILE (mode 0600), which must not exist, instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -676,21 +681,21 @@ pub(crate) enum IntegrationCommand {
     Create {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// Namespace that it may activate, or 'PREFIX/*' for all namespaces below a prefix; repeatable. Quote patterns, or
-        /// the shell replaces them by file names
+        /// Namespace that the integration may activate, or 'PREFIX/*' for all namespaces below a prefix; repeatable.
+        /// Quote patterns, or the shell replaces them by file names
         #[arg(long, value_name = "PATTERN", required = true, num_args = 1..)]
         namespace: Vec<String>,
-        /// When its tokens expire: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+        /// Expiry time of the tokens: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
         /// [default: never]
         #[arg(long, value_name = "TIME")]
         expires: Option<Moment>,
-        /// Workload that may use the integration by its identity token: JSON,
-        /// github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no ids for repositories from before July 2026),
-        /// gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and environment are optional;
-        /// repeatable
+        /// Workload that may use the integration with its identity token: JSON,
+        /// github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no IDs for repositories from before July 2026),
+        /// gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and environment are
+        /// optional; repeatable
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: Vec<serde_json::Value>,
-        /// Give it no token: only workloads that it trusts act for it
+        /// Create no token. Only trusted workloads can use the integration
         #[arg(long, requires = "trust")]
         no_token: bool,
         #[command(flatten)]
@@ -698,26 +703,27 @@ pub(crate) enum IntegrationCommand {
     },
     /// Show an integration with the audience of its identity tokens and its trusts
     Show(NamedIntegration),
-    /// Have a workload act for an integration without a token
+    /// Allow a workload to use an integration with its identity token
     Trust {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// Workload: JSON, github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no ids for repositories from before July
-        /// 2026), gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and environment are optional
+        /// Workload: JSON, github:OWNER@OWNER_ID/REPO@REPO_ID@BRANCH,environment=NAME (no IDs for repositories from
+        /// before July 2026), gitlab:GROUP/PROJECT@BRANCH or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT. Branch and
+        /// environment are optional
         #[arg(long, value_name = "TRUST", value_parser = trust::parse)]
         trust: serde_json::Value,
     },
-    /// End a trust of an integration: its workloads act no more
+    /// Remove a trust from an integration. Its workloads are then rejected
     Distrust {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// Id of the trust, as `orgvault integration show` prints it
+        /// ID of the trust, as printed by `orgvault integration show`
         #[arg(long, value_name = "ID")]
         trust: String,
     },
-    /// List integrations, without their tokens
+    /// List integrations without their tokens
     List {
-        /// Only those of this organization
+        /// Only integrations of this organization
         #[arg(long, value_name = "NAME")]
         org: Option<String>,
     },
@@ -725,21 +731,21 @@ pub(crate) enum IntegrationCommand {
     Rotate {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// How long the old token stays valid, up to 7 days; 0 revokes it at once [default: 24h]
+        /// Remaining validity of the old token, up to 7 days; 0 revokes it immediately [default: 24h]
         #[arg(long, value_name = "DURATION", value_parser = seconds(0_i64, 604_800))]
         overlap: Option<i64>,
         #[command(flatten)]
         token: TokenOutput,
     },
-    /// Disable an integration: its tokens stop working
+    /// Disable an integration: its tokens are rejected
     Disable(NamedIntegration),
-    /// Enable a disabled integration: its tokens work again
+    /// Enable a disabled integration: its tokens are accepted again
     Enable(NamedIntegration),
     /// Delete an integration with its activations
     Delete {
         #[command(flatten)]
         integration: NamedIntegration,
-        /// Do not ask for confirmation
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
     },
@@ -747,8 +753,8 @@ pub(crate) enum IntegrationCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum IdentityCommand {
-    /// Print issuer, subject, audience, times and claims of the identity token at hand, and the trust that would fit it. The
-    /// token itself is not printed
+    /// Print issuer, subject, audience, times and claims of the available identity token, and a trust that matches it.
+    /// The token itself is not printed
     Inspect(InspectIdentity),
 }
 
@@ -757,56 +763,57 @@ pub(crate) struct InspectIdentity {
     /// File with the token [default: ORGVAULT_IDENTITY_TOKEN_FILE, ORGVAULT_IDENTITY_TOKEN, or that of GitHub Actions]
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Id of the integration, for a token that is made on request (GitHub Actions)
+    /// ID of the integration, for a token that is issued on request (GitHub Actions)
     #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
     pub(crate) integration_id: Option<IntegrationId>,
 }
 
 #[derive(Args)]
 pub(crate) struct AddIssuer {
-    /// Name by which trusts name it
+    /// Name of the issuer in trusts
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// What its tokens have as iss: an https URL, to the last slash, or spiffe://DOMAIN
+    /// Issuer URL exactly as in the iss claim, including any trailing slash, or spiffe://DOMAIN
     #[arg(long, value_name = "URL")]
     pub(crate) issuer: String,
-    /// Where its keys are [default: as its OpenID discovery says]
+    /// URL of the issuer's keys [default: from OpenID discovery]
     #[arg(long, value_name = "URL")]
     pub(crate) jwks_url: Option<String>,
-    /// File with its keys (JSON Web Key Set), for an issuer that cannot be reached; they are never fetched
+    /// File with the issuer's keys (JSON Web Key Set), for an issuer that is not reachable; the server never fetches
+    /// them
     #[arg(long, value_name = "FILE", conflicts_with = "jwks_url")]
     pub(crate) jwks_file: Option<PathBuf>,
-    /// Certificates (PEM) that vouch for it, beside those that the system trusts
+    /// Additional CA certificates (PEM) for connections to the issuer
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
-    /// Claim that every trust must say exactly, as a JSON pointer such as /repository_owner_id; repeatable. For issuers that
-    /// others share
+    /// Claim that every trust must match exactly, as a JSON pointer such as /repository_owner_id; repeatable. For
+    /// issuers that serve several owners
     #[arg(long, value_name = "POINTER")]
     pub(crate) require_claim: Vec<String>,
-    /// Organization that may trust it; repeatable [default: all]
+    /// Organization that may trust the issuer; repeatable [default: all]
     #[arg(long, value_name = "NAME")]
     pub(crate) org: Vec<String>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum IssuerCommand {
-    /// Add an issuer, with its keys
+    /// Add an issuer and its keys
     #[command(after_help = ISSUER_EXAMPLE)]
     Add(AddIssuer),
     /// List issuers
     List,
-    /// Show an issuer: its keys, when they were fetched and the last error
+    /// Show an issuer: its keys, their fetch time and the last error
     Show {
         /// Name of the issuer
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Remove an issuer: its tokens open nothing any more
+    /// Remove an issuer: its tokens are then rejected
     Remove {
         /// Name of the issuer
         #[arg(value_name = "NAME")]
         name: String,
-        /// Also remove the trusts that name it
+        /// Also remove the trusts in this issuer
         #[arg(long)]
         force: bool,
     },
@@ -815,10 +822,10 @@ pub(crate) enum IssuerCommand {
 #[derive(Args)]
 #[group(id = "receiver_address", required = true, multiple = false)]
 pub(crate) struct ReceiverAddress {
-    /// URL of a webhook: https, or http on this machine
+    /// URL of a webhook: https, or http on this host
     #[arg(long, value_name = "URL", group = "receiver_address")]
     pub(crate) url: Option<String>,
-    /// File with the URL, if its path is a secret
+    /// File with the URL, for a URL with a secret path
     #[arg(long, value_name = "FILE", group = "receiver_address")]
     pub(crate) url_file: Option<PathBuf>,
     /// E-mail address; the server needs --smtp-url
@@ -832,59 +839,60 @@ pub(crate) enum ReceiverCommand {
     Add {
         #[command(flatten)]
         address: ReceiverAddress,
-        /// Event that it is told; repeatable [default: all]
+        /// Event to send to the receiver; repeatable [default: all]
         #[arg(long, value_name = "EVENT", value_delimiter = ',')]
         event: Vec<String>,
     },
     /// List receivers: state, last delivery and last error
     List,
-    /// List the events that receivers of the instance are told
+    /// List the events that receivers of the instance can get
     Events,
-    /// Change what a receiver is told, or whether it is told anything
+    /// Change a receiver's events, or enable or disable it
     Change {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
-        /// Whether it is told anything
+        /// New state of the receiver
         #[arg(long, value_name = "STATE", value_parser = ["active", "disabled"])]
         state: Option<String>,
-        /// Event that it is told from now on; repeatable
+        /// Event to send from now on, replacing the previous selection; repeatable
         #[arg(long, value_name = "EVENT", value_delimiter = ',')]
         event: Vec<String>,
     },
-    /// Remove a receiver, with what waits for it
+    /// Remove a receiver and its pending events
     Remove {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
     },
-    /// Give a webhook another signing secret, which is printed once. For a day, messages are signed with the old one too
+    /// Replace the signing secret of a webhook and print the new one once. For a day, messages are also signed with the
+    /// old one
     RotateSecret {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
     },
-    /// Send a test. The server with --activation-listen delivers it within seconds
+    /// Send a test event. The server with --activation-listen delivers it within seconds
     Test {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
     },
-    /// List what was and is to be delivered to a receiver, the newest first
+    /// List past and pending deliveries to a receiver, newest first
     Deliveries {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
-        /// How many to list at most
+        /// Maximum number of deliveries
         #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = settings::whole(1_usize, 1_000))]
         limit: usize,
     },
     /// Send an event to a receiver again
     Resend {
-        /// Id of the receiver
+        /// ID of the receiver
         #[arg(value_name = "ID")]
         id: ReceiverId,
-        /// Id of the event
+        /// ID of the event
         #[arg(value_name = "EVENT_ID")]
         event: EventId,
     },
@@ -892,7 +900,7 @@ pub(crate) enum ReceiverCommand {
 
 #[derive(Args)]
 pub(crate) struct NamedNamespace {
-    /// The exact name of the namespace
+    /// Exact name of the namespace
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Name of the organization
@@ -902,7 +910,7 @@ pub(crate) struct NamedNamespace {
 
 #[derive(Subcommand)]
 pub(crate) enum NamespaceCommand {
-    /// Refuse all activations of a namespace until it is thawed, even if it has no credentials yet
+    /// Reject all activations of a namespace until it is thawed, even if it has no credentials yet
     Freeze(NamedNamespace),
     /// Allow activations of a frozen namespace again
     Thaw(NamedNamespace),
@@ -915,7 +923,7 @@ mod tests {
     use super::*;
     use vault_testkit::page::hold_table;
 
-    /// The flags of commands and of settings are told apart by their ids.
+    /// Commands and settings distinguish their flags by ID, so the IDs must not overlap.
     #[test]
     fn no_flag_of_a_command_is_taken_for_a_setting() {
         fn ids(command: &clap::Command) -> Vec<String> {
@@ -928,7 +936,7 @@ mod tests {
         }
     }
 
-    /// One row for each command, as `docs/operate/commands.md` has it.
+    /// Returns the row of each command in `docs/operate/commands.md`.
     fn documented(command: &mut clap::Command, rows: &mut Vec<String>) {
         if command.has_subcommands() {
             for name in command.get_subcommands().map(|one| one.get_name().to_owned()).collect::<Vec<_>>() {
@@ -945,7 +953,7 @@ mod tests {
         rows.push(format!("| `{usage}` | {about} |"));
     }
 
-    /// `ORGVAULT_UPDATE=1` writes the page anew.
+    /// `ORGVAULT_UPDATE=1` regenerates the page.
     #[test]
     fn the_commands_are_documented_as_they_are_declared() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/commands.md");
@@ -957,8 +965,7 @@ mod tests {
         assert_eq!(rest, "");
     }
 
-    /// The commands in `text`, a page: those of its blocks and those in code within a line. Those that leave something out (`…`)
-    /// are not whole.
+    /// Returns the commands in the code blocks and inline code of a page. Skips incomplete ones (`…`).
     fn commands_of(text: &str) -> Vec<String> {
         let mut found = Vec::new();
         let joined = text.replace("\\\n", " ").replace("\\|", "|");
@@ -984,7 +991,7 @@ mod tests {
         found
     }
 
-    /// The command lines in the pages are ones that the program takes: a flag that was renamed shows here.
+    /// All command lines in the pages must parse, so that a renamed flag fails here.
     #[test]
     fn the_commands_of_the_pages_are_taken() {
         let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
@@ -1004,7 +1011,7 @@ mod tests {
                         _ => {}
                     }
                 }
-                // The variable that jobs have, or the flag.
+                // Jobs set a variable instead of this flag.
                 if words.len() > 2
                     && ["activate", "exec"].contains(&words[1].as_str())
                     && !line.contains("--activation-url")
@@ -1012,7 +1019,7 @@ mod tests {
                     words
                         .splice(2..2, ["--activation-url".to_owned(), "unix:/run/orgvault/activation.sock".to_owned()]);
                 }
-                // A name in prose, such as of a group of commands, is no line to type.
+                // The name of a command group in the text is not a complete command line.
                 let named = words.iter().skip(1).all(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'));
                 count += 1;
                 use clap::error::ErrorKind;
@@ -1036,7 +1043,7 @@ mod tests {
         command().debug_assert();
     }
 
-    /// A command's own flags come first, and its help fits a screen unless it takes the settings of the server.
+    /// A command's own flags come first, and its help fits a screen, except for commands with the server settings.
     #[test]
     fn help_is_short() {
         let help = |words: &[&str]| {

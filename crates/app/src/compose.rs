@@ -1,4 +1,4 @@
-//! The vault that the settings name: opened as any embedding service would, with messages that name flags and commands.
+//! Opens the vault of the settings like any embedding service. Errors name flags and commands.
 
 use crate::events::ServerEvents;
 use crate::failure::Failure;
@@ -17,31 +17,31 @@ use vault_http::CurrentRequest;
 use vault_pkcs11::{Pin, TokenKey};
 use vault_storage::{KmsKey, ReadCredentials};
 
-/// The longest PIN, with a line end, in bytes.
+/// Maximum length of a PIN file in bytes, including the line end.
 const LONGEST_PIN: usize = 256;
-/// The longest file of credentials for AWS, in bytes.
+/// Maximum size of an AWS credentials file in bytes.
 const LONGEST_CREDENTIALS: usize = 64 * 1024;
 
-/// Opens the vault that must exist, for a command that opens no credential and ends.
+/// Opens an existing vault for a short command that decrypts no credentials.
 pub(crate) async fn open(settings: &Settings) -> Result<OpenVault, Failure> {
     let database = settings.database.clone();
     let opening = vault_embed::open(root_key(settings)?, database).without_maintenance();
     opening.await.map_err(|error| failure(settings, error))
 }
 
-/// The same, for a command that opens credentials to see that they do.
+/// Opens an existing vault for a short command that verifies credentials by decrypting them.
 pub(crate) async fn open_with_opener(settings: &Settings) -> Result<(OpenVault, Arc<dyn Opener>), Failure> {
     let database = settings.database.clone();
     let opening = vault_embed::open(root_key(settings)?, database).without_maintenance().with_opener();
     opening.await.map_err(|error| failure(settings, error))
 }
 
-/// How the vault is made that must not exist.
+/// Prepares the creation of a vault, which must not exist yet.
 pub(crate) fn create(settings: &Settings) -> Result<Opening, Failure> {
     Ok(vault_embed::create(root_key(settings)?, settings.database.clone()).without_maintenance())
 }
 
-/// How a server opens the vault that must exist.
+/// Prepares to open an existing vault for a server.
 pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open(root_key(settings)?, settings.database.clone());
     Ok(opening
@@ -51,7 +51,7 @@ pub(crate) fn serve(settings: &Settings, command: &str, events: &ServerEvents) -
         .page_cache(settings.server.page_cache))
 }
 
-/// How a server opens the vault, or makes it.
+/// Prepares to open a vault for a server, or to create it.
 pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &ServerEvents) -> Result<Opening, Failure> {
     let opening = vault_embed::open_or_create(root_key(settings)?, settings.database.clone());
     Ok(opening
@@ -61,15 +61,16 @@ pub(crate) fn serve_or_create(settings: &Settings, command: &str, events: &Serve
         .page_cache(settings.server.page_cache))
 }
 
-/// The file in which a server keeps what it knows of the database from before.
+/// Returns the path of the anchor, which records the newest checkpoint outside the database.
 pub(crate) fn anchor(settings: &Settings) -> PathBuf {
     settings.data_dir.join("orgvault.anchor")
 }
 
-/// The root key that the settings name.
+/// Returns the root key of the settings.
 pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     match &settings.root_key {
-        // A key of the operator's own choice may be older than the vault. The one in the data directory was made with it.
+        // A root key at another path may be older than the vault. The one in the data directory is created together
+        // with it.
         RootKeyPlace::File(path)
             if *path == settings.data_dir.join("root.key") && settings.files.opened_secret(path)?.is_none() =>
         {
@@ -79,12 +80,12 @@ pub(crate) fn root_key(settings: &Settings) -> Result<RootKey, Failure> {
     }
 }
 
-/// The root key at `place`, which may be older than the vault, or take the place of its root key. A missing file is made
-/// with the vault.
+/// Returns the root key at `place`, which may be older than the vault or replace its root key. A missing file is
+/// created together with the vault.
 pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Result<RootKey, Failure> {
     match place {
         RootKeyPlace::File(path) => match settings.files.opened_secret(path)? {
-            // Root's key for a vault whose user this process has become.
+            // A file that root opened before this process switched to the vault's user.
             Some(file) => Ok(RootKey::opened(file)),
             None => Ok(RootKey::provisioned_file(path)),
         },
@@ -108,7 +109,7 @@ pub(crate) fn other_root_key(settings: &Settings, place: &RootKeyPlace) -> Resul
     }
 }
 
-/// What reads the PIN in `path` when it is needed.
+/// Returns a function that reads the PIN in `path` on demand.
 fn pin(settings: &Settings, path: &Path) -> Result<Pin, Failure> {
     let read = secret(settings, path, LONGEST_PIN)?;
     Ok(Arc::new(move || {
@@ -120,7 +121,7 @@ fn pin(settings: &Settings, path: &Path) -> Result<Pin, Failure> {
     }))
 }
 
-/// What reads the secret in `path`, of at most `limit` bytes, when it is needed.
+/// Returns a function that reads the secret in `path`, of at most `limit` bytes, on demand.
 fn secret(settings: &Settings, path: &Path, limit: usize) -> Result<ReadCredentials, Failure> {
     let (opened, path) = (settings.files.opened_secret(path)?, path.to_owned());
     Ok(Arc::new(move || {
@@ -132,36 +133,37 @@ fn secret(settings: &Settings, path: &Path, limit: usize) -> Result<ReadCredenti
     }))
 }
 
-/// Why a server cannot start: another one has the vault. Nothing if none has.
+/// Returns the failure that another server has locked the vault, or `None`.
 pub(crate) fn already_served(settings: &Settings) -> Option<Failure> {
     let path = settings.database.file()?;
     let held = ServerLock::take(path, "quickstart").err()?;
     matches!(held, LockError::Held { .. }).then(|| failure(settings, held.into()))
 }
 
-/// Makes the data directory if it does not exist, for this process's user alone.
+/// Creates the data directory, accessible only by this process's user, if it does not exist.
 pub(crate) fn make_data_dir(settings: &Settings) -> Result<(), Failure> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&settings.data_dir);
     made.map_err(|error| Failure::new(format!("cannot create the directory {}: {error}", settings.data_dir.display())))
 }
 
-/// The mode of a data directory that other users may enter or read.
+/// Returns the mode of the data directory if other users can enter or read it.
 pub(crate) fn open_mode(directory: &Path) -> Option<u32> {
     let mode = directory.metadata().ok()?.mode() & 0o7777;
     (mode & 0o077 != 0).then_some(mode)
 }
 
-/// Whether the embedded database's key is wrapped under two root keys.
+/// Returns whether the database key is wrapped under two root keys, because a replacement is incomplete.
 fn is_root_key_being_replaced(settings: &Settings) -> bool {
     let key_file = settings.database.file().map(DatabaseKeyFile::beside);
     key_file.and_then(|file| file.root_keys().ok()).is_some_and(|roots| roots.len() > 1)
 }
 
-/// What to do if the database was set back on purpose. Anything else would bring back sessions and used passcodes.
+/// Next step after an intentional rollback of the database. Opening it unchanged would revive sessions and used
+/// passcodes.
 const AFTER_RECOVERY: &str = "If you recovered the database on purpose, stop all servers and run `orgvault restore \
                               --after-external`, which ends what must not come back and updates the anchor";
 
-/// Why the vault does not open, in the words of the command line.
+/// Describes why the vault cannot be opened, with the flags and commands to use.
 pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
     let message = match &error {
         OpeningError::NotFound { database } => {

@@ -1,15 +1,15 @@
-//! Whether this program runs in a container, and from where it is reached then.
+//! Detection of containers and of their network gateway.
 
 use rustix::process::{Pid, getpid, getppid};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
 
-/// Files that engines put into every container.
+/// Files that container engines create in every container.
 const MARKS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
-/// Whether this process is what its container was started for, and not a command in a container for development: it is the first
-/// process of the container, or a child of the init process that engines add (`docker run --init`).
+/// Returns whether this process is the main process of a container, rather than a command in a development container:
+/// the first process, or a child of the engine's init process (`docker run --init`).
 pub(crate) fn is_main_process() -> bool {
     const INITS: [&str; 4] = ["tini", "docker-init", "dumb-init", "catatonit"];
     let below_init = || {
@@ -23,14 +23,15 @@ fn is_container() -> bool {
     MARKS.iter().any(|mark| Path::new(mark).exists())
 }
 
-/// The address from which connections to published ports arrive: the engine's end of the container's network. `None` outside of
-/// containers, and where there is no such network.
+/// Returns the source address of connections to published ports: the engine's end of the container network. Returns
+/// `None` outside containers and without such a network.
 pub(crate) fn gateway() -> Option<Ipv4Addr> {
     is_container().then_some(())?;
     default_gateway(&fs::read_to_string("/proc/net/route").ok()?)
 }
 
-/// The gateway of the default route in a table as `/proc/net/route` has it: addresses in hexadecimal, as they lie in memory.
+/// Returns the gateway of the default route from the text of `/proc/net/route`: hexadecimal addresses in native byte
+/// order.
 fn default_gateway(table: &str) -> Option<Ipv4Addr> {
     table.lines().skip(1).find_map(|line| {
         let mut columns = line.split_whitespace().skip(1);

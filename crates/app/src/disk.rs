@@ -1,4 +1,4 @@
-//! Whether the disk below a file is encrypted, as far as Linux shows it: by dm-crypt (LUKS), in `/sys/dev/block`.
+//! Detection of disk encryption. On Linux, `/sys/dev/block` shows dm-crypt (LUKS).
 
 use rustix::fs::{major, minor};
 use std::fmt;
@@ -7,25 +7,25 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// How many devices may lie on one another; more are a loop.
+/// Maximum number of stacked devices. More indicate a loop.
 const MOST_LAYERS: usize = 16;
 
-/// What is known of the disk below a file.
+/// The encryption of the disk below a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DiskEncryption {
-    /// Every way down leads through dm-crypt.
+    /// Every path to a disk contains dm-crypt.
     Encrypted {
-        /// The topmost device.
+        /// Topmost device.
         device: String,
     },
-    /// A device without dm-crypt. The hardware or the provider may encrypt below it, which does not show here.
+    /// A device without dm-crypt. Hardware or a provider may still encrypt the data, which is not visible here.
     NotSeen {
-        /// That device.
+        /// Path of the device.
         device: String,
     },
-    /// There is no device to look at.
+    /// The file system has no local block device.
     Unknown {
-        /// What is there in its place.
+        /// Description of the file system.
         place: String,
     },
 }
@@ -63,26 +63,27 @@ impl Space {
     }
 }
 
-/// What is known of the disk below `path`, which must exist.
+/// Returns the encryption of the disk below `path`, which must exist.
 pub(crate) fn of(path: &Path) -> io::Result<DiskEncryption> {
     let device = fs::metadata(path)?.dev();
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     below(Path::new("/sys/dev/block"), (major(device), minor(device)), &mounts)
 }
 
-/// What is known of the block device `device`.
+/// Returns the encryption of the block device `device`.
 pub(crate) fn of_device(device: &Path) -> io::Result<DiskEncryption> {
     let numbers = fs::metadata(device)?.rdev();
     below(Path::new("/sys/dev/block"), (major(numbers), minor(numbers)), "")
 }
 
-/// What is known of the device with these numbers; `mounts` is the table of mounts, `sys` the folder of block devices.
+/// Returns the encryption of the device with these numbers. `mounts` is the mount table, `sys` the directory of block
+/// devices.
 fn below(sys: &Path, numbers: (u32, u32), mounts: &str) -> io::Result<DiskEncryption> {
     let known = sys.join(format!("{}:{}", numbers.0, numbers.1));
     if known.exists() {
         return layers(&known, MOST_LAYERS);
     }
-    // Some file systems have numbers of their own; the table of mounts says what they are on.
+    // Some file systems have anonymous device numbers. The mount table contains their source device.
     let Some((kind, source)) = mounted(mounts, numbers) else {
         return Ok(DiskEncryption::Unknown { place: "an unknown file system".to_owned() });
     };
@@ -96,7 +97,7 @@ fn below(sys: &Path, numbers: (u32, u32), mounts: &str) -> io::Result<DiskEncryp
     }
 }
 
-/// Kind and source of the file system that is mounted under these numbers (proc_pid_mountinfo(5)).
+/// Returns type and source of the file system that is mounted with these device numbers (proc_pid_mountinfo(5)).
 fn mounted(mounts: &str, (major, minor): (u32, u32)) -> Option<(&str, &str)> {
     let numbers = format!("{major}:{minor}");
     let line = mounts.lines().find(|line| line.split(' ').nth(2) == Some(&numbers))?;
@@ -104,7 +105,7 @@ fn mounted(mounts: &str, (major, minor): (u32, u32)) -> Option<(&str, &str)> {
     Some((behind.next()?, behind.next()?))
 }
 
-/// Follows a device down to dm-crypt, or to the disk.
+/// Follows a device down to dm-crypt or to the disk.
 fn layers(device: &Path, left: usize) -> io::Result<DiskEncryption> {
     let device = device.canonicalize()?;
     let name = device.file_name().unwrap_or_default().to_string_lossy().replace('!', "/");
@@ -120,7 +121,7 @@ fn layers(device: &Path, left: usize) -> io::Result<DiskEncryption> {
     if lower.is_empty() && device.join("partition").exists() {
         lower.extend(device.parent().map(Path::to_owned));
     }
-    // A volume over several disks is encrypted if each of them is.
+    // A volume that spans several disks is encrypted only if all of them are.
     for part in &lower {
         let found = layers(part, left)?;
         if !matches!(found, DiskEncryption::Encrypted { .. }) {
@@ -148,7 +149,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// Block devices as the kernel shows them: `devices` below `block`, linked by their numbers.
+    /// A copy of the kernel's block device tree: `devices` below `block`, linked by their numbers.
     struct Devices(TempDir);
 
     impl Devices {

@@ -1,5 +1,5 @@
-//! The server's log of what people and integrations do: one line per event, at `info`. In a storm a count takes the place
-//! of lines.
+//! The server's log of user and integration actions: one line per event at level `info`. Bursts are summarized by a
+//! count.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,29 +11,29 @@ use vault_core::port::{Clock, Event, EventSink as _};
 use vault_core::time::Timestamp;
 use vault_embed::{LoggedEvents, SystemClock};
 
-/// How many lines of one kind are written within [`WINDOW`].
+/// Maximum number of lines of one kind per [`WINDOW`].
 const LINES: u64 = 20;
-/// Milliseconds.
+/// Length of a window in milliseconds.
 const WINDOW: i64 = 1_000;
 
-/// Writes the lines.
+/// The event log.
 #[derive(Default)]
 pub(crate) struct EventLog {
     windows: Mutex<Windows>,
     lockouts: Mutex<Lockouts>,
 }
 
-/// What is limited together: lines with one message and reason.
+/// The unit of rate limiting: lines with the same message and reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Kind {
     message: &'static str,
     reason: Option<&'static str>,
 }
 
-/// The end of a lockout by time.
+/// The end of a temporary lockout.
 const LOCKOUT_ENDED: Kind = Kind { message: "login.lock-ended", reason: None };
 
-/// The lines of each kind since the beginning of its window.
+/// The current window of each kind.
 #[derive(Default)]
 struct Windows(HashMap<Kind, Window>);
 
@@ -42,22 +42,22 @@ struct Window {
     lines: u64,
 }
 
-/// How many lockouts whose end is awaited are remembered.
+/// Maximum number of pending lockouts.
 const LOCKOUTS: usize = 1_024;
 
-/// Until when accounts are locked, as far as this process made them wait.
+/// The end of temporary lockouts that this process caused.
 #[derive(Default)]
 struct Lockouts(HashMap<AccountId, Timestamp>);
 
 impl Lockouts {
     fn note(&mut self, event: &Event) {
         match event {
-            // An account can be locked for one network and for all others: the last end counts.
+            // An account can be locked for one network and for all others. The latest end applies.
             Event::LoginLocked { account, until, .. } if self.0.len() < LOCKOUTS || self.0.contains_key(account) => {
                 let known = self.0.entry(*account).or_insert(*until);
                 *known = (*known).max(*until);
             }
-            // Time does not end it.
+            // This lockout does not expire.
             Event::LoginClassClosed { account, .. } => {
                 self.0.remove(account);
             }
@@ -65,14 +65,14 @@ impl Lockouts {
         }
     }
 
-    /// The accounts whose lockouts are over by now.
+    /// Removes expired lockouts and returns their accounts.
     fn end(&mut self, now: Timestamp) -> Vec<AccountId> {
         self.0.extract_if(|_, until| *until <= now).map(|(account, _)| account).collect()
     }
 }
 
 impl EventLog {
-    /// Writes the event's line, if it has one and its kind has not had too many.
+    /// Writes the line of an event, unless the limit of its kind is reached.
     pub(crate) fn write(&self, event: &Event) {
         self.write_at(event, SystemClock.now());
     }
@@ -89,8 +89,8 @@ impl EventLog {
         }
     }
 
-    /// Writes which lockouts are over, and how many lines were left out in windows that are over; with `everything`, in
-    /// all.
+    /// Writes expired lockouts, and the number of suppressed lines of completed windows. With `everything`, includes
+    /// open windows.
     pub(crate) fn write_ended(&self, everything: bool) {
         let now = SystemClock.now();
         for account in self.lockouts.lock().unwrap_or_else(PoisonError::into_inner).end(now) {
@@ -107,13 +107,13 @@ impl EventLog {
     }
 
     fn lock(&self) -> MutexGuard<'_, Windows> {
-        // A count is whole at every point, so a panic elsewhere leaves nothing half done.
+        // A count is consistent after every operation, so a poisoned lock can still be used.
         self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Kind {
-    /// The kind of an event that has a line.
+    /// Returns the kind of an event, or `None` if it is not logged.
     fn of(event: &Event) -> Option<Self> {
         let plain = |message| Some(Self { message, reason: None });
         let because = |message, reason| Some(Self { message, reason: Some(reason) });
@@ -137,7 +137,7 @@ impl Kind {
 }
 
 impl Windows {
-    /// Counts a line. Whether it is to be written, and how many were left out before it.
+    /// Counts a line. Returns whether to write it, and how many lines were suppressed before it.
     fn admit(&mut self, kind: Kind, now: Timestamp) -> (bool, u64) {
         let window = self.0.entry(kind).or_insert(Window { began: now, lines: 0 });
         let mut left_out = 0;
@@ -149,7 +149,7 @@ impl Windows {
         (window.lines <= LINES, left_out)
     }
 
-    /// Ends the windows that are over, or all. How many lines were left out of each kind.
+    /// Removes completed windows, or all. Returns the number of suppressed lines of each kind.
     fn end(&mut self, now: Timestamp, everything: bool) -> Vec<(Kind, u64)> {
         let ended = self.0.extract_if(|_, window| everything || window.is_over(now));
         ended.map(|(kind, window)| (kind, window.left_out())).collect()
@@ -157,7 +157,7 @@ impl Windows {
 }
 
 impl Window {
-    /// Whether it is over; a clock that was set back ends it too.
+    /// Returns whether the window is complete. It is also complete if the clock was moved back.
     fn is_over(&self, now: Timestamp) -> bool {
         !(0..WINDOW).contains(&now.millis_since(self.began))
     }
@@ -167,7 +167,7 @@ impl Window {
     }
 }
 
-/// Belongs to no request.
+/// Without a parent span, because the count belongs to no request.
 fn write_left_out(kind: Kind, left_out: u64) {
     if left_out > 0 {
         let Kind { message, reason } = kind;
@@ -204,7 +204,7 @@ fn write_line(message: &'static str, event: &Event) {
     }
 }
 
-/// What an integration said of its purpose is left to the audit: it is anybody's text.
+/// Omits the integration's purpose text, which is untrusted input. The audit log contains it.
 fn write_record(message: &'static str, record: &AuditRecord) {
     let note = record.note.as_ref();
     info!(

@@ -1,4 +1,4 @@
-//! Events: counted for `/metrics`, and logged where an operator must see them.
+//! Events: counted for `/metrics`, and logged if operators need them.
 
 use crate::event_log::EventLog;
 use crate::figures;
@@ -8,12 +8,11 @@ use vault_core::identity::WorkloadRefusal;
 use vault_core::integration::IntegrationRefusal;
 use vault_core::port::{Event, EventSink, LoginRefusal, RetryReason};
 
-/// The events of a server: counted for `/metrics`, and logged. A command that ends says itself what it did.
+/// The event sink of a server, which counts and logs. Short commands report their own results instead.
 #[derive(Clone, Default)]
 pub(crate) struct ServerEvents(Arc<EventLog>);
 
 impl ServerEvents {
-    /// The log.
     pub(crate) fn log(&self) -> &EventLog {
         &self.0
     }
@@ -66,7 +65,7 @@ fn count_health(state: &'static str) {
     metrics::counter!("orgvault_credential_health_changes_total", "state" => state).increment(1);
 }
 
-/// Says what each metric means; called once at start.
+/// Registers the descriptions of all metrics. Called once at start.
 pub(crate) fn describe_metrics() {
     metrics::describe_counter!(
         "orgvault_password_evaluations_total",
@@ -117,7 +116,7 @@ pub(crate) fn describe_metrics() {
     begin_series();
 }
 
-/// Shows every series from the start: a series that begins with its first event shows no increase by it, and no alert fires.
+/// Creates all series at start. A series that starts with its first event shows no increase, so no alert would fire.
 fn begin_series() {
     for counter in [
         "orgvault_password_evaluations_total",

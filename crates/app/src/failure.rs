@@ -1,11 +1,11 @@
-//! How a command that failed ends.
+//! The failure of a command.
 
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 use vault_core::field::FieldError;
 
-/// A message and its exit status.
+/// An error message and its exit status.
 #[derive(Debug)]
 pub(crate) struct Failure {
     message: String,
@@ -13,22 +13,22 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Refused or failed: status 1.
+    /// Creates a failure with status 1.
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 1 }
     }
 
-    /// Wrong usage: status 2.
+    /// Creates a usage error with status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { message: message.into(), status: 2 }
     }
 
-    /// Failed, with a specific exit status.
+    /// Creates a failure with a specific status.
     pub(crate) fn with_status(message: impl Into<String>, status: u8) -> Self {
         Self { message: message.into(), status }
     }
 
-    /// The address `place`, which `flag` names, cannot be listened on.
+    /// Creates the failure to listen on `place`, which `flag` configures.
     pub(crate) fn cannot_listen(flag: &str, place: impl fmt::Display, error: &io::Error) -> Self {
         let reason = match error.kind() {
             io::ErrorKind::AddrInUse => "address in use".to_owned(),
@@ -37,24 +37,23 @@ impl Failure {
         Self::new(format!("cannot listen on {place}: {reason}. Choose another with {flag}"))
     }
 
-    /// The same failure, with `status` where it had no other than 1.
+    /// Replaces status 1 by `status`, and keeps any other.
     #[must_use]
     pub(crate) fn or_status(self, status: u8) -> Self {
         Self { status: if self.status == 1 { status } else { self.status }, ..self }
     }
 
-    /// Whether the operating system refused access.
+    /// Returns whether the operating system denied access.
     pub(crate) fn is_denied(&self) -> bool {
         self.message.contains("ermission denied") || self.message.contains("not permitted")
     }
 
-    /// The same failure, with a note on the circumstances.
+    /// Appends a note about the circumstances.
     #[must_use]
     pub(crate) fn noting(self, note: impl fmt::Display) -> Self {
         Self { message: format!("{} ({note})", self.message), ..self }
     }
 
-    /// The exit status.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.status)
     }
@@ -66,8 +65,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What an operation refused, in the words of the command line: what commands can do about it, and no JSON pointers.
-/// `object` is what `not found` says, with the command that lists them.
+/// Converts an error of a vault operation: names flags instead of JSON pointers, and adds the next step. `object` is
+/// the message for an object that does not exist.
 pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
     use vault_core::{Error, Refusal};
     match error {
@@ -89,7 +88,7 @@ pub(crate) fn refused(error: vault_core::Error, object: &str) -> Failure {
     }
 }
 
-/// The flag, or the field of the data, that a JSON pointer of the HTTP API names.
+/// Returns the flag or data field for a JSON pointer of the HTTP API.
 pub(crate) fn flag_of(pointer: &str) -> String {
     let Some(path) = pointer.strip_prefix('/') else { return pointer.to_owned() };
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
@@ -106,7 +105,7 @@ pub(crate) fn flag_of(pointer: &str) -> String {
     }
 }
 
-/// Rejected values in one line: each flag or field with what is wrong.
+/// Joins errors of flags and fields into one line.
 pub(crate) fn rejected<'a>(errors: impl IntoIterator<Item = (String, &'a str)>) -> String {
     let sentence = |(flag, detail): (String, &str)| {
         let is_predicate = ["must ", "may ", "is ", "has ", "cannot "].iter().any(|verb| detail.starts_with(verb));
@@ -115,21 +114,21 @@ pub(crate) fn rejected<'a>(errors: impl IntoIterator<Item = (String, &'a str)>) 
     errors.into_iter().map(sentence).collect::<Vec<_>>().join("; ")
 }
 
-/// A value of the command line that is not accepted.
+/// Creates a usage error from an invalid value.
 pub(crate) fn wrong_flag(error: &FieldError) -> Failure {
     Failure::usage(rejected([(flag_of(&error.pointer), &*error.detail)]))
 }
 
-/// No organization has the name that was given.
+/// Message for an unknown organization name.
 pub(crate) const NO_ORGANIZATION: &str = "no organization has this name; `orgvault org list` shows all";
-/// No account has the address that was given.
+/// Message for an unknown account address.
 pub(crate) const NO_ACCOUNT: &str = "no account has this address; `orgvault account list` shows all";
-/// No integration has the name that was given.
+/// Message for an unknown integration name.
 pub(crate) const NO_INTEGRATION: &str = "no integration has this name; `orgvault integration list` shows all";
 
-/// Says what was being done when something failed.
+/// Adds the failed operation to an error.
 pub(crate) trait Doing<T> {
-    /// The same result; a failure begins with `cannot` and `what`, such as `create account ada@example.com`.
+    /// Prefixes an error with `cannot` and `what`, such as `create account ada@example.com`.
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, Failure>;
 }
 
@@ -145,7 +144,7 @@ where
     }
 }
 
-/// Any error, with its causes, as one line.
+/// Converts any error, including its causes, to one line.
 impl<E: std::error::Error> From<E> for Failure {
     fn from(error: E) -> Self {
         let mut message = error.to_string();

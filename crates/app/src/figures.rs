@@ -1,4 +1,4 @@
-//! Metrics that nobody counts as they change: how busy the vault is, what it holds, how far its keys are used up.
+//! Metrics that are sampled rather than counted: load, stored objects and key usage.
 
 use crate::disk::Space;
 use crate::receivers::Alarm;
@@ -9,14 +9,14 @@ use vault_core::credential_counts::CredentialCounts;
 use vault_core::usecase::{KeyUsage, Operator};
 use vault_embed::OpenVault;
 
-/// How often keys and the audit are looked at.
+/// Interval of sampling keys and the audit log.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-/// How often credentials are counted, at most.
+/// Minimum interval of counting credentials.
 const COUNT_EVERY: Duration = Duration::from_secs(60);
-/// How many times as long as the last count took the next one waits, at least: counting takes 2 % of a reader's time.
+/// Minimum pause after a count, as a multiple of its duration. Counting uses at most 2 % of a database reader's time.
 const REST: u32 = 50;
 
-/// From which part of its limit on a key is said to near it.
+/// Share of its usage limit from which a key raises an alarm.
 const NEARING: f64 = 0.8;
 
 const WAITING: &str = "orgvault_store_waiting_changes";
@@ -32,11 +32,11 @@ const DISK_SIZE: &str = "orgvault_disk_size_bytes";
 const CREDENTIALS: &str = "orgvault_credentials";
 const EXPIRING: &str = "orgvault_credentials_expiring";
 
-/// The metric of batch sizes, and its bounds: up to the largest batch.
+/// Metric of batch sizes, and its histogram bounds up to the largest batch.
 pub(crate) const BATCH_SIZES: (&str, [f64; 11]) =
     (BATCH, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0]);
 
-/// Says what each metric means.
+/// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
     metrics::describe_gauge!(
         WAITING,
@@ -66,25 +66,25 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(EXPIRING, "Saved credentials that expire within a time, by that time");
 }
 
-/// Shows the series of events from the start.
+/// Creates the series of events, so that they are visible before the first event.
 pub(crate) fn begin_series() {
     for outcome in ["obtained", "gave-up"] {
-        let _ = metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome); // without a value yet
+        let _ = metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome); // no value yet
     }
 }
 
-/// Counts a batch.
+/// Records the size of a batch.
 pub(crate) fn count_batch(changes: usize) {
     metrics::histogram!(BATCH).record(number(changes));
 }
 
-/// Counts a wait for a connection.
+/// Records the duration of a wait for a connection.
 pub(crate) fn count_wait(waited: Duration, obtained: bool) {
     let outcome = if obtained { "obtained" } else { "gave-up" };
     metrics::histogram!(CONNECTION_WAITS, "outcome" => outcome).record(waited);
 }
 
-/// Sets how busy the vault is; called whenever the metrics are asked for.
+/// Updates the load metrics. Called at each scrape.
 pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
     if let Ok(space) = Space::of(data_dir) {
         metrics::gauge!(DISK_FREE).set(bytes(space.free));
@@ -101,7 +101,7 @@ pub(crate) fn show_load(vault: &OpenVault, data_dir: &Path) {
     metrics::gauge!(SEATS, "state" => "free").set(number(load.seats.saturating_sub(load.seats_taken)));
 }
 
-/// Looks at keys, audit and credentials for as long as it runs. Each replica finds the same.
+/// Samples keys, audit log and credentials until it is cancelled. Every replica reports the same values.
 pub(crate) async fn keep(operator: Operator, expiring_seconds: i64, nearing_limit: Alarm) {
     let mut count_at = Instant::now();
     let mut turn = tokio::time::interval(LOOK_EVERY);
@@ -153,7 +153,7 @@ fn bytes(count: u64) -> f64 {
     number(count >> 20) * 1_048_576.0
 }
 
-/// As a metric; more than 2^32 count as that many.
+/// Converts a count to a metric value. Values above 2^32-1 are clamped.
 fn number(count: impl TryInto<u32>) -> f64 {
     f64::from(count.try_into().unwrap_or(u32::MAX))
 }

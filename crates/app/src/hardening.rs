@@ -1,4 +1,4 @@
-//! What the process gives up before it holds a secret.
+//! Hardening of the process before it reads a secret.
 
 use crate::failure::Failure;
 use rustix::fs::Mode;
@@ -7,7 +7,7 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, geteuid, getrlimit, set_dumpable_behavior, setrlimit, umask,
 };
 
-/// New files are closed to others, and memory does not reach a core file or another user's debugger.
+/// Sets a private umask, disables core files, and prevents other users' debuggers from reading the memory.
 pub(crate) fn apply() -> Result<(), Failure> {
     umask(Mode::from_raw_mode(0o077));
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
@@ -15,24 +15,25 @@ pub(crate) fn apply() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Memory does not reach a core file or another user's debugger. All else stays as it is, since a command inherits it.
+/// Prevents core files and other users' debuggers from reading the memory. Changes nothing that a command would
+/// inherit.
 pub(crate) fn apply_beside_a_command() -> Result<(), Failure> {
     Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// As many connections as the operating system lets this process have.
+/// Raises the limit on open files, and thus on connections, to the maximum.
 pub(crate) fn raise_file_limit() -> Result<(), Failure> {
     let limit = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?)
 }
 
-/// Keeps the server's memory, where keys are, out of swap. `false`: the operating system does not let us.
+/// Locks the server's memory, so that keys are not swapped out. Returns `false` if the operating system denies it.
 pub(crate) fn lock_memory() -> bool {
     let unlimited = getrlimit(Resource::Memlock).current.is_none();
-    // Under a limit, whatever is mapped past it would fail: then rather not at all.
+    // With a limit, allocations beyond it would fail, so do not lock at all.
     if !unlimited && !geteuid().is_root() {
         return false;
     }
-    // Page by page as each is touched, so that nothing is resident that was not before.
+    // Lock each page at its first use, so that unused memory does not become resident.
     mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT).is_ok()
 }

@@ -1,4 +1,4 @@
-//! What is stored, inspected by the server by and by: nobody need ask for it.
+//! The server's background integrity check.
 
 use crate::background::{Background, Stopped};
 use crate::failure::Failure;
@@ -11,25 +11,25 @@ use vault_core::receiver::EventKind;
 use vault_core::usecase::{InspectionRound, Inspector, RowFinding};
 use vault_embed::OpenVault;
 
-/// How many rows are inspected at a time.
+/// Number of rows per batch.
 const AT_A_TIME: usize = 32;
-/// How much longer than the rows took the pause after them is: requests come first.
+/// Pause after a batch, as a multiple of its duration, so that requests have priority.
 const PAUSE: u32 = 9;
-/// The shortest pause.
+/// Minimum pause between batches.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// How long a failure of the store is left alone.
+/// Pause after a failure of the database.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// How many findings of one round are logged. All of them are counted.
+/// Maximum number of logged findings per round. All findings are counted.
 const LOGGED: u64 = 100;
 
-/// Rows that were inspected.
+/// Metric: number of inspected rows.
 pub(crate) const ROWS: &str = "orgvault_inspected_rows_total";
-/// What the last complete inspection found.
+/// Metric: number of findings of the last complete round.
 pub(crate) const FINDINGS: &str = "orgvault_inspection_findings";
-/// When the last inspection was complete.
+/// Metric: completion time of the last round.
 pub(crate) const COMPLETED: &str = "orgvault_inspection_completed_timestamp_seconds";
 
-/// Begins, unless the settings turn it off. With `opener` the data of credentials is opened, too.
+/// Starts the integrity check, unless it is disabled. With `opener`, it also decrypts credential data.
 pub(crate) fn start(
     settings: &Settings,
     vault: &OpenVault,
@@ -59,7 +59,7 @@ async fn work(inspector: Inspector, every: Duration, alarm: Alarm, mut stopped: 
     }
 }
 
-/// One way through all rows. How much was found.
+/// Checks all rows once and returns the number of findings.
 async fn inspect(inspector: &Inspector) -> u64 {
     let (mut round, mut found, mut told) = (inspector.begin(), 0_u64, 0);
     loop {

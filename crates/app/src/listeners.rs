@@ -1,4 +1,4 @@
-//! The listeners of a server: the HTTP interface, activations, and metrics and health, as far as the settings enable them.
+//! The listeners of a server: HTTP API, activations, and metrics and health, as enabled by the settings.
 
 use crate::checks;
 use crate::failure::Failure;
@@ -24,7 +24,7 @@ use vault_http::{
 };
 use vault_storage::Storage;
 
-/// What listeners need in addition to the vault.
+/// Parts of the listeners in addition to the vault.
 pub(crate) struct ListenerParts {
     pub(crate) storage: Option<Arc<Storage>>,
     pub(crate) carrier: Arc<Carrier>,
@@ -32,7 +32,7 @@ pub(crate) struct ListenerParts {
     pub(crate) metrics: MetricsText,
 }
 
-/// Listeners that are bound, and answer once they are served.
+/// Bound listeners, which respond once they are served.
 pub(crate) struct Listeners {
     servers: Vec<ListeningServer>,
     certificates: Vec<LoadedTls>,
@@ -50,14 +50,14 @@ fn public_failure(settings: &Settings, error: &io::Error) -> Failure {
 fn activation_failure(activation: &Activation, error: &io::Error) -> Failure {
     match &activation.listen {
         ActivationListen::Tcp(address) => Failure::cannot_listen("--activation-listen", address, error),
-        // Its text names the socket.
+        // The error text contains the socket's path.
         ActivationListen::Unix(_) => {
             Failure::new(format!("cannot listen on {error}. Choose another with --activation-listen"))
         }
     }
 }
 
-/// A listener at `address`, on the socket that was bound there while this process had the rights of root, if any.
+/// Returns the settings of a listener at `address`, with the socket that was bound there as root, if any.
 fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
     let mut listener = ListenerSettings::new(vec![address]);
     listener.allowed_hosts = settings.server.host_names();
@@ -66,7 +66,7 @@ fn listener_at(settings: &Settings, address: SocketAddr) -> ListenerSettings {
 }
 
 impl Listeners {
-    /// Binds the listeners of the settings. The opener goes to the activation listener, and is dropped if there is none.
+    /// Binds the listeners of the settings. Only the activation listener gets the opener.
     pub(crate) fn bind(
         settings: &Settings,
         vault: &OpenVault,
@@ -95,7 +95,7 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Binds the listeners of the settings for a server that cannot serve yet. `readiness` says why.
+    /// Binds the listeners for a server that cannot open the vault yet. `readiness` reports the reason.
     pub(crate) fn bind_waiting(settings: &Settings, readiness: Readiness) -> Result<Self, Failure> {
         let ids: Arc<dyn IdGenerator> = Arc::new(SystemIds::default());
         let parts = WaitingParts { runtime: Handle::current(), readiness, ids };
@@ -111,7 +111,7 @@ impl Listeners {
             listeners.keep(bound.map_err(|error| activation_failure(&activation, &error))?);
         }
         if let Some(address) = settings.server.admin_listen {
-            // Metrics begin with the vault.
+            // There are no metrics before the vault is open.
             let WaitingParts { runtime, readiness, ids } = parts;
             let parts = AdminParts { runtime, metrics: Arc::new(String::new), readiness, ids };
             let settings = AdminSettings { listener: listener_at(settings, address) };
@@ -210,7 +210,7 @@ impl Listeners {
         bound.addresses
     }
 
-    /// Logs the address of each listener.
+    /// Logs the addresses of the listeners.
     pub(crate) fn announce(&self, settings: &Settings) {
         for address in &self.public {
             tracing::info!(%address, url = settings.server.base_url(*address), "serving the HTTP interface");
@@ -235,7 +235,7 @@ impl Listeners {
         }
     }
 
-    /// Serves until `ended` completes, then completes open requests. Returns the outcome of `ended`.
+    /// Serves until `ended` completes, then finishes requests in progress. Returns the result of `ended`.
     pub(crate) async fn serve_until<T: Send + 'static>(
         self,
         ended: impl Future<Output = Result<T, Failure>> + Send + 'static,

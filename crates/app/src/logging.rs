@@ -1,4 +1,4 @@
-//! Log lines on standard error.
+//! The log on standard error.
 
 use crate::settings::{LogFormat, LogLevel};
 use crate::traces::Traces;
@@ -9,7 +9,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-/// Sends the process's log to standard error: text on a terminal, else JSON. Spans of traces go to `traces`.
+/// Writes the log to standard error, by default as text on a terminal and otherwise as JSON. Sends spans to `traces`.
 pub(crate) fn start(format: Option<LogFormat>, level: LogLevel, traces: Option<&Traces>) {
     let terminal = io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
@@ -19,7 +19,7 @@ pub(crate) fn start(format: Option<LogFormat>, level: LogLevel, traces: Option<&
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
     };
-    // What the libraries say of their own workings is of no use to an operator unless it is a warning.
+    // Operators need only the warnings of libraries.
     let ours = ["orgvault", "vault_core", "vault_crypto", "vault_diesel", "vault_embed", "vault_http", "vault_storage"];
     let filter = Targets::new().with_default(level.min(LevelFilter::WARN)).with_targets(ours.map(|name| (name, level)));
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);

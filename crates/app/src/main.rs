@@ -1,7 +1,7 @@
 //! `orgvault`: a self-hosted vault for the storage credentials of batch integrations.
 //!
-//! This crate is the composition root: it reads settings, picks the adapters they name, hands them to the use
-//! cases as ports, and runs one command.
+//! This crate is the composition root: it reads settings, creates the adapters, passes them to the use cases as ports,
+//! and runs one command.
 
 mod activation;
 mod audit;
@@ -51,8 +51,8 @@ use std::process::ExitCode;
 use traces::Traces;
 use vault_embed::OpenVault;
 
-/// Wipes what is freed, so that a secret does not outlive its use in memory that nobody owns any more: request
-/// buffers of the web framework, strings of the JSON reader, rows of the database drivers.
+/// Overwrites memory when it is freed, so that secrets do not remain in buffers of the web framework, strings of the
+/// JSON parser or rows of the database drivers.
 #[global_allocator]
 static ALLOCATOR: zeroizing_alloc::ZeroAlloc<std::alloc::System> = zeroizing_alloc::ZeroAlloc(std::alloc::System);
 
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     match started.and_then(|(cli, flags)| run(cli, &flags)) {
         Ok(status) => status,
         Err(failure) => {
-            // Standard error may be gone; there is nobody left to tell then.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "orgvault: {}", text::legible(&failure.to_string()));
             failure.exit_code()
         }
@@ -73,7 +73,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let output = Output::new(cli.json);
-    // The clients' side has no vault of its own, and so none of its settings.
+    // Client commands open no vault, so they do not accept its settings.
     if cli.command.is_without_vault() {
         settings::refuse_vault_flags(flags.subcommand_name().unwrap_or_default(), flags)?;
     }
@@ -113,7 +113,7 @@ fn run(cli: Cli, flags: &ArgMatches) -> Result<ExitCode, Failure> {
     let run_as = RunAs::enter(&settings::named(flags, cli.command.secret_files(), cli.command.serves())?)?;
     let became = run_as.became().cloned();
     run_on_vault(cli, flags, run_as, output).map_err(|failure| match &became {
-        // Root is seldom refused anything, so the reason needs to be said.
+        // Root is rarely denied access, so explain the switch of the user.
         Some(became) if failure.is_denied() => failure.noting(became),
         _ => failure,
     })
@@ -123,12 +123,12 @@ fn run_on_vault(cli: Cli, flags: &ArgMatches, run_as: RunAs, output: Output) -> 
     let became = run_as.became().cloned();
     let settings = Settings::read(flags, &cli::other_variables(), run_as)?;
     let traces = if cli.command.serves() { Traces::start(&settings)? } else { None };
-    // What `quickstart` prints is for people, also in a pipe.
+    // The output of `quickstart` is for a user, even if it is piped.
     let format = settings.log_format.or(matches!(cli.command, Command::Quickstart(_)).then_some(LogFormat::Text));
     logging::start(format, settings.log_level, traces.as_ref());
     match became {
         Some(became) if cli.command.serves() => tracing::info!("{became}"),
-        // Standard error of other commands is for what the user must know.
+        // Standard error of other commands is reserved for messages to the user.
         Some(became) => tracing::debug!("{became}"),
         None => {}
     }
@@ -191,7 +191,7 @@ async fn on_vault(settings: &Settings, vault: &OpenVault, command: Command, outp
         Command::Audit(command) => command::audit::run(settings, vault, command, output).await,
         Command::Key(command) => command::key::run(vault, command, output).await,
         Command::Database(command) => command::database::run(settings, vault, command, output).await,
-        // Done before, or without a vault.
+        // Handled above, or without a vault.
         _ => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! The manual pages, made from the same definitions as the help.
+//! Manual pages, generated from the command definitions.
 
 use crate::cli;
 use crate::failure::Failure;
@@ -7,8 +7,8 @@ use clap_mangen::Man;
 use std::fs;
 use std::path::Path;
 
-/// Writes a page for each command into `directory`, which is made if it does not exist: `orgvault.1`,
-/// `orgvault-account-create.1` and so on.
+/// Writes a page per command into `directory`, such as `orgvault.1` and `orgvault-account-create.1`. Creates the
+/// directory if necessary.
 pub(crate) fn write(directory: &Path, output: Output) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("cannot write to {}: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(failed)?;
@@ -22,9 +22,9 @@ pub(crate) fn write(directory: &Path, output: Output) -> Result<(), Failure> {
     output.print(&names, &format!("Wrote {} manual pages to {}.", names.len(), directory.display()))
 }
 
-/// The pages of `command` and all below it, with the names of their files.
+/// Returns the pages of `command` and its subcommands, with their file names.
 fn pages(command: clap::Command) -> Vec<(String, Man)> {
-    // Built as a whole, so that a page of a command says the names of those above it.
+    // Build the whole tree first, so that each page contains the names of the parent commands.
     let mut command = command.mut_subcommand("settings", |settings| settings.hide(false));
     command.build();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What commands print on standard output: text for people, or one JSON document for scripts.
+//! Output of commands: text, or one JSON document for scripts.
 
 use crate::failure::Failure;
 use crate::text::{legible, legible_line};
@@ -6,24 +6,24 @@ use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Where and how to print.
+/// The format of standard output.
 #[derive(Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
 }
 
 impl Output {
-    /// JSON for scripts, or text for people.
+    /// Selects JSON or text.
     pub(crate) fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Whether it is for scripts.
+    /// Returns whether the output is JSON.
     pub(crate) fn is_json(self) -> bool {
         self.json
     }
 
-    /// Prints `document` for scripts or `text` for people.
+    /// Prints `document` as JSON, or `text`.
     pub(crate) fn print(self, document: &impl Serialize, text: &str) -> Result<(), Failure> {
         let mut bytes = if self.json { serde_json::to_vec(document)? } else { legible(text).as_bytes().to_vec() };
         if !bytes.ends_with(b"\n") {
@@ -31,13 +31,14 @@ impl Output {
         }
         let mut stdout = io::stdout().lock();
         match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
-            // Whoever reads has read enough.
+            // The reader closed the pipe, for example `head`.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             result => Ok(result?),
         }
     }
 
-    /// Asks on the terminal for `expected` to be typed. Without a terminal it refuses and names the flag for scripts.
+    /// Prompts on the terminal until the user types `expected`. Without a terminal, fails and names the flag for
+    /// scripts.
     pub(crate) fn confirm(self, question: &str, expected: &str) -> Result<(), Failure> {
         if !io::stdin().is_terminal() {
             return Err(Failure::usage("confirmation required, but standard input is not a terminal. Pass --yes"));
@@ -55,20 +56,19 @@ impl Output {
     }
 }
 
-/// Writes a warning to standard error.
 pub(crate) fn warn(text: &str) {
     note(&format!("warning: {text}"));
 }
 
-/// Says what a command does, beside its output.
+/// Prints a note about the command to standard error.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "orgvault: {}", legible(text)); // standard error may be closed
 }
 
-/// The narrowest that a column is made, in characters.
+/// Minimum column width in characters.
 const NARROWEST: usize = 8;
 
-/// Rows as aligned columns under a heading, as wide as the terminal where standard output is one.
+/// Formats rows as aligned columns with a heading. If standard output is a terminal, limits them to its width.
 pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     let legible = |row: &Vec<String>| row.iter().map(|cell| legible_line(cell).into_owned()).collect();
     let rows: &[Vec<String>] = &rows.iter().map(legible).collect::<Vec<_>>();
@@ -80,8 +80,8 @@ pub(crate) fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
     }
 }
 
-/// The table in `width` characters, if it can be: without its empty columns, and with its widest columns cut short. The first
-/// column stays whole, since other commands take what it holds.
+/// Fits the table into `width` characters if possible: drops empty columns and truncates the widest ones. The first
+/// column stays complete, because other commands accept its values.
 fn fitted(heading: &[&str], rows: &[Vec<String>], width: usize) -> String {
     let mut widths = natural_widths(heading, rows);
     let total = |widths: &[usize]| widths.iter().filter(|width| **width > 0).map(|width| width + 2).sum::<usize>();
@@ -96,7 +96,7 @@ fn fitted(heading: &[&str], rows: &[Vec<String>], width: usize) -> String {
         let widest = widths.iter_mut().skip(1).max();
         match widest.filter(|width| **width > NARROWEST) {
             Some(widest) => *widest -= 1,
-            None => break, // a terminal so narrow wraps the line
+            None => break, // a terminal this narrow wraps the line
         }
     }
     columns(heading, rows, &widths)
@@ -110,7 +110,7 @@ fn natural_widths(heading: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     (0..heading.len()).map(width).collect()
 }
 
-/// Columns of these widths; a column of none is left out.
+/// Formats columns with these widths. A column of width zero is omitted.
 fn columns(heading: &[&str], rows: &[Vec<String>], widths: &[usize]) -> String {
     let cell = |cell: &str, width: usize| {
         if cell.chars().count() <= width {

@@ -1,4 +1,4 @@
-//! What the listeners are made of.
+//! Composition of the listeners' parts.
 
 use crate::failure::Failure;
 use crate::receivers::Carrier;
@@ -12,7 +12,7 @@ use vault_embed::OpenVault;
 use vault_http::{ActivationParts, Readiness, ServerParts};
 use vault_storage::{EgressPolicy, IssuerClient, Storage, StorageSettings};
 
-/// What the public listener is made of.
+/// Creates the parts of the public listener.
 pub(crate) fn public(
     settings: &Settings,
     opened: &OpenVault,
@@ -36,7 +36,7 @@ pub(crate) fn public(
     }
 }
 
-/// What the activation listener is made of: the one place that the opener goes to.
+/// Creates the parts of the activation listener, the only one that gets the opener.
 pub(crate) fn activation(
     settings: &Activation,
     opened: &OpenVault,
@@ -61,7 +61,7 @@ pub(crate) fn activation(
     }
 }
 
-/// What reaches the stores, as far as the settings allow; nothing where nobody may ask for it.
+/// Creates the storage client from the settings. Returns `None` if no part of this process needs it.
 pub(crate) fn storage(settings: &Settings, opened: &OpenVault) -> Result<Option<Arc<Storage>>, Failure> {
     if settings.server.activation().is_none() && !settings.server.verify_on_save {
         return Ok(None);

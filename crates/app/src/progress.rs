@@ -1,21 +1,20 @@
-//! How far a long command is: a bar on standard error where it is a terminal, else a line for each tenth.
+//! Progress of long commands: a bar on standard error if it is a terminal, otherwise a log line per tenth.
 
 use crate::failure::Failure;
 use indicatif::{ProgressBar, ProgressFinish, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// What is over sooner tells no lines.
+/// Minimum duration before progress lines are logged.
 const WORTH_TELLING: Duration = Duration::from_secs(2);
 
-/// A bar of this template, of a length yet to be said; hidden where standard error is no terminal. It is cleared when it is
-/// dropped.
+/// Creates a progress bar without a length. It is hidden if standard error is not a terminal, and cleared on drop.
 pub(crate) fn bar(template: &str) -> Result<ProgressBar, Failure> {
     let bar = ProgressBar::no_length();
     bar.set_style(ProgressStyle::with_template(template)?);
     Ok(bar.with_finish(ProgressFinish::AndClear))
 }
 
-/// How most bars look: a message, a share and the time left.
+/// Default template: percentage, message and remaining time.
 pub(crate) const SHARE: &str = "{bar:30} {percent}% {msg} {eta}";
 
 /// The progress of one command.
@@ -27,14 +26,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// The progress of `doing`.
+    /// Creates the progress of `doing`.
     pub(crate) fn of(doing: &'static str) -> Result<Self, Failure> {
         let bar = bar(SHARE)?;
         bar.set_message(doing);
         Ok(Self { bar, doing, began: Instant::now(), told: None })
     }
 
-    /// `done` of `total` steps are done.
+    /// Reports that `done` of `total` steps are complete.
     pub(crate) fn tell(&mut self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);

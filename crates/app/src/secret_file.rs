@@ -1,4 +1,4 @@
-//! Secrets in files that flags name: read only if nobody else can, and created for this user only.
+//! Secret files that flags name. Files are read only if other users have no access, and are created with mode 0600.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -8,12 +8,12 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The content of the file at `path`, which `flag` names: at most `limit` bytes.
+/// Reads at most `limit` bytes from the file at `path`, which `flag` names.
 pub(crate) fn read(files: &NamedFiles, flag: &str, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, Failure> {
     files.read_secret(path, limit).map_err(|error| Failure::new(format!("{flag}: {error}")))
 }
 
-/// The same, with `-` for standard input, of which at most `limit` bytes are read.
+/// Same as [`read`], with `-` for standard input. Reads at most `limit` bytes.
 pub(crate) fn read_or_stdin(
     files: &NamedFiles,
     flag: &str,
@@ -23,22 +23,22 @@ pub(crate) fn read_or_stdin(
     if path.as_os_str() != "-" {
         return read(files, flag, path, limit);
     }
-    let mut bytes = Zeroizing::new(Vec::with_capacity(limit)); // one that grows leaves copies behind
+    let mut bytes = Zeroizing::new(Vec::with_capacity(limit)); // growing would leave copies in memory
     let read = std::io::stdin().lock().take(u64::try_from(limit).unwrap_or(u64::MAX)).read_to_end(&mut bytes);
     read.map_err(|error| Failure::new(format!("{flag}: cannot read standard input: {error}")))?;
     Ok(bytes)
 }
 
-/// A new file for a secret that does not exist yet. Created first, so that the secret is not issued if it could not be stored, and
-/// removed again if it is dropped unwritten.
+/// A new file for a secret that is not issued yet. It is created first, so that no secret is issued that cannot be
+/// stored. If dropped without a write, it is removed.
 pub(crate) struct NewSecretFile {
     path: PathBuf,
     file: Option<File>,
 }
 
 impl NewSecretFile {
-    /// Creates the file at `path`, which `flag` names, with mode 0600. Overwrites nothing and follows no symbolic link
-    /// (`O_CREAT | O_EXCL`, POSIX open(2)).
+    /// Creates the file at `path`, which `flag` names, with mode 0600. Does not overwrite a file or follow a symbolic
+    /// link (`O_CREAT | O_EXCL`, POSIX open(2)).
     pub(crate) fn create(flag: &str, path: &Path) -> Result<Self, Failure> {
         let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = created.map_err(|error| match error.kind() {
@@ -51,10 +51,10 @@ impl NewSecretFile {
         Ok(Self { path: path.to_owned(), file: Some(file) })
     }
 
-    /// Writes `secret` and a line end, and makes it durable.
+    /// Writes `secret` and a line end, and syncs the file to disk.
     pub(crate) fn write(mut self, secret: &str) -> Result<(), Failure> {
         let Some(mut file) = self.file.as_ref() else { return Ok(()) };
-        let line = Zeroizing::new(format!("{secret}\n")); // what the file is for
+        let line = Zeroizing::new(format!("{secret}\n")); // the file is intended for this secret
         let written = file.write_all(line.as_bytes()).and_then(|()| file.sync_all());
         written.map_err(|error| Failure::new(format!("cannot write {}: {error}", self.path.display())))?;
         self.file = None;
@@ -65,7 +65,7 @@ impl NewSecretFile {
 impl Drop for NewSecretFile {
     fn drop(&mut self) {
         if self.file.is_some() {
-            let _ = fs::remove_file(&self.path); // whoever called reports why there is no secret
+            let _ = fs::remove_file(&self.path); // the caller reports the failure
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The address at which this vault was served last, so that commands print lines that lead there.
+//! The address at which this vault was last served. Commands use it in the URLs that they print.
 
 use crate::settings::{PublicUrl, Settings};
 use std::fs::{File, OpenOptions};
@@ -7,14 +7,14 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
-/// The longest URL that is read, in bytes.
+/// Maximum length of the URL in bytes.
 const LONGEST: u64 = 1_000;
 
 fn file(settings: &Settings) -> PathBuf {
     settings.data_dir.join("orgvault.url")
 }
 
-/// Notes that the vault is served at `address`. That it cannot be noted stops no server: it may have no directory to write to.
+/// Records the address of the server. Errors are ignored, because a server may have no writable data directory.
 pub(crate) fn note(settings: &Settings, address: SocketAddr) {
     let url = settings.server.origin_url(address);
     let path = file(settings);
@@ -32,7 +32,7 @@ pub(crate) fn note(settings: &Settings, address: SocketAddr) {
     }
 }
 
-/// The URL at which the vault was served last from this data directory.
+/// Returns the URL at which the vault was last served from this data directory.
 pub(crate) fn last(settings: &Settings) -> Option<PublicUrl> {
     let mut text = String::new();
     File::open(file(settings)).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;

@@ -1,4 +1,4 @@
-//! Settings: flags, then the environment, then a TOML file, then defaults.
+//! Settings. Flags take precedence over the environment, the TOML file and defaults, in this order.
 
 mod activation;
 mod file;
@@ -32,15 +32,15 @@ use vault_core::credential::VersionLimits;
 use vault_embed::Database;
 use vault_http::{BasePath, Rate};
 
-/// Name of the settings file that is read from the data directory.
+/// Name of the settings file in the data directory.
 pub(crate) const SETTINGS_FILE: &str = "orgvault.toml";
-/// The highest rate and burst that mean anything.
+/// Maximum rate and burst. Higher values have no practical effect.
 const MAX_RATE: u32 = 1_000_000;
-/// The longest database URL in a file, in bytes.
+/// Maximum size of a file with the database URL, in bytes.
 const MAX_DATABASE_URL: usize = 8 * 1024;
 const MAX_REQUESTS: usize = 1_000_000;
 
-/// Settings, checked. Paths are absolute.
+/// Validated settings. Paths are absolute.
 pub(crate) struct Settings {
     pub(crate) data_dir: PathBuf,
     pub(crate) database: Database,
@@ -48,23 +48,23 @@ pub(crate) struct Settings {
     pub(crate) log_format: Option<LogFormat>,
     pub(crate) log_level: LogLevel,
     pub(crate) server: ServerSettings,
-    /// Environment variables that look like settings and are none.
+    /// Environment variables with the prefix `ORGVAULT_` that are not settings.
     pub(crate) unknown_variables: Vec<String>,
-    /// Whether a flag shows the password of the database to every user of the machine.
+    /// Set if a flag contains the database password, which every user of the host can then read.
     pub(crate) shows_password: bool,
-    /// Whether a settings file was read.
+    /// Set if a settings file was read.
     pub(crate) has_file: bool,
     database_url_file: Option<PathBuf>,
     /// Files that flags and the environment name.
     pub(crate) files: NamedFiles,
 }
 
-/// The flags of all commands that open the vault.
+/// Returns the flags of all commands that open the vault.
 pub(crate) fn vault_flags() -> Vec<Arg> {
     arguments(VaultFlags::augment_args)
 }
 
-/// The flags of the server.
+/// Returns the flags of the server.
 pub(crate) fn server_flags() -> Vec<Arg> {
     arguments(ServerSettings::augment_args)
 }
@@ -73,19 +73,19 @@ fn arguments(augment: impl Fn(Command) -> Command) -> Vec<Arg> {
     augment(Command::new("settings")).get_arguments().cloned().collect()
 }
 
-/// The environment variable of a setting.
+/// Returns the environment variable of a setting.
 pub(crate) fn variable(setting: &Arg) -> String {
     sources::variable(sources::name(setting))
 }
 
-/// The base path for a command that has no vault of its own: from its flag or the environment.
+/// Returns the base path for a client command, from its flag or the environment.
 pub(crate) fn client_base_path(flags: &ArgMatches) -> Result<BasePath, Failure> {
     let setting: Vec<Arg> = server_flags().into_iter().filter(|setting| setting.get_id() == "base_path").collect();
     let found = sources::resolve(&setting, innermost(flags), None)?;
     Ok(found.get_one::<BasePath>("base_path").cloned().unwrap_or_default())
 }
 
-/// Refuses flags of commands that open the vault, for `command`, which would ignore them.
+/// Rejects the flags of commands that open the vault, because `command` would ignore them.
 pub(crate) fn refuse_vault_flags(command: &str, flags: &ArgMatches) -> Result<(), Failure> {
     let flags = innermost(flags);
     match vault_flags().iter().find(|setting| sources::is_flag(setting, flags)) {
@@ -94,9 +94,9 @@ pub(crate) fn refuse_vault_flags(command: &str, flags: &ArgMatches) -> Result<()
     }
 }
 
-/// What flags and the environment name, with the files `secrets` that a command's own flags name: it may be used with
-/// the rights that the command was started with. So may what a settings file of root's names, if root's flag names the
-/// file. Addresses are listened on only by a command that `serves`.
+/// Returns the files and addresses that flags and the environment name, and the files `secrets` of the command's own
+/// flags. The process may access them with its initial rights, before it switches the user. If a flag names a settings
+/// file of root, this includes the contents of that file. Only a command that `serves` gets addresses.
 pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: bool) -> Result<Named, Failure> {
     let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
     let flags = innermost(matches);
@@ -133,8 +133,8 @@ pub(crate) fn named(matches: &ArgMatches, mut secrets: Vec<PathBuf>, serves: boo
 }
 
 impl Settings {
-    /// Reads the flags in `matches`, the environment and the settings file, with the rights of `run_as`. `also_known` are
-    /// environment variables that are no settings.
+    /// Reads the flags in `matches`, the environment and the settings file, with the rights of `run_as`. `also_known`
+    /// are environment variables of the program that are not settings.
     pub(crate) fn read(matches: &ArgMatches, also_known: &[String], run_as: RunAs) -> Result<Self, Failure> {
         let flags = innermost(matches);
         let all: Vec<Arg> = vault_flags().into_iter().chain(server_flags()).collect();
@@ -177,14 +177,13 @@ impl Settings {
         })
     }
 
-    /// The shell command that runs `words` of this program on this vault, from any directory.
+    /// Returns a shell command that runs `words` of this program on this vault, from any directory.
     pub(crate) fn command_line(&self, words: &str) -> String {
         let flags: Vec<String> = self.location_flags().iter().map(|flag| quoted(flag)).collect();
         format!("{} {words} {}", program(), flags.join(" "))
     }
 
-    /// The flags with which another command finds the same vault from any directory. A URL that holds a password is not among
-    /// them.
+    /// Returns the flags that select the same vault from any directory. A URL with a password is omitted.
     pub(crate) fn location_flags(&self) -> Vec<String> {
         let mut flags = vec![format!("--data-dir={}", self.data_dir.display())];
         if self.root_key.file() != Some(&self.data_dir.join("root.key")) {
@@ -204,7 +203,7 @@ impl Settings {
     }
 }
 
-/// The database whose URL is in the file at `path`.
+/// Reads the database URL from the file at `path`.
 fn database_in(files: &NamedFiles, path: &Path) -> Result<Database, Failure> {
     const FLAG: &str = "--database-url-file";
     let text = secret_file::read(files, FLAG, path, MAX_DATABASE_URL)?;
@@ -213,13 +212,13 @@ fn database_in(files: &NamedFiles, path: &Path) -> Result<Database, Failure> {
     database.map_err(|flaw| Failure::usage(format!("{FLAG}: {}: {flaw}", path.display())))
 }
 
-/// Whether the URL was given as a flag, which every user of the machine can read, and holds a password.
+/// Returns whether a flag contains a database URL with a password, which every user of the host can read.
 fn flag_shows_password(all: &[Arg], flags: &ArgMatches, url: Option<&Database>) -> bool {
     let is_flag = all.iter().any(|setting| setting.get_id() == "database_url" && sources::is_flag(setting, flags));
     is_flag && url.is_some_and(|url| url.file().is_none() && url.url_without_password().is_none())
 }
 
-/// The keys that a settings file may have.
+/// Returns the keys that a settings file may contain.
 fn keys(all: &[Arg]) -> Vec<&str> {
     all.iter().map(sources::name).filter(|name| *name != "config").collect()
 }
@@ -228,7 +227,7 @@ fn unreadable(error: clap::Error) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// Whether there is a settings file in the data directory.
+/// Returns whether the data directory contains a settings file.
 fn exists(implied: &Path) -> Result<bool, Failure> {
     match implied.metadata() {
         Ok(found) => Ok(found.is_file()),
@@ -243,12 +242,12 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 impl ServerSettings {
-    /// Certificate and key, if TLS is on.
+    /// Returns the paths of certificate and key, if TLS is enabled.
     pub(crate) fn tls(&self) -> Option<TlsFiles> {
         Some(TlsFiles { certificate: self.tls_cert_file.clone()?, key: self.tls_key_file.clone()? })
     }
 
-    /// Every address that is listened on, with the flag that names it.
+    /// Returns every address to listen on, with its flag.
     pub(crate) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
         let activation = self.activation().and_then(|activation| match activation.listen {
             ActivationListen::Tcp(address) => Some(address),
@@ -262,22 +261,22 @@ impl ServerSettings {
         places.into_iter().filter_map(|(flag, address)| Some((flag, address?))).collect()
     }
 
-    /// How many versions of a credential are kept, and for how long.
+    /// Returns the limits on number and age of a credential's versions.
     pub(crate) fn version_limits(&self) -> VersionLimits {
         VersionLimits { versions: self.keep_versions, previous_seconds: self.keep_previous }
     }
 
-    /// Whether somebody checks saved credentials when it is asked for.
+    /// Returns whether a process checks saved credentials on request.
     pub(crate) fn checks_on_request(&self) -> bool {
         self.recheck_every.is_some() || self.verify_on_save
     }
 
-    /// How often one network may log in; none: no limit.
+    /// Returns the rate limit of logins per network, or `None` for no limit.
     pub(crate) fn login_rate(&self) -> Option<Rate> {
         rate(self.login_rate, self.login_burst)
     }
 
-    /// The URL of the HTTP interface: the public one, else that of the listener at `address`.
+    /// Returns the URL of the HTTP API: below the public URL, else at `address`.
     pub(crate) fn base_url(&self, address: SocketAddr) -> String {
         match &self.public_url {
             Some(url) => format!("{url}{}", self.base_path),
@@ -285,7 +284,7 @@ impl ServerSettings {
         }
     }
 
-    /// The URL of the console: the public one, else that of the listener at `address`.
+    /// Returns the URL of the console: the public URL, else at `address`.
     pub(crate) fn console_url(&self, address: SocketAddr) -> String {
         match &self.public_url {
             Some(url) => format!("{url}/"),
@@ -293,7 +292,7 @@ impl ServerSettings {
         }
     }
 
-    /// Scheme, host and port of the public URL, else of the listener at `address`.
+    /// Returns the origin (scheme, host and port) of the public URL, else of `address`.
     pub(crate) fn origin_url(&self, address: SocketAddr) -> String {
         match &self.public_url {
             Some(url) => url.to_string(),
@@ -301,23 +300,24 @@ impl ServerSettings {
         }
     }
 
-    /// The host names that listeners answer to.
+    /// Returns the additional host names that the listeners accept.
     pub(crate) fn host_names(&self) -> Vec<String> {
         let public = self.public_url.iter().map(|url| url.host().to_owned());
         self.allowed_host.iter().cloned().chain(public).collect()
     }
 
-    /// Whether settings say at which address the server is served: else it is where it was served last.
+    /// Returns whether the settings contain the server's address. If not, commands use the address at which it was last
+    /// served.
     pub(crate) fn names_address(&self) -> bool {
         self.public_url.is_some() || self.listen.to_string() != DEFAULT_LISTEN || self.tls_cert_file.is_some()
     }
 
-    /// The URL scheme of listeners at an address.
+    /// Returns the URL scheme of listeners.
     pub(crate) fn scheme(&self) -> &'static str {
         if self.tls_cert_file.is_some() { "https" } else { "http" }
     }
 
-    /// Whether printed URLs lead to the server from this machine alone.
+    /// Returns whether printed URLs work only on this host.
     pub(crate) fn is_local_url(&self) -> bool {
         match &self.public_url {
             Some(url) => url.is_local(),
@@ -325,7 +325,7 @@ impl ServerSettings {
         }
     }
 
-    /// The URL at which integrations reach the activation listener; none if it is off.
+    /// Returns the URL of the activation listener for integrations, or `None` if it is disabled.
     pub(crate) fn activation_url(&self) -> Option<String> {
         match self.activation_listen()? {
             ActivationListen::Unix(socket) => Some(format!("unix:{}", socket.path.display())),
@@ -340,7 +340,7 @@ impl ServerSettings {
         }
     }
 
-    /// Refuses settings that contradict each other.
+    /// Rejects contradictory settings.
     fn check(&self) -> Result<(), Failure> {
         match (&self.tls_cert_file, &self.tls_key_file) {
             (Some(_), None) => return Err(Failure::usage("--tls-cert-file needs --tls-key-file")),
@@ -376,7 +376,7 @@ impl ServerSettings {
         self.check_activation()
     }
 
-    /// Refuses to send audit entries or traces over a network unencrypted, unless that is allowed.
+    /// Rejects unencrypted export of audit entries or traces over a network, unless the settings allow it.
     fn check_exports(&self) -> Result<(), Failure> {
         let sink = self.audit_sink.as_ref().filter(|sink| matches!(sink, SinkPlace::Http(_))).map(SinkPlace::to_string);
         let collector = self.otlp_endpoint.as_ref().map(ToString::to_string);
@@ -393,7 +393,7 @@ impl ServerSettings {
     }
 }
 
-/// `address` as a client on this machine reaches it.
+/// Returns the address with which a client on this host connects to a listener at `address`.
 pub(crate) fn connectable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -403,7 +403,7 @@ pub(crate) fn connectable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// A limit per second, and at once; none if `per_second` is 0.
+/// Creates a rate limit, or `None` if `per_second` is 0.
 fn rate(per_second: u32, burst: u32) -> Option<Rate> {
     Some(Rate { per_second: NonZeroU32::new(per_second)?, burst: NonZeroU32::new(burst)? })
 }

@@ -1,4 +1,4 @@
-//! Small pieces of text that several commands print.
+//! Text formats that several commands use.
 
 use crate::failure::Failure;
 use qrcode::QrCode;
@@ -12,16 +12,16 @@ use std::time::Duration;
 use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::time::Timestamp;
 
-/// A moment as RFC 3339 in UTC, to the second.
+/// Formats a time as RFC 3339 in UTC, in seconds.
 pub(crate) fn rfc3339(moment: Timestamp) -> String {
     moment.to_rfc3339().unwrap_or_else(|| "unknown".to_owned())
 }
 
-/// The colours of a QR code on a terminal, and the end of them.
+/// Escape sequences that set and reset the colours of a QR code.
 const QR_COLOURS: [&str; 2] = ["\x1b[40;97m", "\x1b[0m"];
 
-/// `text` for people to read. What a server or a row says may hold commands for the terminal, or characters that turn or
-/// hide the text around them: each stands there as `\u{1b}` does. Lines stay lines, and a QR code keeps its colours.
+/// Escapes control characters and invisible or bidirectional characters as `\u{1b}`, because text of a server or a
+/// database row may contain terminal commands. Keeps line feeds and the colours of a QR code.
 pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|letter| letter != '\n' && is_command(letter)) {
         return Cow::Borrowed(text);
@@ -40,7 +40,7 @@ pub(crate) fn legible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// The same for text that is to stay on one line.
+/// Same as [`legible`], for text that must stay on one line.
 pub(crate) fn legible_line(text: &str) -> Cow<'_, str> {
     match text.contains('\n') {
         true => Cow::Owned(legible(&text.replace('\n', "\\n")).into_owned()),
@@ -48,8 +48,8 @@ pub(crate) fn legible_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a character may do something to a terminal other than stand there: control characters, those that turn the
-/// direction of text, and those that end a line or cannot be seen.
+/// Returns whether a character can affect the terminal or hide text: control characters, bidirectional controls, line
+/// separators and invisible characters.
 fn is_command(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -66,7 +66,7 @@ fn is_command(letter: char) -> bool {
         )
 }
 
-/// `1 entry`, `2 entries`.
+/// Formats a count: `1 entry`, `2 entries`.
 pub(crate) fn counted(count: u64, what: &str) -> String {
     match what.strip_suffix('y') {
         _ if count == 1 => format!("1 {what}"),
@@ -75,17 +75,17 @@ pub(crate) fn counted(count: u64, what: &str) -> String {
     }
 }
 
-/// A moment as flags take it: a date, a date and time, or a duration from now.
+/// A time in a flag: a date, a date and time, or a duration relative to now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// At this time.
+    /// A point in time.
     At(Timestamp),
-    /// After this time has passed.
+    /// A duration relative to now.
     After(Duration),
 }
 
 impl Moment {
-    /// The moment, if it is `now`.
+    /// Returns the time, with a duration added to `now`.
     pub(crate) fn from(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(moment) => moment,
@@ -98,7 +98,7 @@ impl Moment {
 }
 
 impl Moment {
-    /// The moment, if it is `now` and a duration counts back from it.
+    /// Returns the time, with a duration subtracted from `now`.
     pub(crate) fn before(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(moment) => moment,
@@ -114,7 +114,7 @@ impl FromStr for Moment {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        // A number alone could be meant as a year.
+        // A plain number is rejected, because it could mean a year.
         let numeric = text.bytes().all(|byte| byte.is_ascii_digit());
         if let Some(wait) = duration(text).filter(|_| !numeric) {
             return Ok(Self::After(wait));
@@ -127,10 +127,10 @@ impl FromStr for Moment {
     }
 }
 
-/// A QR code of `text` in half-height block characters with its quiet zone, its light parts drawn: right way
-/// round on a dark terminal, and with colours of its own, where standard output is a terminal, on any.
+/// Renders a QR code in half-height block characters, including its quiet zone. On a terminal, it sets its own colours,
+/// so that it is readable with any theme. Otherwise, it assumes a dark background.
 pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
-    let code = QrCode::new(text.expose_secret())?; // shown to its owner, once
+    let code = QrCode::new(text.expose_secret())?; // shown once, to its owner
     let drawn = code.render::<Dense1x2>().dark_color(Dense1x2::Light).light_color(Dense1x2::Dark).build();
     if !io::stdout().is_terminal() {
         return Ok(drawn);
@@ -139,31 +139,31 @@ pub(crate) fn qr_code(text: &SecretString) -> Result<String, Failure> {
     Ok(drawn.lines().map(|line| format!("{white_on_black}{line}{reset}")).collect::<Vec<_>>().join("\n"))
 }
 
-/// The second factor for its owner: address for the authenticator, QR code, recovery codes.
+/// Formats the second factor for its owner: URI for the authenticator, QR code and recovery codes.
 pub(crate) fn passcode_sheet(passcode: &PasscodeSecret, recovery_codes: &[RecoveryCode]) -> Result<String, Failure> {
-    let mut text = format!("  authenticator  {}\n", passcode.uri.expose_secret()); // shown to its owner, once
+    let mut text = format!("  authenticator  {}\n", passcode.uri.expose_secret()); // shown once, to its owner
     writeln!(text, "\nScan this with an authenticator app:\n\n{}\n", qr_code(&passcode.uri)?)?;
     text += &self::recovery_codes(recovery_codes);
     Ok(text)
 }
 
-/// Recovery codes for their owner.
+/// Formats recovery codes for their owner.
 pub(crate) fn recovery_codes(codes: &[RecoveryCode]) -> String {
     let mut text = "Recovery codes, each valid for one login without the authenticator:\n\n".to_owned();
     for pair in codes.chunks(2) {
-        let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown to their owner, once
+        let codes: Vec<&str> = pair.iter().map(|code| code.0.expose_secret()).collect(); // shown once, to their owner
         text += &format!("  {}\n", codes.join("   "));
     }
     text
 }
 
-/// A duration of whole seconds: a number of seconds, or numbers with units.
+/// Parses a duration of whole seconds: a number of seconds, or numbers with units.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let plain = text.parse().ok().map(Duration::from_secs);
     plain.or_else(|| humantime::parse_duration(text).ok()).filter(|duration| duration.subsec_nanos() == 0)
 }
 
-/// This program as a shell finds it: by its name if that leads to it, else by its path.
+/// Returns the command that starts this program: its name if it is in `PATH`, else its path.
 pub(crate) fn program() -> String {
     let Ok(path) = std::env::current_exe() else { return "orgvault".to_owned() };
     let found = std::env::var_os("PATH").and_then(|path| {
@@ -175,7 +175,7 @@ pub(crate) fn program() -> String {
     }
 }
 
-/// `text` as one word of a POSIX shell; left alone where no shell would change it.
+/// Quotes `text` as one word for a POSIX shell, if necessary.
 pub(crate) fn quoted(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
     if !text.is_empty() && text.bytes().all(plain) {

@@ -1,4 +1,4 @@
-//! Certificate and key of the listeners: read at start, and again when their files change.
+//! Certificate and key of the listeners. They are loaded at start and reloaded when the files change.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -14,42 +14,42 @@ use zeroize::Zeroizing;
 const CERTIFICATE_FLAG: &str = "--tls-cert-file";
 const KEY_FLAG: &str = "--tls-key-file";
 const CLIENTS_FLAG: &str = "--activation-client-ca-file";
-/// How often the files are checked for changes.
+/// Interval of checking the files for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The most bytes of a chain of certificates.
+/// Maximum size of a certificate chain in bytes.
 const MAX_CERTIFICATES: u64 = 256 * 1024;
-/// The most bytes of a key.
+/// Maximum size of a key in bytes.
 const MAX_KEY: usize = 32 * 1024;
 
-/// The files of certificate and key, both PEM.
+/// Paths of the PEM files with certificate and key.
 #[derive(Clone)]
 pub(crate) struct TlsFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
 }
 
-/// Tells whether the files are still those that were read.
+/// Identifies the versions of the files, to detect changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp([Option<FileStamp>; 2]);
 
-/// Device, number, length, and the times of the last change of content and of anything else.
+/// Device, inode, size, and the times of the last modification and status change.
 type FileStamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
-/// Certificate and key in use.
+/// The certificate and key in use.
 pub(crate) struct LoadedTls {
-    /// For the listener.
+    /// TLS configuration for the listener.
     pub(crate) tls: Tls,
     files: TlsFiles,
     stamp: Stamp,
 }
 
 impl TlsFiles {
-    /// Reads certificate and key.
+    /// Loads certificate and key.
     pub(crate) fn load(&self, files: &NamedFiles) -> Result<LoadedTls, Failure> {
         self.load_with(files, Tls::new)
     }
 
-    /// Reads certificate and key, for a listener whose clients need a certificate of an authority in `clients`.
+    /// Loads certificate and key for a listener that requires client certificates issued by a CA in `clients`.
     pub(crate) fn load_for_clients_of(&self, files: &NamedFiles, clients: &Path) -> Result<LoadedTls, Failure> {
         let authority = read_certificates(files, CLIENTS_FLAG, clients)?;
         self.load_with(files, |certificates, key| Tls::with_client_authority(certificates, key, &authority))
@@ -88,7 +88,7 @@ impl TlsFiles {
     }
 }
 
-/// The certificates in `path`, which `flag` names.
+/// Reads the certificates in `path`, which `flag` names.
 pub(crate) fn read_certificates(files: &NamedFiles, flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     files
         .read_text(path, MAX_CERTIFICATES)
@@ -101,7 +101,8 @@ fn of_file(found: &Metadata) -> FileStamp {
 }
 
 impl LoadedTls {
-    /// Reloads the files whenever they change, for ever. If they cannot be used, the previous ones stay in use.
+    /// Reloads the files when they change, until cancelled. If the new ones are invalid, the previous ones remain in
+    /// use.
     pub(crate) async fn follow(self) {
         let Self { tls, files, stamp: mut taken } = self;
         let mut seen = taken;
@@ -112,13 +113,13 @@ impl LoadedTls {
             let look = files.clone();
             let Ok(now) = tokio::task::spawn_blocking(move || look.stamp()).await else { return };
             if now != seen {
-                seen = now; // the other file may follow: only what has come to rest is read
+                seen = now; // the other file may still change: wait until both are stable
                 continue;
             }
             if now == taken {
                 continue;
             }
-            taken = now; // whatever comes of it, until they change again
+            taken = now; // whether or not the reload succeeds, until they change again
             let (files, tls) = (files.clone(), tls.clone());
             match tokio::task::spawn_blocking(move || files.replace(&tls)).await {
                 Ok(Ok(())) => tracing::info!("certificate and key were reloaded"),

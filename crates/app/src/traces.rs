@@ -1,6 +1,6 @@
-//! Traces: how long the parts of each request take, sent to a collector as OTLP over HTTP.
+//! Traces of requests, sent to a collector as OTLP over HTTP.
 //!
-//! A thread of its own sends them. What it has no room for is dropped, so no request waits for the collector.
+//! A separate thread sends them. If its buffer is full, spans are dropped, so that no request waits for the collector.
 
 use crate::failure::Failure;
 use crate::secret_file;
@@ -27,13 +27,13 @@ use tracing_subscriber::registry::LookupSpan;
 use vault_client::{Client, ClientError};
 use vault_core::trace::TARGET;
 
-/// The largest file of headers, in bytes.
+/// Maximum size of the headers file in bytes.
 const MAX_HEADERS: usize = 16 * 1024;
-/// Where a collector takes traces, below its address.
+/// Path of the collector's endpoint.
 const PATH: &str = "/v1/traces";
-/// How long the last traces may take to be sent when the server stops.
+/// Time limit for sending the remaining traces at shutdown.
 const LAST: Duration = Duration::from_secs(2);
-/// The attribute with the trace that the client named, until it is a link.
+/// Span attribute with the client's `traceparent`, until the exporter converts it to a link.
 const TRACEPARENT: &str = "traceparent";
 
 /// The value of `--otlp-endpoint`.
@@ -58,14 +58,14 @@ impl fmt::Display for Collector {
     }
 }
 
-/// Traces that are collected and sent.
+/// The exporter of traces.
 pub(crate) struct Traces(SdkTracerProvider);
 
 impl Traces {
-    /// Begins, if the settings name a collector.
+    /// Starts the export, if the settings contain a collector.
     ///
     /// # Errors
-    /// The file of headers is refused, or the system's certificates cannot be read.
+    /// The headers file is invalid, or the system's certificates cannot be read.
     pub(crate) fn start(settings: &Settings) -> Result<Option<Self>, Failure> {
         let Some(collector) = &settings.server.otlp_endpoint else { return Ok(None) };
         let url = format!("{collector}{PATH}");
@@ -82,7 +82,7 @@ impl Traces {
         Ok(Some(Self(provider.build())))
     }
 
-    /// What takes the spans of the process: none but those that make up traces, and no log line.
+    /// Returns the layer that records spans of requests, without log lines.
     pub(crate) fn layer<S: Subscriber + for<'span> LookupSpan<'span>>(&self) -> impl Layer<S> + use<S> {
         tracing_opentelemetry::layer()
             .with_tracer(self.0.tracer("orgvault"))
@@ -94,13 +94,13 @@ impl Traces {
             .with_filter(filter_fn(|metadata| metadata.is_span() && metadata.target() == TARGET))
     }
 
-    /// Sends what is left, for a short time. What is not sent then is lost.
+    /// Sends the remaining traces within a short time limit. Unsent traces are lost.
     pub(crate) fn end(self) {
-        let _ = self.0.shutdown_with_timeout(LAST); // a collector that is away was reported
+        let _ = self.0.shutdown_with_timeout(LAST); // an unreachable collector was already logged
     }
 }
 
-/// The headers for the collector: a line each.
+/// Reads the headers for the collector, one per line.
 fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> {
     let flag = "--otlp-headers-file";
     let Some(path) = &settings.server.otlp_headers_file else { return Ok(Vec::new()) };
@@ -119,7 +119,7 @@ fn headers(settings: &Settings) -> Result<Vec<(String, SecretString)>, Failure> 
     }
 }
 
-/// Sends what the exporter has made, over the one HTTP client of the program. Its caller is a thread that only exports.
+/// Sends the exporter's requests with the program's HTTP client. Called only from the exporter's thread.
 struct Poster {
     client: Client,
     headers: Vec<(String, SecretString)>,
@@ -143,7 +143,7 @@ impl HttpClient for Poster {
     }
 }
 
-/// Begins traces with requests only: what the server does by itself is no trace.
+/// Samples only spans of requests, not of background work.
 #[derive(Clone, Debug)]
 struct Requests;
 
@@ -166,7 +166,7 @@ impl ShouldSample for Requests {
     }
 }
 
-/// Exports, and reports once when the collector goes away and once when it is back.
+/// Exports spans. Logs once when the collector becomes unreachable, and once when it is reachable again.
 #[derive(Debug)]
 struct Exporter {
     otlp: Otlp,
@@ -201,7 +201,7 @@ impl SpanExporter for Exporter {
     }
 }
 
-/// Makes the trace that the client named a link.
+/// Converts the client's trace to a link.
 fn link_client(span: &mut SpanData) {
     let Some(at) = span.attributes.iter().position(|attribute| attribute.key.as_str() == TRACEPARENT) else { return };
     let named = span.attributes.swap_remove(at);
@@ -210,7 +210,7 @@ fn link_client(span: &mut SpanData) {
     }
 }
 
-/// The span that a `traceparent` of W3C Trace Context names.
+/// Parses a W3C Trace Context `traceparent`.
 fn remote(traceparent: &str) -> Option<SpanContext> {
     let [_, trace, span, flags] = traceparent.split('-').collect::<Vec<_>>()[..] else { return None };
     let (trace, span) = (TraceId::from_hex(trace).ok()?, SpanId::from_hex(span).ok()?);

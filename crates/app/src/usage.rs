@@ -1,4 +1,4 @@
-//! What the parser of the command line finds wrong, in the style of all other errors.
+//! Errors of the command line parser, in the style of all other errors.
 
 use crate::failure::Failure;
 use crate::settings;
@@ -7,7 +7,7 @@ use clap::{ArgMatches, Error};
 use std::error::Error as _;
 use std::path::Path;
 
-/// An error of the command line: a value that is refused is named by its flag, without the value, which may be secret.
+/// Converts a parser error. Names the flag without its value, which may be secret.
 pub(crate) fn failure(error: &Error) -> Option<Failure> {
     match error.kind() {
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
@@ -24,7 +24,7 @@ pub(crate) fn failure(error: &Error) -> Option<Failure> {
     }
 }
 
-/// Refuses several values behind one `--namespace` that are all files: the shell has put them in place of a pattern.
+/// Rejects a `--namespace` with several values that are all files, because the shell has expanded an unquoted pattern.
 pub(crate) fn check_patterns(matches: &ArgMatches) -> Result<(), Failure> {
     let given = matches.try_get_occurrences::<String>("namespace").ok().flatten();
     for values in given.into_iter().flatten() {
@@ -40,7 +40,7 @@ pub(crate) fn check_patterns(matches: &ArgMatches) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why a value is refused.
+/// Returns why a value is invalid.
 pub(crate) fn flaw(error: &Error) -> String {
     if let Some(flaw) = error.source() {
         return flaw.to_string();
@@ -53,12 +53,12 @@ pub(crate) fn flaw(error: &Error) -> String {
     }
 }
 
-/// The name of the flag that an error is about, without dashes.
+/// Returns the long name of the flag, without dashes.
 pub(crate) fn long_name(error: &Error) -> Option<String> {
     argument(error)?.strip_prefix("--").map(str::to_owned)
 }
 
-/// The flag or the positional argument that an error is about, without its value's name.
+/// Returns the flag or positional argument, without the name of its value.
 fn argument(error: &Error) -> Option<String> {
     let shown = text(error, ContextKind::InvalidArg)?;
     Some(shown.split([' ', '=', '[']).next().unwrap_or(&shown).to_owned())

@@ -1,5 +1,5 @@
-//! The activation listener: what integrations ask for. The one place of this crate from which a credential can be
-//! opened; never on the public listener.
+//! The activation listener for integrations. It is the only part of this crate that can decrypt credentials, and is
+//! separate from the public listener.
 
 use crate::operation::ActivationApi;
 use crate::readiness::Readiness;
@@ -11,23 +11,23 @@ use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 use vault_core::usecase::Activations;
 
-/// What the activation listener is made of.
+/// The parts of the activation listener.
 #[derive(Clone)]
 pub struct ActivationParts {
-    /// The runtime on which use cases run: one that goes on when a client goes away.
+    /// Runtime for use cases. It continues when a client disconnects.
     pub runtime: Handle,
-    /// What integrations do.
+    /// Use cases of integrations.
     pub activations: Activations,
-    /// Request ids.
+    /// Generator of request IDs.
     pub ids: Arc<dyn IdGenerator>,
-    /// For `/readyz`.
+    /// State for `/readyz`.
     pub readiness: Readiness,
 }
 
-/// The activation listener.
+/// Binds the activation listener.
 ///
 /// # Errors
-/// An address or the socket cannot be listened on, or there is none.
+/// An address or the socket cannot be bound, or there is none.
 pub fn activation_server(settings: &ActivationSettings, parts: ActivationParts) -> io::Result<BoundServer> {
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);

@@ -1,4 +1,4 @@
-//! The operators' listener: metrics and probes. Never on a public address.
+//! The admin listener: metrics and probes. It must not have a public address.
 
 use crate::body::Incoming;
 use crate::call::Call;
@@ -19,26 +19,26 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 
-/// Gives all metrics in the Prometheus text format.
+/// Returns all metrics in the Prometheus text format.
 pub type MetricsText = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What the operators' listener is made of.
+/// The parts of the admin listener.
 #[derive(Clone)]
 pub struct AdminParts {
-    /// The runtime on which readiness is checked.
+    /// Runtime for readiness checks.
     pub runtime: Handle,
-    /// For `/metrics`.
+    /// Text for `/metrics`.
     pub metrics: MetricsText,
-    /// For `/readyz`.
+    /// State for `/readyz`.
     pub readiness: Readiness,
-    /// Request ids.
+    /// Generator of request IDs.
     pub ids: Arc<dyn IdGenerator>,
 }
 
-/// The operators' listener.
+/// Binds the admin listener.
 ///
 /// # Errors
-/// An address cannot be listened on, or there is none.
+/// An address cannot be bound, or there is none.
 pub fn admin_server(settings: &AdminSettings, parts: AdminParts) -> io::Result<BoundServer> {
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);

@@ -1,4 +1,4 @@
-//! Answers to requests that succeeded.
+//! Responses to successful requests.
 
 use crate::problem_response::ProblemResponse;
 use actix_web::HttpResponse;
@@ -12,27 +12,27 @@ use vault_core::cursor::Page;
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-/// An answer whose body is the JSON text `body`.
+/// Creates a response with the JSON text `body`.
 pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     let mut response = HttpResponse::with_body(status, BoxBody::new(body.into()));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// An answer whose body is `object` as JSON.
+/// Creates a response with `object` as JSON.
 pub(crate) fn object(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, ProblemResponse> {
     sized(status, object, 128)
 }
 
-/// The same for an object that takes about `size` bytes.
+/// Same as [`object`], with a size estimate in bytes.
 pub(crate) fn sized(status: StatusCode, object: &impl Serialize, size: usize) -> Result<HttpResponse, ProblemResponse> {
     let mut body = Vec::with_capacity(size);
     serde_json::to_writer(&mut body, object).map_err(|error| ProblemResponse::internal().caused_by(error))?;
     Ok(json(status, body))
 }
 
-/// A page of the list at `path`, which may have a query, each row as `item` shows it; with a link to the next page, of at most `limit` rows, if
-/// there is one.
+/// Creates a response with a page of the list at `path`, which may contain a query. `item` converts each row. Adds a
+/// link to the next page of at most `limit` rows, if there is one.
 pub(crate) fn page<T, I: Serialize>(
     path: &str,
     page: &Page<T>,
@@ -42,7 +42,7 @@ pub(crate) fn page<T, I: Serialize>(
     let items: Vec<I> = page.items.iter().map(item).collect();
     let mut response = object(StatusCode::OK, &items)?;
     if let Some(cursor) = &page.next {
-        // A cursor holds nothing that a query would have to escape.
+        // Cursors contain no characters that need escaping.
         let mark = if path.contains('?') { '&' } else { '?' };
         let link = format!("<{path}{mark}limit={limit}&cursor={cursor}>; rel=\"next\"");
         let link = HeaderValue::try_from(link).map_err(|error| ProblemResponse::internal().caused_by(error))?;
@@ -51,10 +51,10 @@ pub(crate) fn page<T, I: Serialize>(
     Ok(response)
 }
 
-/// The same as [`object`] for an object that holds secrets: in memory that is wiped once it is sent.
+/// Same as [`object`], for an object with secrets. Its memory is overwritten after the response is sent.
 pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<HttpResponse, ProblemResponse> {
     let failed = |error: serde_json::Error| ProblemResponse::internal().caused_by(error);
-    // Measured first: a buffer that grows leaves its content behind unwiped.
+    // Measure first, because a growing buffer would leave copies in freed memory.
     let mut length = Length(0);
     serde_json::to_writer(&mut length, object).map_err(failed)?;
     let mut body = Zeroizing::new(Vec::with_capacity(length.0));
@@ -62,7 +62,7 @@ pub(crate) fn secret(status: StatusCode, object: &impl Serialize) -> Result<Http
     Ok(json(status, Bytes::from_owner(body)))
 }
 
-/// Counts what is written.
+/// Counts written bytes.
 struct Length(usize);
 
 impl io::Write for Length {
@@ -76,7 +76,7 @@ impl io::Write for Length {
     }
 }
 
-/// `response` with the entity tag of what it shows: it counts the changes that clients have made.
+/// Adds the entity tag of the shown object, which counts the changes by clients.
 pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpResponse, ProblemResponse> {
     let tag = HeaderValue::try_from(format!("\"{revision}\""))
         .map_err(|error| ProblemResponse::internal().caused_by(error))?;
@@ -84,8 +84,8 @@ pub(crate) fn tagged(mut response: HttpResponse, revision: i64) -> Result<HttpRe
     Ok(response)
 }
 
-/// With the entity tag of what is `shown`, unless the request `made` an earlier revision: with the tag of a change that came after
-/// its own, a client would replace what it did not expect.
+/// Adds the entity tag of the `shown` revision, unless the request `made` an earlier one. With the tag of a later
+/// change, a client would overwrite that change unknowingly.
 pub(crate) fn tagged_as_made(
     response: HttpResponse,
     made: Option<i64>,
@@ -94,17 +94,17 @@ pub(crate) fn tagged_as_made(
     if made.is_none_or(|made| made == shown) { tagged(response, shown) } else { Ok(response) }
 }
 
-/// 202
+/// Creates status 202.
 pub(crate) fn accepted() -> HttpResponse {
     HttpResponse::new(StatusCode::ACCEPTED)
 }
 
-/// 204
+/// Creates status 204.
 pub(crate) fn no_content() -> HttpResponse {
     HttpResponse::new(StatusCode::NO_CONTENT)
 }
 
-/// `time` in RFC 3339, UTC, to the second. Times are our own clock's; one that has no text would not be a time at all.
+/// Formats `time` as RFC 3339 in UTC, in seconds. Falls back to the epoch for a time outside the supported range.
 pub(crate) fn time_text(time: Timestamp) -> String {
     time.to_rfc3339().unwrap_or_else(|| "1970-01-01T00:00:00Z".to_owned())
 }

@@ -1,14 +1,13 @@
-//! The token of a request: `Authorization: Bearer <token>` and nothing else. A token in the query, in a
-//! form or in a cookie is not looked for.
+//! The token of a request in `Authorization: Bearer <token>`. Tokens in queries, forms or cookies are ignored.
 
 use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap};
 use secrecy::SecretString;
 
-/// The longest token that is looked at, in bytes: an identity token may have so many.
+/// Maximum length of a token in bytes, as needed for identity tokens.
 const MAX_TOKEN: usize = 8 * 1024;
 
-/// The access token that the request carries.
+/// Returns the access token of the request.
 pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ProblemResponse> {
     match carried(headers) {
         Parsed::Token(token) => Ok(token),
@@ -17,7 +16,7 @@ pub(crate) fn bearer_token(headers: &HeaderMap) -> Result<&str, ProblemResponse>
     }
 }
 
-/// The integration token that the request carries, to be handed to another thread.
+/// Returns the integration token of the request, as an owned value for another thread.
 pub(crate) fn integration_token(headers: &HeaderMap) -> Result<SecretString, ProblemResponse> {
     match carried(headers) {
         Parsed::Token(token) => Ok(SecretString::from(token)),
@@ -38,12 +37,12 @@ fn carried(headers: &HeaderMap) -> Parsed<'_> {
 #[derive(Debug, PartialEq, Eq)]
 enum Parsed<'a> {
     Token(&'a str),
-    /// None, or of a scheme that is not ours: as if nothing had been sent (RFC 6750 section 3.1).
+    /// No header, or another scheme. Handled as a request without a token (RFC 6750, section 3.1).
     OtherScheme,
     Malformed,
 }
 
-/// `Bearer` in any case, one space, a token68 (RFC 9110 section 11.2).
+/// Parses `Bearer` (case-insensitive), one space and a token68 (RFC 9110, section 11.2).
 fn parse(value: &[u8]) -> Parsed<'_> {
     let end = value.iter().position(|&byte| byte == b' ' || byte == b'\t').unwrap_or(value.len());
     let (scheme, rest) = value.split_at(end);

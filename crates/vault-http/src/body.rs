@@ -1,4 +1,4 @@
-//! The body of a request: at most 64 KiB within a deadline, in memory that is wiped.
+//! Request bodies: at most 64 KiB, within a deadline, in memory that is overwritten when freed.
 
 use crate::connection::Phase;
 use crate::problem_response::ProblemResponse;
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 use vault_api::ProblemCode;
 use zeroize::Zeroizing;
 
-/// The largest body, in bytes.
+/// Maximum size of a body in bytes.
 const MAX_BODY: usize = 64 * 1024;
 
-/// A body that has not been read yet, or not whole.
+/// A body that was not read completely yet.
 pub(crate) struct Incoming {
     payload: Payload,
     announced: Option<u64>,
@@ -36,7 +36,7 @@ impl Incoming {
         Self { payload, announced: announced(request.headers()), left, phase }
     }
 
-    /// The whole body.
+    /// Reads the whole body.
     pub(crate) async fn read(&mut self) -> Result<Body, ProblemResponse> {
         if self.announced.is_some_and(|length| length > MAX_BODY as u64) {
             return Err(too_large());
@@ -54,7 +54,7 @@ impl Incoming {
         }
     }
 
-    /// Reads the body of an operation that has none, which is ignored.
+    /// Reads and discards the body of an operation without one.
     pub(crate) async fn ignore(&mut self) -> Result<(), ProblemResponse> {
         if self.left { self.read().await.map(|_| ()) } else { Ok(()) }
     }
@@ -74,8 +74,8 @@ impl Incoming {
         Ok(body)
     }
 
-    /// `response`, after which the connection closes if the body was not read: what follows on it could only be
-    /// told from a request by reading on.
+    /// Closes the connection after `response` if the body was not read. Otherwise, the server would have to read the
+    /// rest to find the next request.
     pub(crate) fn conclude(self, mut response: HttpResponse) -> HttpResponse {
         if !self.left {
             return response;
@@ -93,11 +93,11 @@ fn too_large() -> ProblemResponse {
     ProblemResponse::new(ProblemCode::TooLarge, "The body is larger than 64 KiB.").closing()
 }
 
-/// A body that has been read.
+/// A complete body.
 pub(crate) enum Body {
-    /// As it arrived, in one piece.
+    /// In one piece, as received.
     One(Bytes),
-    /// Put together.
+    /// Joined from several pieces.
     Joined(Zeroizing<Vec<u8>>),
 }
 
@@ -107,7 +107,7 @@ impl Body {
             Self::One(first) if first.is_empty() => return Self::One(piece),
             Self::One(first) => grown(&first, piece.len()),
             Self::Joined(joined) if joined.capacity() - joined.len() >= piece.len() => joined,
-            // Moved by hand: a vector that grows by itself leaves its content behind unwiped.
+            // Copied explicitly, because a growing vector would leave a copy in freed memory.
             Self::Joined(joined) => grown(&joined, piece.len()),
         };
         let mut joined = joined;
@@ -134,8 +134,8 @@ impl Deref for Body {
     }
 }
 
-/// The body of an answer, beside the rest of a request that nobody reads. While that lives, the framework does not
-/// read it on to find the next request, however long it is, but closes.
+/// The body of a response, together with the unread rest of the request. While this exists, the framework does not read
+/// the rest to find the next request, but closes the connection.
 struct BesideUnread {
     body: BoxBody,
     _unread: Payload,

@@ -1,28 +1,28 @@
-//! How many requests each caller may have in progress at once. A rate alone does not bound that: a storage provider or a
-//! database that does not answer keeps a request for as long as the deadlines allow, whether its client still waits or not.
+//! Limits of concurrent requests per caller. A rate limit alone is not sufficient: if a storage provider or database
+//! does not respond, a request lasts until its deadline, even if its client has disconnected.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most requests of one caller that wait for storage providers.
+/// Maximum number of concurrent requests per caller to storage providers.
 pub(crate) const STORAGE_REQUESTS: usize = 8;
 
 type Counts<K> = Arc<Mutex<HashMap<K, usize>>>;
 
-/// Counts the requests in progress of each caller.
+/// Counts concurrent requests per caller.
 pub(crate) struct ConcurrencyLimit<K: Eq + Hash> {
     limit: usize,
     counts: Counts<K>,
 }
 
 impl<K: Copy + Eq + Hash> ConcurrencyLimit<K> {
-    /// Each caller may have `limit` requests in progress.
+    /// Creates a limit of `limit` concurrent requests per caller.
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, counts: Counts::default() }
     }
 
-    /// Counts one more of `caller` until the permit is dropped; `None` at the limit.
+    /// Counts a request of `caller` until the permit is dropped. Returns `None` at the limit.
     pub(crate) fn acquire(&self, caller: K) -> Option<Permit<K>> {
         let mut counts = lock(&self.counts);
         let count = counts.entry(caller).or_default();
@@ -35,7 +35,7 @@ impl<K: Copy + Eq + Hash> ConcurrencyLimit<K> {
     }
 }
 
-/// A request in progress. Moves to wherever the work is done, so that it counts until that has ended.
+/// A request in progress. It moves to the task that does the work, so that the request counts until that has ended.
 pub(crate) struct Permit<K: Eq + Hash> {
     counts: Counts<K>,
     caller: K,
@@ -54,7 +54,7 @@ impl<K: Eq + Hash> Drop for Permit<K> {
 }
 
 fn lock<K>(counts: &Mutex<HashMap<K, usize>>) -> MutexGuard<'_, HashMap<K, usize>> {
-    // Each change is one step: counts are whole between any two.
+    // Each change is a single step, so a poisoned lock can still be used.
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

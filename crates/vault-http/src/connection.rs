@@ -1,5 +1,6 @@
-//! One connection, with what the framework lacks: it times the first head of a connection only and no writing at all, and
-//! it reads requests ahead of the one it is answering (see [`request_framing`](crate::request_framing)).
+//! A connection, with features that the framework lacks. The framework limits the time of only a connection's first
+//! head, and not of writes, and it reads ahead of the request in progress (see
+//! [`request_framing`](crate::request_framing)).
 
 use crate::deadline::Deadline;
 use crate::peers::Admission;
@@ -15,55 +16,55 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// How much is read and dropped at once of what was sent behind the last request.
+/// Maximum number of bytes to discard per poll after the last request.
 const DISCARDED_AT_ONCE: usize = 64 * 1024;
 
 const TIMED_OUT: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// How far a connection is. Told by those who answer its requests, read by [`Connection`].
+/// The state of a connection. Request processing updates it, and [`Connection`] reads it.
 #[derive(Default)]
 pub(crate) struct Phase {
     turn: Cell<Turn>,
-    /// Whether the request that is being answered is the last one.
+    /// Set if the request in progress is the last one.
     closing: Cell<bool>,
-    /// What the framework may be given now.
+    /// The part of the stream that the framework may read now.
     request_framing: RefCell<RequestFraming>,
     body_deadline: Duration,
 }
 
-/// Who acts next on a connection.
+/// The state of a connection's request cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
-    /// The peer, with its first request.
+    /// Waiting for the peer's first request.
     #[default]
     First,
-    /// The server, with an answer.
+    /// Processing a request.
     Answering,
-    /// The peer, with another request.
+    /// Waiting for another request.
     Next,
-    /// Nobody: the last answer was given, and nothing more is carried out.
+    /// Closed: the last response was sent, and further requests are discarded.
     Closed,
 }
 
 impl Phase {
-    /// A request is being answered until what is returned is dropped.
+    /// Starts the processing of a request. It ends when the returned value is dropped.
     pub(crate) fn begin(self: Rc<Self>) -> Answering {
         self.turn.set(Turn::Answering);
         Answering(self)
     }
 
-    /// The body of the request that is being answered is wanted now: so many bytes, or chunks. How long it may take.
+    /// Allows the framework to read the body of the current request: `length` bytes, or chunks. Returns the time limit.
     pub(crate) fn read_body(&self, length: Option<u64>) -> Duration {
         *self.request_framing.borrow_mut() = length.map_or(RequestFraming::CHUNKED, RequestFraming::Bytes);
         self.body_deadline
     }
 
-    /// Makes the request that is being answered the last one: nothing that was sent behind it is carried out.
+    /// Makes the current request the last one. Data after it is discarded.
     pub(crate) fn close(&self) {
         self.closing.set(true);
     }
 
-    /// Lets the framework have the next head, if it is the peer's turn and it has all of what it had before.
+    /// Allows the framework to read the next head, if it has consumed the previous part.
     fn expect_head(&self) {
         let mut request_framing = self.request_framing.borrow_mut();
         if matches!(self.turn.get(), Turn::First | Turn::Next) && *request_framing == RequestFraming::Nothing {
@@ -71,37 +72,37 @@ impl Phase {
         }
     }
 
-    /// Whether there is nothing that the framework may be given now.
+    /// Returns whether the framework may currently not read.
     fn is_held(&self) -> bool {
         *self.request_framing.borrow() == RequestFraming::Nothing
     }
 }
 
-/// A request is being answered.
+/// A request in progress.
 pub(crate) struct Answering(Rc<Phase>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
         let phase = &self.0;
         phase.turn.set(if phase.closing.get() { Turn::Closed } else { Turn::Next });
-        // Of a body that was not read whole nothing more is given to the framework.
+        // The framework gets no more of a body that was not read completely.
         *phase.request_framing.borrow_mut() = RequestFraming::Nothing;
     }
 }
 
-/// A connection whose peer must send each head and read each answer in time.
+/// A connection with time limits for each head and for reading each response.
 pub(crate) struct Connection {
     stream: Transport,
     phase: Rc<Phase>,
-    /// What was read, and is not the framework's to have yet.
+    /// Bytes that were read but that the framework may not process yet.
     ahead: Vec<u8>,
-    /// Whether the framework was told to wait, though the socket was not asked to wake it.
+    /// Set if the framework was told to wait without registering its task with the socket.
     paused: bool,
     deadlines: Deadlines,
     reading: Deadline,
     writing: Deadline,
     unwritten: bool,
-    /// Whether the peer was told that nothing more will be written.
+    /// Set after the write side was shut down.
     shut: bool,
     _admission: Admission,
 }
@@ -124,12 +125,12 @@ impl Connection {
         }
     }
 
-    /// Where to tell how far the connection is.
+    /// Returns the connection's state, for updates by request processing.
     pub(crate) fn phase(&self) -> Rc<Phase> {
         Rc::clone(&self.phase)
     }
 
-    /// Reads what the framework may have, no more.
+    /// Reads at most the part that the framework may process.
     fn poll_portion(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut request_framing = self.phase.request_framing.borrow_mut();
         if !self.ahead.is_empty() {
@@ -138,7 +139,7 @@ impl Connection {
             buffer.put_slice(&self.ahead[..taken]);
             self.ahead.drain(..taken);
             if self.ahead.is_empty() {
-                self.ahead = Vec::new(); // a body may have been in it: freed memory is wiped
+                self.ahead = Vec::new(); // may have contained a body: freed memory is overwritten
             }
             return Poll::Ready(Ok(()));
         }
@@ -150,8 +151,9 @@ impl Connection {
         read
     }
 
-    /// Says that no answer will follow the last one, then reads and drops what was sent behind its request, so that the peer
-    /// is not cut off before it has read the answer (RFC 9112, 9.6). Nothing read means that the peer has closed.
+    /// Shuts down the write side after the last response, then reads and discards what the peer still sends. Otherwise,
+    /// a reset could discard the response before the peer has read it (RFC 9112, section 9.6). An empty read means that
+    /// the peer has closed.
     fn poll_discard(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.ahead = Vec::new();
         if !self.unwritten && !self.shut {
@@ -169,23 +171,24 @@ impl Connection {
         Poll::Pending
     }
 
-    /// Whether the peer has been waited for too long.
+    /// Returns whether the time limit of a head has expired.
     fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
         if self.reading.poll(context).is_pending() {
             return false;
         }
         if !self.unwritten {
-            // Fits into the empty buffer of the socket, or nobody misses it.
+            // Either fits into the socket's empty buffer, or is not needed.
             let _ = Pin::new(&mut self.stream).poll_write(context, TIMED_OUT);
             let _ = Pin::new(&mut self.stream).poll_flush(context);
         }
         true
     }
 
-    /// `outcome` of writing, unless the peer has been waited for too long.
+    /// Returns `outcome` of a write, unless the time limit for reading the response has expired.
     fn in_time<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if outcome.is_pending() {
-            // Kept through partial progress: a peer that reads byte by byte is as slow as one that does not read.
+            // Partial progress does not extend the limit: a peer that reads byte by byte is as harmful as one that does
+            // not read.
             self.unwritten = true;
             let deadline = self.deadlines.answer;
             self.writing.set_once(|| Instant::now() + deadline);
@@ -213,14 +216,14 @@ impl AsyncRead for Connection {
         }
         let before = buffer.filled().len();
         let read = this.poll_portion(context, buffer);
-        // The framework times the first head, and idleness until a head begins.
+        // The framework limits the time of the first head, and the idle time until a head starts.
         if this.phase.turn.get() != Turn::Next || this.phase.is_held() {
             this.reading.clear();
         } else if buffer.filled().len() > before {
             let deadline = this.deadlines.head;
             this.reading.set_once(|| Instant::now() + deadline);
         } else if read.is_pending() && this.is_overdue(context) {
-            return Poll::Ready(Ok(())); // nothing read: as if the peer had closed
+            return Poll::Ready(Ok(())); // an empty read: the framework handles it like a close by the peer
         }
         read
     }
@@ -233,8 +236,8 @@ impl AsyncWrite for Connection {
         this.in_time(written, context)
     }
 
-    /// The framework flushes when all it had to write was taken; by TLS, perhaps, which then still holds it. It flushes also
-    /// at the end of each turn, after it has called whoever answers: the place to let it read again.
+    /// The framework flushes after it has passed all output to the transport, which TLS may still buffer. It also
+    /// flushes after each call of the request handler, so this is where reading can resume.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.paused {

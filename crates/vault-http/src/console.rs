@@ -1,5 +1,5 @@
-//! The web console: a page and the files that it loads, compiled in from the folder `console/` as they are. The page is
-//! a client of the HTTP interface like any other; nothing here knows about accounts or credentials.
+//! The web console: a page and its files from the folder `console/`, compiled into the program. The page is a client of
+//! the HTTP API like any other. This module does not handle accounts or credentials.
 
 use crate::problem_response::ProblemResponse;
 use crate::settings::BasePath;
@@ -9,26 +9,26 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use bytes::Bytes;
 
-/// What a browser lets the console do: load its own files, and speak to its own server. No text becomes markup or code
-/// (Trusted Types), no form is sent anywhere, and no other page shows it in a frame.
+/// Content security policy: the console may load its own files and connect to its own server. Text cannot become markup
+/// or code (Trusted Types), forms cannot be submitted, and other pages cannot frame it.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
 );
-/// No window that another site opened or was opened from can reach the console's.
+/// Isolates the console from windows that other sites opened, or that opened it.
 const OPENER_POLICY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin"));
-/// No other site can load the console's files.
+/// Prevents other sites from loading the console's files.
 const RESOURCE_POLICY: (HeaderName, HeaderValue) =
     (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin"));
 
 const PAGE: &str = include_str!("../console/index.html");
-/// The page that shows the description of the interface.
+/// Page with the API description.
 const DOCS: &str = include_str!("../console/docs.html");
-/// Where the page has the base path. Base paths hold nothing that HTML would have to escape.
+/// Placeholder of the base path in the page. Base paths contain no characters that need HTML escaping.
 const BASE_PATH: &str = "{{base_path}}";
 
-/// A file that the page loads.
+/// A file of the console.
 struct File {
     name: &'static str,
     content: &'static [u8],
@@ -83,28 +83,28 @@ static FILES: &[File] = files! {
     "words.js": SCRIPT,
 };
 
-/// The console of one listener.
+/// The console of a listener.
 pub(crate) struct Console {
     page: Bytes,
 }
 
 impl Console {
-    /// The console of the interface below `base`.
+    /// Creates the console for the HTTP API below `base`.
     pub(crate) fn new(base: &BasePath) -> Self {
         Self { page: Bytes::from(PAGE.replace(BASE_PATH, base.as_str())) }
     }
 
-    /// The page.
+    /// Returns the page.
     pub(crate) fn page(&self) -> HttpResponse {
         html(self.page.clone())
     }
 
-    /// The page that shows the description of the interface.
+    /// Returns the page with the API description.
     pub(crate) fn docs() -> HttpResponse {
         html(Bytes::from_static(DOCS.as_bytes()))
     }
 
-    /// The file `name`.
+    /// Returns the file `name`.
     ///
     /// # Errors
     /// There is no such file.
@@ -168,7 +168,7 @@ mod tests {
         file.map(|file| String::from_utf8_lossy(file.content).into_owned()).unwrap_or_default()
     }
 
-    /// What an action, an event or a failed delivery is called in the console: nothing that the vault can say is missing.
+    /// The console has a label for every action, event and delivery failure.
     #[test]
     fn everything_that_can_be_told_has_words() {
         let (words, receivers) = (file("words.js"), file("receivers.js"));
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// The page of the audit's actions has them all, in the console's words. `ORGVAULT_UPDATE=1` writes it anew.
+    /// The page of audit actions lists all of them with the console's labels. `ORGVAULT_UPDATE=1` regenerates it.
     #[test]
     fn the_actions_of_the_audit_are_documented() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operate/actions.md");
@@ -223,7 +223,7 @@ mod tests {
             for word in forbidden {
                 assert!(!text.contains(word), "{word} in {}", file.name);
             }
-            // What stays in the browser: the session, in the tab, while it is reloaded; the theme.
+            // The browser stores only the session, per tab, and the theme.
             for (word, only) in [("sessionStorage", "session.js"), ("localStorage", "theme.js")] {
                 assert!(file.name == only || !text.contains(word), "{word} in {}", file.name);
             }

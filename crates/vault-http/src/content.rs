@@ -1,10 +1,10 @@
-//! What a body says it is: `application/json`, plainly.
+//! Validation of content types.
 
 use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use vault_api::ProblemCode;
 
-/// Refuses every body that is not `application/json`, in whatever encoding.
+/// Rejects bodies other than plain `application/json`.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     if headers.contains_key(header::CONTENT_ENCODING) {
         let detail = "Send the body without `Content-Encoding`.";
@@ -17,12 +17,12 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     }
 }
 
-/// What may be said of a patch (RFC 5789 section 3.1).
+/// Header with the media types of a patch (RFC 5789, section 3.1).
 pub(crate) const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
-/// The media types of a patch, for `Accept-Patch`.
+/// Value of `Accept-Patch`.
 pub(crate) const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
 
-/// Refuses every body that is no merge patch (RFC 7396), in whatever encoding.
+/// Rejects bodies other than a plain merge patch (RFC 7396) or JSON.
 pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     let plain = |value: &HeaderValue| media_type(value.as_bytes(), b"application/merge-patch+json");
     let mut types = headers.get_all(header::CONTENT_TYPE);
@@ -34,12 +34,12 @@ pub(crate) fn check_patch(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     checked.map_err(ProblemResponse::naming_patch_types)
 }
 
-/// Whether anything is said of a body; there may be none.
+/// Returns whether headers describe a body. The body may still be empty.
 pub(crate) fn is_announced(headers: &HeaderMap) -> bool {
     headers.contains_key(header::CONTENT_TYPE) || headers.contains_key(header::CONTENT_ENCODING)
 }
 
-/// 415 for a body that does not say that it is JSON.
+/// Creates status 415 for a body without a JSON content type.
 pub(crate) fn not_json() -> ProblemResponse {
     ProblemResponse::new(ProblemCode::UnsupportedMediaType, "Send `Content-Type: application/json`.")
 }
@@ -48,7 +48,7 @@ fn is_json(value: &[u8]) -> bool {
     media_type(value, b"application/json")
 }
 
-/// Whether `value` is `expected` in any case, with `charset=utf-8` or no parameter.
+/// Returns whether `value` is the media type `expected`, case-insensitive, with no parameter except `charset=utf-8`.
 fn media_type(value: &[u8], expected: &[u8]) -> bool {
     let mut parts = value.split(|&byte| byte == b';').map(<[u8]>::trim_ascii);
     let media_type = parts.next().unwrap_or_default();

@@ -1,12 +1,12 @@
-//! A deadline that is set and cleared at every request without touching the timer.
+//! A deadline that is set and cleared for every request without resetting the timer.
 
 use std::future::Future as _;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A deadline that is cheap to set and clear. The timer behind it may go off too early, never too late: the deadline decides
-/// then.
+/// A deadline that is cheap to set and clear. Its timer may fire too early but not too late. When it fires, the
+/// deadline is compared with the current time.
 #[derive(Default)]
 pub(crate) struct Deadline {
     at: Option<Instant>,
@@ -14,17 +14,16 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Sets the deadline, unless one is set.
+    /// Sets the deadline unless it is already set.
     pub(crate) fn set_once(&mut self, deadline: impl FnOnce() -> Instant) {
         self.at.get_or_insert_with(deadline);
     }
 
-    /// Clears the deadline.
     pub(crate) fn clear(&mut self) {
         self.at = None;
     }
 
-    /// Ready once the deadline has passed; the task is woken then.
+    /// Returns `Ready` after the deadline has passed, and wakes the task then.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.at else { return Poll::Pending };
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));

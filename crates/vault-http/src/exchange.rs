@@ -1,4 +1,4 @@
-//! What every request has in common: bounds, an id, the headers of the answer, a log line.
+//! Processing of every request: limits, request ID, response headers and log line.
 
 use crate::body::Incoming;
 use crate::call::Call;
@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 use vault_core::port::IdGenerator;
 
-/// The headers of every answer. The console's answers bring their own policy, and its files their own caching.
+/// Headers of every response. The console sets its own policy, and its files their own caching.
 const STANDARD: [(HeaderName, HeaderValue); 4] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
@@ -32,23 +32,23 @@ const STANDARD: [(HeaderName, HeaderValue); 4] = [
         HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'; base-uri 'none'"),
     ),
 ];
-/// Of every answer over TLS: browsers use nothing else for this name, for two years. Its subdomains are not ours to decide
-/// about.
+/// Sent over TLS: for two years, browsers use only TLS for this host name. Subdomains are not included, because other
+/// operators may be responsible for them.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// All that the interface knows, for `CONNECT`, which names no address to look the methods of up.
+/// All supported methods, for `CONNECT`, which contains no path to look up.
 const ALL_METHODS: &str = "GET, HEAD, POST, PATCH, DELETE";
 
-/// What a listener answers.
+/// The operations of a listener.
 pub(crate) trait Api: Clone + Send + 'static {
-    /// The place at `path`.
+    /// Returns the route at `path`.
     fn find<'a>(&self, path: &'a str) -> Option<RequestPath<'a>>;
 
-    /// Carries `operation` out.
+    /// Runs an operation.
     async fn run(&self, call: Call<'_>, body: &mut Incoming) -> Result<HttpResponse, ProblemResponse>;
 }
 
-/// One worker's side of every request.
+/// Request processing of one worker.
 pub(crate) struct Exchange<A> {
     api: A,
     ids: Arc<dyn IdGenerator>,
@@ -62,7 +62,7 @@ impl<A: Api> Exchange<A> {
         Self { api, ids, hosts, over_tls, telemetry: Telemetry::new() }
     }
 
-    /// The answer to `request`, whatever happens. Whatever is logged for it is within a span of its id.
+    /// Responds to `request` in all cases. All its log lines are within a span with the request ID.
     pub(crate) async fn answer(&self, request: HttpRequest, payload: Payload) -> HttpResponse {
         let uuid = self.ids.random();
         let mut id = Uuid::encode_buffer();
@@ -84,15 +84,15 @@ impl<A: Api> Exchange<A> {
         let response = match outcome {
             Ok(Ok(response)) => response,
             Ok(Err(problem_response)) => problem_response.into_response(id),
-            // What it panicked with could hold anything; the panic hook is the one to show it.
+            // The panic message may contain secrets. Only the panic hook prints it.
             Err(_) => ProblemResponse::internal().caused_by("a handler panicked").into_response(id),
         };
 
         let mut response = body.conclude(response);
         let head = response.head_mut();
-        // The framework takes response heads from a pool, each with the version of its last answer, which counts below.
+        // The framework reuses response heads with the version of their last response, and decides by version below.
         head.version = Version::HTTP_11;
-        // Of an upgrade that is ignored it would repeat `Connection: upgrade`, then close.
+        // For an ignored upgrade, the framework would repeat `Connection: upgrade` and then close.
         if request.head().upgrade() || request.head().connection_type() == ConnectionType::Close {
             head.set_connection_type(ConnectionType::Close);
         }
@@ -133,7 +133,7 @@ impl<A: Api> Exchange<A> {
         body: &mut Incoming,
     ) -> Result<HttpResponse, ProblemResponse> {
         head::check(request)?;
-        // Probes ask under whatever name they have, and read nothing.
+        // Probes use any host name, and read no data.
         if !matches!(operation, Some(Operation::Live | Operation::Ready)) {
             self.hosts.check(request)?;
         }

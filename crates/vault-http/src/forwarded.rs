@@ -1,18 +1,18 @@
-//! Where a request came from.
+//! The client's address of a request.
 
 use ipnet::IpNet;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether `address` is one of `networks`.
+/// Returns whether `address` is in one of `networks`.
 pub(crate) fn is_among(networks: &[IpNet], address: IpAddr) -> bool {
     let address = address.to_canonical();
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// The client's address: the peer's, unless the peer is a trusted proxy; then the rightmost address in
-/// `forwarded_for` (the values of `X-Forwarded-For`, in their order) that is not one. What stands left of it
-/// could have been written by anybody.
+/// Returns the client's address. This is the peer's, unless the peer is a trusted proxy. Then it is the rightmost
+/// address in `forwarded_for` (the values of `X-Forwarded-For` in order) that is not a trusted proxy. Any client can
+/// forge addresses to the left of it.
 pub(crate) fn client_address<'a>(
     peer: IpAddr,
     forwarded_for: impl DoubleEndedIterator<Item = &'a [u8]>,
@@ -21,19 +21,19 @@ pub(crate) fn client_address<'a>(
     let mut client = peer.to_canonical();
     let mut hops = forwarded_for.rev().flat_map(|value| value.rsplit(|&byte| byte == b','));
     while is_among(trusted, client) {
-        // Without a readable address before it, the proxy itself is the nearest that is known.
+        // Without a valid address before it, the proxy itself is the closest known hop.
         let Some(address) = hops.next().and_then(parse) else { break };
         client = address;
     }
     client
 }
 
-/// Warns once of a proxy that is not trusted: its clients would all count as one network.
+/// Warns once about an untrusted proxy, whose clients would all count as one network.
 #[derive(Default)]
 pub(crate) struct UntrustedProxy(AtomicBool);
 
 impl UntrustedProxy {
-    /// Looks at a request of `peer` that has `X-Forwarded-For`. Whether it warned.
+    /// Inspects a request of `peer` with `X-Forwarded-For`. Returns whether it warned.
     pub(crate) fn notice(&self, peer: IpAddr, trusted: &[IpNet]) -> bool {
         let peer = peer.to_canonical();
         if self.0.load(Ordering::Relaxed) || is_among(trusted, peer) || self.0.swap(true, Ordering::Relaxed) {
@@ -48,7 +48,7 @@ impl UntrustedProxy {
     }
 }
 
-/// An address, with or without a port.
+/// Parses an address with or without a port.
 fn parse(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop.trim_ascii()).ok()?;
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);

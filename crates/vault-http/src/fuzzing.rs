@@ -1,5 +1,5 @@
-//! What must hold for every body and every query, whoever wrote it. For the fuzz targets in `tests/fuzz` and, over
-//! their seeds, for every test run; no other build has this module.
+//! Properties of the parsers for arbitrary bodies and queries. The fuzz targets in `tests/fuzz` check them, and every
+//! test run checks them for the seeds. Other builds do not contain this module.
 
 #![allow(clippy::unwrap_used, reason = "a property fails by panicking")]
 
@@ -25,10 +25,10 @@ use vault_core::network::Network;
 use vault_core::time::Ttl;
 use vault_core::usecase::{AccountCommand, CredentialPatch, NewCredential};
 
-/// Put into values to see whether an answer repeats them. `~` is in no fixed text and in no name that is repeated.
+/// Inserted into values to detect whether a response repeats them. `~` occurs in no fixed text and in no repeated name.
 const MARK: &str = "~Q9~";
 
-/// A login is read as it was meant, or refused by the names of its fields and without their values.
+/// A login is either parsed losslessly, or rejected with the names of invalid fields and without their values.
 pub fn login(body: &[u8]) {
     assert_read_or_refused(body, &|body| {
         let request = parse_login(body, Ttl::MAX, Network::V4([192, 0, 2]))?;
@@ -44,7 +44,7 @@ pub fn login(body: &[u8]) {
     });
 }
 
-/// The same for what admins, invited people and owners ask for.
+/// Same as [`login`], for requests of admins, invited users and account owners.
 pub fn account(body: &[u8]) {
     assert_read_or_refused(body, &|body| {
         let (email, role) = parse_invite(body)?;
@@ -62,7 +62,7 @@ pub fn account(body: &[u8]) {
     assert_read_or_refused(body, &|body| Ok(json!(parse_whole::<EnrolRequest>(body)?)));
 }
 
-/// The same for what is asked about integrations, and by them.
+/// Same as [`login`], for requests about integrations and by integrations.
 pub fn integration(body: &[u8]) {
     assert_read_or_refused(body, &|body| {
         let request = parse_integration(body)?;
@@ -96,7 +96,7 @@ pub fn integration(body: &[u8]) {
     });
 }
 
-/// What `read` makes of `body`, written as a body, is read as the same.
+/// Asserts that the result of `read` can be serialized and read again, or that the rejection names its fields.
 fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, ProblemResponse>) {
     match read(body) {
         Ok(written) => assert_eq!(read(written.to_string().as_bytes()).ok(), Some(written)),
@@ -107,8 +107,8 @@ fn assert_read_or_refused(body: &[u8], read: &dyn Fn(&[u8]) -> Result<Value, Pro
     }
 }
 
-/// A credential is read into one form, which opens again and reads as the same credential, and of which a list shows
-/// nothing secret; or it is refused by the names of its fields and without their values.
+/// A credential is either parsed to one canonical form, which can be decoded again and whose list entry contains no
+/// secret, or rejected with the names of invalid fields and without their values.
 pub fn save(body: &[u8]) {
     let policy = DataPolicy { allow_http_links: body.len().is_multiple_of(2) };
     match parse_save(body, policy) {
@@ -133,7 +133,7 @@ pub fn save(body: &[u8]) {
     assert_describes_or_refused(body);
 }
 
-/// The same for what is said of a credential. Labels are written as they came: a patch of them has one form.
+/// Same as [`save`], for metadata. Labels are serialized unchanged, because a patch of them has only one form.
 fn assert_describes_or_refused(body: &[u8]) {
     match parse_description(body) {
         Ok(request) => {
@@ -164,11 +164,11 @@ fn assert_describes_or_refused(body: &[u8]) {
     }
 }
 
-/// The same for what is to replace the data of a credential of type `kind`.
+/// Same as [`save`], for the replacement of a credential of type `kind`.
 fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPolicy) {
     let read = |body: &[u8]| {
         let replacement = parse_replacement(Document::parse(body)?, kind, policy)?;
-        let data = replacement.data.to_canonical_json().expose().to_vec(); // compared
+        let data = replacement.data.to_canonical_json().expose().to_vec(); // for comparison
         Ok((replacement.data.kind(), data, replacement.expires_at, replacement.stage))
     };
     match read(body) {
@@ -179,7 +179,7 @@ fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPol
                 again += &format!(r#","expires_at":"{}""#, time_text(end));
             }
             again.push('}');
-            // A key file that came as text may lie too deep for the place of an object.
+            // A key file in a string may exceed the nesting limit as an object.
             if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
                 assert_eq!(read(again.as_bytes()).ok(), Some((found, data, expires_at, stage)));
             }
@@ -193,12 +193,12 @@ fn assert_replaces_or_refused(body: &[u8], kind: CredentialType, policy: DataPol
 
 fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPolicy) {
     let (kind, canonical) = (data.kind(), data.to_canonical_json());
-    let canonical = canonical.expose(); // to be read again
+    let canonical = canonical.expose(); // parsed again
     let opened = CredentialData::from_canonical_json(kind, canonical).unwrap();
     assert_eq!((opened.kind(), opened.to_canonical_json().expose()), (kind, canonical));
     let text = std::str::from_utf8(canonical).unwrap();
     let again = format!(r#"{{"type":"{kind}","namespace":"{namespace}","data":{text}}}"#);
-    // A key file that came as text may lie too deep for the place of an object.
+    // A key file in a string may exceed the nesting limit as an object.
     if parse(again.as_bytes(), Limits::REQUEST).is_ok() {
         let same = parse_save(again.as_bytes(), policy).ok().unwrap();
         assert_eq!((same.namespace.as_str(), same.data.kind()), (namespace.as_str(), kind));
@@ -206,16 +206,16 @@ fn assert_one_form(namespace: &Namespace, data: &CredentialData, policy: DataPol
     }
 }
 
-/// `body` was accepted. With its secrets marked, its information shows no mark.
+/// Marks the secrets of the accepted `body` and asserts that its information contains no mark.
 fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPolicy) {
     let Ok(mut document) = serde_json::from_slice::<Value>(body) else { return };
     if document.to_string().contains(MARK) {
-        return; // Fuzzers learn. What it holds by itself may be shown.
+        return; // a fuzzer may produce the mark itself, in a value that is not secret
     }
     let secret = |name: &str| kind.fields().iter().any(|field| field.name == name && field.class == FieldClass::Secret);
     let Some(members) = document.get_mut("data").and_then(Value::as_object_mut) else { return };
     for (_, value) in members.iter_mut().filter(|(name, _)| secret(name)) {
-        // Behind a slash, so that it never becomes part of a link's host, which is shown.
+        // After a slash, so that it does not become part of a link's host, which is not secret.
         each_text(value, &mut |text| text.push_str(&format!("/{MARK}")));
     }
     if let Ok(NewCredential { data, .. }) = parse_save(document.to_string().as_bytes(), policy) {
@@ -226,8 +226,8 @@ fn assert_shows_nothing_secret(body: &[u8], kind: CredentialType, policy: DataPo
     }
 }
 
-/// The query of a list is read as it was meant: the link to the next page asks for the same list. Or it is refused by
-/// the names of its parameters and without their values.
+/// The query of a list is either parsed losslessly, so that the link to the next page selects the same list, or
+/// rejected with the names of invalid parameters and without their values.
 pub fn list_query(text: &str) {
     match query::list(Some(text)) {
         Ok((filter, page)) => {
@@ -245,7 +245,7 @@ pub fn list_query(text: &str) {
     assert_repeats_nothing(query::list(Some(&marked.join("&"))).err());
 }
 
-/// A refusal is 400 or 422 and names at least one field, unless the body is no document at all.
+/// Asserts that a rejection has status 400 or 422 and names at least one field, unless the body is not a JSON document.
 fn assert_names_its_flaws(problem_response: ProblemResponse, body: &[u8]) {
     let problem = problem(problem_response);
     assert_eq!(problem.errors.is_empty(), parse(body, Limits::REQUEST).is_err(), "{problem:?}");
@@ -258,7 +258,7 @@ fn assert_repeats_nothing(problem_response: Option<ProblemResponse>) {
     }
 }
 
-/// The document that the client gets, its form checked.
+/// Returns the problem document after validating its format.
 fn problem(problem_response: ProblemResponse) -> Problem {
     let response = problem_response.into_response("00000000-0000-0000-0000-000000000000");
     let status = response.status().as_u16();
@@ -276,7 +276,7 @@ fn problem(problem_response: ProblemResponse) -> Problem {
     problem
 }
 
-/// The document `body` with a mark at the beginning, within or at the end of every text; and with one in every name.
+/// Returns the document `body` with a mark in every string, and a second version with a mark in every name.
 fn marked(body: &[u8]) -> Vec<Vec<u8>> {
     let Ok(document) = serde_json::from_slice::<Value>(body) else { return Vec::new() };
     let mut values = document.clone();
@@ -286,7 +286,7 @@ fn marked(body: &[u8]) -> Vec<Vec<u8>> {
             1 => (0..=text.len() / 2).rev().find(|place| text.is_char_boundary(*place)).unwrap_or(0),
             _ => text.len(),
         };
-        // The type decides what is read at all, so it stays.
+        // The type determines how the document is parsed, so it stays unchanged.
         if CredentialType::parse(text).is_none() {
             text.insert_str(place, MARK);
         }

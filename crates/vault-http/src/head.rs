@@ -1,18 +1,18 @@
-//! Bounds on the head of a request, beyond those of the framework (131,072 bytes, 96 headers, 5 s).
+//! Limits on request heads, in addition to those of the framework (131,072 bytes, 96 headers, 5 s).
 
 use crate::problem_response::ProblemResponse;
 use actix_web::HttpRequest;
 use actix_web::http::header::{self, HeaderMap};
 use vault_api::ProblemCode;
 
-/// The longest address, in bytes.
+/// Maximum length of path and query in bytes.
 const MAX_ADDRESS: usize = 8 * 1024;
-/// The longest header value, in bytes.
+/// Maximum length of a header value in bytes.
 const MAX_HEADER: usize = 16 * 1024;
-/// The most bytes that all header names and values may have together.
+/// Maximum total size of header names and values in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
 
-/// Refuses heads that are too large or ask for another protocol.
+/// Rejects heads that are too large or request another protocol.
 pub(crate) fn check(request: &HttpRequest) -> Result<(), ProblemResponse> {
     let uri = request.uri();
     if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS {
@@ -35,8 +35,7 @@ pub(crate) fn check(request: &HttpRequest) -> Result<(), ProblemResponse> {
     check_upgrade(headers)
 }
 
-/// Clients offer `h2c` on ordinary requests, which go on as if they had not. Any other offer asks for something
-/// that is not here.
+/// Ignores `h2c`, which clients offer with ordinary requests. Rejects other upgrades, which are not supported.
 fn check_upgrade(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     let ignored =
         headers.get_all(header::UPGRADE).all(|value| value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"h2c"));

@@ -1,5 +1,5 @@
-//! Under which names a listener answers. A web page elsewhere can have its own name resolve to this machine (DNS rebinding)
-//! and would then be read as one of our own; the name in the request gives it away.
+//! The host names that a listener accepts. A foreign web page can point its own host name to this host (DNS rebinding),
+//! and would then have the same origin as the console. The name in the request reveals this.
 
 use crate::problem_response::ProblemResponse;
 use crate::settings::ListenerSettings;
@@ -14,7 +14,7 @@ use vault_api::ProblemCode;
 
 const LOCALHOST: &str = "localhost";
 
-/// The names of one listener: IP addresses, localhost, those of its certificate, those of its settings.
+/// The accepted names of a listener: IP addresses, localhost, the names in its certificate and those of the settings.
 #[derive(Clone)]
 pub(crate) struct HostNames {
     allowed: Arc<[String]>,
@@ -27,12 +27,12 @@ impl HostNames {
         Self { allowed, tls: settings.tls.clone() }
     }
 
-    /// Refuses a request that was sent to another name. One without a name comes from no browser.
+    /// Rejects a request for another host name. A request without one was not sent by a browser.
     pub(crate) fn check(&self, request: &HttpRequest) -> Result<(), ProblemResponse> {
         if request.peer_addr().is_none() {
-            return Ok(()); // over a socket in the file system, which has no name
+            return Ok(()); // a Unix socket has no name
         }
-        // A request target that is a whole URL names the host (RFC 9112, 3.2.2).
+        // An absolute-form target contains the host (RFC 9112, section 3.2.2).
         let (uri, sent) = (request.uri(), named(request.headers())?);
         let authority = if uri.scheme().is_some() { uri.authority().cloned() } else { sent };
         match authority {
@@ -54,14 +54,14 @@ impl HostNames {
     }
 }
 
-/// The host without brackets and port.
+/// Returns the host without brackets and port.
 fn host(authority: &Authority) -> &str {
     let host = authority.host();
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     bare.filter(|bare| bare.parse::<Ipv6Addr>().is_ok()).unwrap_or(host)
 }
 
-/// The one `Host`.
+/// Returns the `Host` header, of which there must be at most one.
 fn named(headers: &HeaderMap) -> Result<Option<Authority>, ProblemResponse> {
     let mut values = headers.get_all(header::HOST);
     let (first, second) = (values.next(), values.next());

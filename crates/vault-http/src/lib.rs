@@ -1,19 +1,20 @@
-//! The HTTP interface: actix-web around the use cases of `vault-core`.
+//! The HTTP API: actix-web around the use cases of `vault-core`.
 //!
-//! [`server`] gives the public listener, [`activation_server`] the one for integrations, [`admin_server`] the
-//! operators'. A request goes through `exchange` (limits of the head, request id, headers of every answer, log,
-//! metrics), `route`, and one file of `operation`, which parses, runs one use case and maps the result.
+//! [`server`] creates the public listener, [`activation_server`] the one for integrations, and [`admin_server`] the one
+//! for operators. A request passes through `exchange` (limits of the head, request ID, response headers, log, metrics),
+//! `route`, and one file of `operation`, which validates it, runs one use case and converts the result.
 //!
-//! Deliberately absent: anything by which the public listener could open a credential. [`ServerParts`] has no place
-//! for an `Opener`, nor has any use case in it; only [`ActivationParts`] has.
+//! The public listener deliberately cannot decrypt a credential. Neither [`ServerParts`] nor a use case in it contains
+//! an `Opener`. Only [`ActivationParts`] does.
 //!
 //! ```
 //! let deletion = vault_http::routes().find(|route| route.operation == "delete").expect("it is served");
 //! assert_eq!((deletion.method, deletion.template), ("DELETE", "{base}/organization-vault/{id}"));
 //! ```
 //!
-//! The program `orgvault` makes the parts of the listeners in `crates/app/src/parts.rs`. A service with a web framework of its
-//! own needs none of this: it calls the use cases (`docs/EMBEDDING.md` of the repository). `docs/API.md` describes the interface.
+//! The program `orgvault` creates the parts of the listeners in `crates/app/src/parts.rs`. A service with its own web
+//! framework does not need this crate: it calls the use cases (`docs/EMBEDDING.md` in the repository). `docs/API.md`
+//! describes the HTTP API.
 
 mod activation;
 mod admin;

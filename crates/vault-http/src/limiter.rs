@@ -1,4 +1,4 @@
-//! How often one network or integration may ask for what costs work.
+//! Rate limits of expensive requests per network or integration.
 
 use crate::settings::Rate;
 use governor::clock::{Clock, DefaultClock};
@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use vault_core::network::Network;
 
-/// After how many requests those are forgotten that have their whole burst again.
+/// Number of requests after which idle entries are removed.
 const FORGET_EVERY: u32 = 1_024;
 
-/// The network that a client's requests are counted for: an IPv4 /24, or the IPv6 /48 that `network` is part of. One site
-/// gets a /48 and has 256 networks of the size that attempts are counted for.
+/// Returns the network for rate limits: an IPv4 /24, or the IPv6 /48 that contains `network`. Login attempts are
+/// counted per smaller IPv6 network, of which a site with a /48 has 256.
 pub(crate) fn limited_network(network: Network) -> Network {
     match network {
         Network::V4(_) => network,
@@ -22,7 +22,7 @@ pub(crate) fn limited_network(network: Network) -> Network {
     }
 }
 
-/// Counts requests per `K`, over all workers.
+/// Counts requests per `K` for all workers.
 pub(crate) struct Limiter<K: Clone + Eq + Hash, C: Clock + Clone = DefaultClock> {
     clock: C,
     counts: RateLimiter<K, HashMapStateStore<K>, C, NoOpMiddleware<C::Instant>>,
@@ -42,16 +42,16 @@ impl<K: Clone + Eq + Hash, C: Clock + Clone> Limiter<K, C> {
         Self { clock, counts, since_forgotten: AtomicU32::new(0) }
     }
 
-    /// Counts a request of `key`, unless it has had too many.
+    /// Counts a request of `key`, unless its limit is reached.
     ///
     /// # Errors
-    /// After how many seconds the next one will be let in.
+    /// The number of seconds until the next request is accepted.
     pub(crate) fn check(&self, key: K) -> Result<(), u32> {
         self.forget_idle();
         self.counts.check_key(&key).map_err(|early| whole_seconds(early.wait_time_from(self.clock.now())))
     }
 
-    /// Keeps no more of them in memory than are being limited, and as many again as asked meanwhile.
+    /// Removes idle entries, so that memory is proportional to the number of limited keys and recent requests.
     fn forget_idle(&self) {
         if self.since_forgotten.fetch_add(1, Ordering::Relaxed) >= FORGET_EVERY {
             self.since_forgotten.store(0, Ordering::Relaxed);
@@ -61,7 +61,7 @@ impl<K: Clone + Eq + Hash, C: Clock + Clone> Limiter<K, C> {
     }
 }
 
-/// `wait` in seconds, rounded up, so that whoever waits that long is let in.
+/// Rounds up to whole seconds, so that a client that waits as long as told is accepted.
 fn whole_seconds(wait: Duration) -> u32 {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX).max(1)

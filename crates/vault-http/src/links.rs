@@ -6,12 +6,12 @@ use vault_core::cursor::ListFilter;
 use vault_core::time::Timestamp;
 use vault_core::usecase::AuditFilter;
 
-/// The address of the page that begins at `cursor`, with the filters and the limit of this one.
+/// Returns the URL of the page at `cursor`, with the filters and the limit of this page.
 pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &str) -> String {
     let mut link = format!("<{base}/organization-vault?");
-    // Neither namespaces, types, labels, states, times nor cursors hold anything that a query would have to escape.
+    // None of these values contains characters that need escaping.
     if let Some(namespace) = &filter.namespace {
-        let _ = write!(link, "namespace={namespace}&"); // a String takes everything
+        let _ = write!(link, "namespace={namespace}&"); // writing to a String cannot fail
     }
     if let Some(kind) = filter.kind {
         let _ = write!(link, "type={kind}&");
@@ -29,7 +29,7 @@ pub(crate) fn next_page(base: &str, filter: &ListFilter, limit: usize, cursor: &
     link
 }
 
-/// `time` to the millisecond, where it is not a whole second: the next page has exactly the filters of this one.
+/// Formats `time` with milliseconds unless it is a whole second, so that the next page has exactly the same filters.
 fn exact(time: Timestamp) -> String {
     let text = time_text(time);
     match time.as_millis().rem_euclid(1_000) {
@@ -38,9 +38,9 @@ fn exact(time: Timestamp) -> String {
     }
 }
 
-/// `path` with the filters of a list of the audit.
+/// Adds the filters of an audit list to `path`.
 pub(crate) fn audit(path: &str, filter: &AuditFilter) -> String {
-    // Nothing in them would have to be escaped.
+    // None of these values contains characters that need escaping.
     let AuditFilter { since, until, action, subject, actor, namespace } = filter;
     let parameters = [
         ("since", since.map(exact)),

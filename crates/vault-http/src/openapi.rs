@@ -1,13 +1,13 @@
-//! `GET /openapi.json`: the description of the interface (OpenAPI 3.1). A test makes it from the wire types and the tables
-//! of routes and fields, and compares.
+//! `GET /openapi.json`: the API description (OpenAPI 3.1). A test generates it from the wire types and the tables of
+//! routes and fields, and compares the two.
 
 use crate::settings::BasePath;
 use bytes::Bytes;
 
-/// With the default base path.
+/// Description with the default base path.
 const DOCUMENT: &str = include_str!("../openapi.json");
 
-/// The description, whose addresses begin with `base`.
+/// Returns the description with the base path `base`.
 pub(crate) fn document(base: &BasePath) -> Bytes {
     let default = format!("\"{}/", BasePath::default());
     Bytes::from(DOCUMENT.replace(&default, &format!("\"{base}/")))

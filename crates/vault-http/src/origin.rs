@@ -1,4 +1,4 @@
-//! Which request a task carries out, for the audit, and what that counts for.
+//! The request that a task belongs to, for the audit log and concurrency limits.
 
 use crate::concurrency::Permit;
 use std::future::Future;
@@ -11,17 +11,17 @@ tokio::task_local! {
     static CURRENT: Current;
 }
 
-/// A request, and the permits that count it until the last task that carries it out has ended.
+/// A request, with permits that count it until its last task has ended.
 #[derive(Clone, Default)]
 struct Current {
     origin: Origin,
     permits: Arc<OnceLock<Permits>>,
 }
 
-/// Counts a request for the account and the organization that sent it.
+/// Permits of the account and the organization that sent a request.
 pub(crate) type Permits = (Permit<AccountId>, Permit<OrganizationId>);
 
-/// The request that the calling task carries out for a listener of this crate.
+/// Provides the calling task's request for listeners of this crate.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CurrentRequest;
 
@@ -31,22 +31,22 @@ impl RequestContext for CurrentRequest {
     }
 }
 
-/// `work`, as part of the request that came from `origin`.
+/// Runs `work` as part of the request from `origin`.
 pub(crate) fn within<F: Future>(origin: Origin, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(Current { origin, ..Current::default() }, work)
 }
 
-/// `work`, as part of the request that the caller carries out, on whatever task it then runs.
+/// Runs `work` as part of the caller's request, on whichever task it is polled.
 pub(crate) fn carried<F: Future>(work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(CURRENT.try_with(Clone::clone).unwrap_or_default(), work)
 }
 
-/// Whether the request that the caller carries out is counted.
+/// Returns whether the caller's request is already counted.
 pub(crate) fn is_counted() -> bool {
     CURRENT.try_with(|current| current.permits.get().is_some()).unwrap_or_default()
 }
 
-/// Has the request that the caller carries out be counted until it has ended.
+/// Counts the caller's request until it ends.
 pub(crate) fn count(permits: Permits) {
     let _ = CURRENT.try_with(|current| current.permits.set(permits).is_ok());
 }

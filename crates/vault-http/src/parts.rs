@@ -1,4 +1,4 @@
-//! What the public listener is made of.
+//! The parts of the public listener.
 
 use crate::readiness::Readiness;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault}
 /// }
 /// ```
 ///
-/// But there is no place for what opens a credential,
+/// There is no field for anything that decrypts a credential,
 ///
 /// ```compile_fail,E0560
 /// # use std::sync::Arc;
@@ -41,7 +41,7 @@ use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault}
 /// }
 /// ```
 ///
-/// nor does anything that opens fit in another part's place:
+/// and no other field accepts such a type:
 ///
 /// ```compile_fail,E0308
 /// # use vault_core::usecase::Activations;
@@ -52,21 +52,21 @@ use vault_core::usecase::{Accounts, AuditReader, Integrations, Receivers, Vault}
 /// ```
 #[derive(Clone)]
 pub struct ServerParts {
-    /// The runtime on which use cases run: one that goes on when a client goes away.
+    /// Runtime for use cases. It continues when a client disconnects.
     pub runtime: Handle,
-    /// What members do with credentials.
+    /// Use cases of users with credentials.
     pub vault: Vault,
-    /// Logins and sessions, accounts and invitations.
+    /// Use cases of logins, sessions, accounts and invitations.
     pub accounts: Accounts,
-    /// What admins do with integrations and namespaces.
+    /// Use cases of admins with integrations and namespaces.
     pub integrations: Integrations,
-    /// Receivers of events.
+    /// Use cases of receivers.
     pub receivers: Receivers,
-    /// What admins read of the audit.
+    /// Use cases of admins with the audit log.
     pub audit: AuditReader,
-    /// Request ids.
+    /// Generator of request IDs.
     pub ids: Arc<dyn IdGenerator>,
-    /// For `/readyz`.
+    /// State for `/readyz`.
     pub readiness: Readiness,
 }
 
@@ -74,7 +74,7 @@ pub struct ServerParts {
 mod tests {
     use super::*;
 
-    /// What was reviewed: it holds no `Opener`, nor anything that does.
+    /// Marks reviewed types: they contain no `Opener`, directly or indirectly.
     trait CannotOpen {}
 
     impl CannotOpen for Handle {}
@@ -90,7 +90,7 @@ mod tests {
         parts.len()
     }
 
-    /// Names every part: it does not compile with one more, nor with one that was not reviewed.
+    /// Destructures all parts, so that a new or unreviewed part does not compile.
     fn reviewed(parts: &ServerParts) -> usize {
         let ServerParts { runtime, vault, accounts, integrations, receivers, audit, ids, readiness } = parts;
         all(&[runtime, vault, accounts, integrations, receivers, audit, ids, readiness])
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_part_of_the_public_listener_was_reviewed() {
-        // That it compiles is the test.
+        // The test is that this compiles.
         let _: fn(&ServerParts) -> usize = reviewed;
     }
 }

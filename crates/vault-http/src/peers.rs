@@ -1,4 +1,4 @@
-//! Who may connect, and how many connections each host and each network has.
+//! Connection limits per host and network.
 
 use crate::forwarded::is_among;
 use crate::settings::ListenerSettings;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Counts connections per host and network, over all workers.
+/// Counts connections per host and network for all workers.
 pub(crate) struct Peers {
     per_host: usize,
     per_network: usize,
@@ -16,18 +16,18 @@ pub(crate) struct Peers {
     counts: Mutex<HashMap<Peer, usize>>,
 }
 
-/// What connections are counted for.
+/// The key of a connection count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Peer {
     /// An IPv4 address.
     Host4([u8; 4]),
-    /// An IPv6 /64: one host can use all of its addresses.
+    /// An IPv6 /64, because one host can use all of its addresses.
     Host6([u16; 4]),
-    /// A user of this machine whose programs connect to a Unix socket.
+    /// A user of this host, for connections to a Unix socket.
     User(u32),
     /// An IPv4 /24.
     Network4([u8; 3]),
-    /// An IPv6 /48: one site gets as much.
+    /// An IPv6 /48, the usual size of a site.
     Network6([u16; 3]),
 }
 
@@ -60,26 +60,26 @@ impl Peer {
     }
 }
 
-/// A connection that is counted until this is dropped, or one of a trusted proxy.
+/// A counted connection, or one of a trusted proxy. The count is decremented on drop.
 pub(crate) struct Admission {
     peers: Arc<Peers>,
     counted: Vec<Peer>,
 }
 
-/// Why a connection is not served.
+/// The reason why a connection is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionRefusal {
-    /// Its host or network has too many.
+    /// The host or network has too many connections.
     TooMany,
-    /// Its peer is neither a trusted proxy nor on this machine, and nobody else is served.
+    /// The peer is neither a trusted proxy nor on this host, and only these are served.
     NotAProxy,
 }
 
 impl ConnectionRefusal {
-    /// Every reason.
+    /// All reasons.
     pub(crate) const ALL: [Self; 2] = [Self::TooMany, Self::NotAProxy];
 
-    /// As the metric names it.
+    /// Returns the name in the metric.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::TooMany => "too-many",
@@ -89,7 +89,7 @@ impl ConnectionRefusal {
 }
 
 impl Peers {
-    /// The peers of a listener.
+    /// Creates the limits of a listener.
     pub(crate) fn of(settings: &ListenerSettings) -> Self {
         Self {
             per_host: settings.connections_per_host,
@@ -100,7 +100,7 @@ impl Peers {
         }
     }
 
-    /// Counts a connection of `address`, unless it may not connect or has too many.
+    /// Counts a connection from `address`, or rejects it.
     pub(crate) fn admit(self: &Arc<Self>, address: IpAddr) -> Result<Admission, ConnectionRefusal> {
         if is_among(&self.trusted, address) {
             return self.count(Vec::new());
@@ -111,7 +111,7 @@ impl Peers {
         self.count(vec![Peer::host(address), Peer::network(address)])
     }
 
-    /// Counts a connection of a program of this machine's `user`, unless that has too many.
+    /// Counts a connection of a process of this host's `user`, or rejects it.
     pub(crate) fn admit_user(self: &Arc<Self>, user: u32) -> Result<Admission, ConnectionRefusal> {
         self.count(vec![Peer::User(user)])
     }
@@ -132,7 +132,7 @@ impl Peers {
     }
 
     fn counts(&self) -> MutexGuard<'_, HashMap<Peer, usize>> {
-        // Counts are whole between any two statements.
+        // Counts are consistent between statements, so a poisoned lock can still be used.
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Query parameters: those of a list and of a save, and none for everything else.
+//! Query parameters of lists and saves. Other operations accept none.
 
 use crate::operation::optional_time;
 use crate::problem_response::ProblemResponse;
@@ -12,18 +12,18 @@ use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 use vault_core::usecase::AuditFilter;
 
-/// The largest page, and the page of whoever does not ask for one.
+/// Maximum and default page size.
 pub(crate) const MAX_LIMIT: usize = 1_000;
 
-/// The longest action, subject or actor that is looked for.
+/// Maximum length of an action, subject or actor in a filter.
 const MAX_NAME: usize = 100;
 
-/// Refuses every parameter.
+/// Rejects all parameters.
 pub(crate) fn none(query: Option<&str>) -> Result<(), ProblemResponse> {
     Parameters::read(query)?.finish()
 }
 
-/// Whether a save is to be tried out first; `available`: whether that is done here.
+/// Returns whether a save should check the credential first. Rejects this unless it is `available`.
 pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let verify = parameters.take("verify");
@@ -35,7 +35,7 @@ pub(crate) fn save(query: Option<&str>, available: bool) -> Result<bool, Problem
     Ok(verify)
 }
 
-/// The flaw of a save that is to be tried out first where that is not done.
+/// Returns the error if checks before saving are not available.
 pub(crate) fn verify_unavailable() -> FieldError {
     FieldError::new(
         "/verify",
@@ -52,7 +52,7 @@ fn parse_verify(text: &str) -> Result<bool, FieldError> {
     }
 }
 
-/// The page that a list asks for.
+/// Parses filters and page of a list.
 pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let namespace = parameters.take("namespace");
@@ -75,7 +75,7 @@ pub(crate) fn list(query: Option<&str>) -> Result<(ListFilter, PageRequest), Pro
     Ok((ListFilter { namespace, kind, labels, health, expires_before }, page))
 }
 
-/// The page of a list without filters that is asked for.
+/// Parses the page of a list without filters.
 pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let page = parameters.page();
@@ -83,8 +83,7 @@ pub(crate) fn page(query: Option<&str>) -> Result<PageRequest, ProblemResponse> 
     Ok(page)
 }
 
-/// The type named `text`.
-/// The page of the audit that is asked for.
+/// Parses filters and page of the audit log.
 pub(crate) fn audit(query: Option<&str>) -> Result<(AuditFilter, PageRequest), ProblemResponse> {
     let mut parameters = Parameters::read(query)?;
     let since = parameters.time("since");
@@ -130,7 +129,7 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// The page that a list is asked for.
+    /// Parses the page parameters.
     fn page(&mut self) -> PageRequest {
         let limit = self.take("limit");
         let limit = self.keep(limit.map(|text| parse_limit(&text)).transpose());
@@ -138,13 +137,13 @@ impl<'a> Parameters<'a> {
         PageRequest { limit: limit.unwrap_or(MAX_LIMIT), cursor }
     }
 
-    /// A time, if it is given.
+    /// Parses an optional time.
     fn time(&mut self, name: &str) -> Option<Timestamp> {
         let text = self.take(name);
         self.keep(optional_time(text.as_deref(), &child("", name)))
     }
 
-    /// An action, subject or actor of the audit, if it is given. Any that was never recorded has no entries.
+    /// Parses an optional action, subject or actor. A value that was never recorded matches no entries.
     fn name(&mut self, name: &str) -> Option<String> {
         let text = self.take(name)?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-/".contains(&byte);
@@ -169,17 +168,17 @@ impl<'a> Parameters<'a> {
         Ok(Self { pairs, errors: Vec::new() })
     }
 
-    /// A label that is asked for.
+    /// Parses a label filter.
     fn label(&mut self, text: &str) -> Option<LabelFilter> {
         self.keep(LabelFilter::parse(text, "/label").map(Some))
     }
 
-    /// The values of `name`, which may be repeated.
+    /// Removes and returns all values of the repeatable parameter `name`.
     fn take_all(&mut self, name: &str) -> Vec<Cow<'a, str>> {
         self.pairs.extract_if(.., |(found, _)| found == name).map(|(_, value)| value).collect()
     }
 
-    /// The value of `name`, which may stand only once.
+    /// Removes and returns the value of `name`, which must occur at most once.
     fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let index = self.pairs.iter().position(|(found, _)| found == name)?;
         let (_, value) = self.pairs.remove(index);
@@ -209,7 +208,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// `text` without percent-encoding, `+` being a space. `None` if it is not well encoded, or not UTF-8.
+/// Decodes percent-encoding and `+`. Returns `None` if the encoding is invalid or not UTF-8.
 fn decode(text: &str) -> Option<Cow<'_, str>> {
     let is_encoded = |behind: &str| behind.len() >= 2 && behind.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
     if !text.split('%').skip(1).all(is_encoded) {

@@ -1,4 +1,4 @@
-//! Whether requests can be served, found out at most once a second.
+//! Readiness of the server, checked at most once per second.
 
 use futures_util::future::BoxFuture;
 use std::future::Future;
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// How long a result holds.
+/// Time for which a result is reused.
 const FRESH: Duration = Duration::from_secs(1);
-/// How long a check may take; past it, something is not ready.
+/// Time limit of a check. After it, the server is not ready.
 const DEADLINE: Duration = Duration::from_secs(3);
 
-/// Tells whether everything that requests need is available: the answer of `/readyz`.
+/// Checks whether everything that requests need is available, for `/readyz`.
 ///
-/// Clones share one result, so that any number of listeners and probes cost one check a second.
+/// Clones share one result, so that any number of listeners and probes cause one check per second.
 #[derive(Clone)]
 pub struct Readiness(Arc<Shared>);
 
-/// Ready, or why not.
+/// Ready, or the reason why not.
 type Found = Result<(), String>;
 
 struct Shared {
@@ -27,9 +27,9 @@ struct Shared {
 }
 
 impl Readiness {
-    /// What `check` finds: ready, or a reason, which operators are told on their listener. Not ready when it takes more
-    /// than 3 s. It is called when somebody asks and the last result is
-    /// older than 1 s, and never twice at once.
+    /// Creates the state from `check`, which returns the reason if the server is not ready. The admin listener shows
+    /// this reason. A check that takes more than 3 s counts as not ready. It is called on request if the last result is
+    /// older than 1 s, and never concurrently.
     pub fn new<F>(check: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
@@ -38,8 +38,8 @@ impl Readiness {
         Self(Arc::new(Shared { check: Box::new(check), last: Mutex::default() }))
     }
 
-    /// Whether requests can be served, or why not. If the caller stops waiting, what its check found is lost: run it where it is not
-    /// cancelled.
+    /// Returns whether requests can be served, or the reason why not. If the caller is cancelled, the result of its
+    /// check is lost.
     pub(crate) async fn find_out(self) -> Result<(), String> {
         let mut last = self.0.last.lock().await;
         if let Some((found_at, ready)) = &*last
@@ -60,7 +60,7 @@ mod tests {
     use futures_util::future::join_all;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Readiness whose every check takes this long, and how many there were.
+    /// Creates a readiness whose checks take this long, and a counter of the checks.
     fn counted(takes: Duration) -> (Readiness, Arc<AtomicU32>) {
         let checks = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&checks);

@@ -1,4 +1,4 @@
-//! From the errors of use cases to faults: which status each has.
+//! Conversion of use case errors to problems.
 
 use crate::problem_response::ProblemResponse;
 use crate::query::verify_unavailable;
@@ -10,9 +10,9 @@ use vault_core::port::{HashError, SealError, StoreError};
 use vault_core::principal::Denial;
 use vault_core::{ErrorKind, Refusal};
 
-/// Seconds after which an overload may have passed.
+/// Seconds after which an overload may have ended.
 const BUSY_RETRY: u32 = 1;
-/// Seconds after which a store that was away may be back.
+/// Seconds after which an unavailable database may be reachable again.
 const STORE_RETRY: u32 = 5;
 
 impl From<vault_core::Error> for ProblemResponse {
@@ -52,12 +52,12 @@ impl From<Refusal> for ProblemResponse {
                 Self::invalid_token()
             }
             Refusal::UnknownWorkload(refusal) => Self::unknown_workload(refusal.to_string()),
-            // Of commands that an operator runs on the server.
+            // Only operator commands cause these errors.
             Refusal::IssuerExists | Refusal::IssuerTrusted(_) | Refusal::IssuerKeys(_) => Self::not_found(),
             Refusal::InvalidLogin => Self::invalid_login(),
             Refusal::InvalidEnrolment => Self::invalid_enrolment(),
             Refusal::NotFound => Self::not_found(),
-            // The organization was deleted while the token was on its way.
+            // The organization was deleted during the request.
             Refusal::NoOrganization => Self::invalid_token(),
             Refusal::NothingPending => {
                 Self::conflict("No passcode replacement is pending. Request one first; it is valid for one hour.")
@@ -160,7 +160,7 @@ impl From<StoreError> for ProblemResponse {
 impl From<SealError> for ProblemResponse {
     fn from(error: SealError) -> Self {
         match error {
-            // The organization went away with its keys while the token was on its way.
+            // The organization and its keys were deleted during the request.
             SealError::NoKeys => Self::invalid_token(),
             SealError::Store(error) => error.into(),
             error => Self::internal().caused_by(Chain(&error)),
@@ -178,14 +178,14 @@ impl From<HashError> for ProblemResponse {
     }
 }
 
-/// `text` as a sentence.
+/// Converts `text` to a sentence.
 fn capitalized(text: &str) -> String {
     let mut rest = text.chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest).chain(['.']).collect()
 }
 
-/// An error and all of its causes, for the log.
+/// Formats an error with all its causes, for the log.
 struct Chain<'a>(&'a dyn StdError);
 
 impl fmt::Display for Chain<'_> {

@@ -1,43 +1,43 @@
-//! How much of what a peer has sent belongs to the request whose turn it is.
+//! The boundaries of requests in a connection's byte stream.
 //!
-//! The framework reads ahead: it decodes requests that were sent behind the one it is answering, carries them out even
-//! after an answer that closes the connection, and mixes up their heads (the body of a GET is left out if a HEAD is
-//! behind it). So it is given the bytes of one request at a time. It alone decides what they mean: to stop at a wrong
-//! byte here could only hold a request up.
+//! The framework reads ahead. It decodes pipelined requests while it responds to the previous one, runs them even after
+//! a response that closes the connection, and mixes up their heads: the body of a GET response is omitted if a HEAD
+//! request follows. Therefore, it gets the bytes of only one request at a time. It alone interprets them, so an error
+//! in this module can delay a request but not change its meaning.
 
-/// The part of a request that the framework may be given.
+/// The part of a request that the framework may read.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum RequestFraming {
     /// Nothing.
     #[default]
     Nothing,
-    /// Lines until an empty one ends them: a head, or the trailers of a chunked body.
+    /// Lines up to an empty line: a head, or the trailers of a chunked body.
     Lines {
-        /// Whether a line was seen that is not empty. Empty lines before a head do not end it (RFC 9112, 2.2).
+        /// Set after a non-empty line. Empty lines before a head do not end it (RFC 9112, section 2.2).
         begun: bool,
-        /// Whether nothing was seen of the current line.
+        /// Set if the current line is empty so far.
         empty: bool,
     },
     /// This many bytes.
     Bytes(u64),
-    /// A chunked body, from the line with a chunk's size on.
+    /// A chunked body, starting at a chunk's size line.
     ChunkSize {
         /// The size so far.
         size: u64,
-        /// Whether the next character may belong to the size.
+        /// Set if the next character may belong to the size.
         digits: bool,
     },
-    /// This many bytes of a chunk and its line end.
+    /// This many bytes of a chunk, including its line end.
     Chunk(u64),
 }
 
 impl RequestFraming {
-    /// A request's head.
+    /// A request head.
     pub(crate) const HEAD: Self = Self::Lines { begun: false, empty: true };
-    /// A body in chunks (RFC 9112, 7.1).
+    /// A chunked body (RFC 9112, section 7.1).
     pub(crate) const CHUNKED: Self = Self::ChunkSize { size: 0, digits: true };
 
-    /// How many of `bytes` belong to it, from the first. It is [`RequestFraming::Nothing`] once its last byte was taken.
+    /// Returns how many leading `bytes` belong to it. Becomes [`RequestFraming::Nothing`] after its last byte.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() && *self != Self::Nothing {
@@ -46,7 +46,7 @@ impl RequestFraming {
         taken
     }
 
-    /// Takes one byte at least of `bytes`, which are not empty.
+    /// Consumes at least one byte of `bytes`, which must not be empty.
     fn step(&mut self, bytes: &[u8]) -> usize {
         let (first, available) = (bytes[0], bytes.len() as u64);
         match self {
@@ -117,7 +117,7 @@ mod tests {
         "00a\r\n0123456789\r\n0;x\r\n\r\n",
     ];
 
-    /// Everything that belongs to a request_framing, with what it is.
+    /// Generates a framing and bytes that belong to it completely.
     fn portions() -> impl Strategy<Value = (RequestFraming, Vec<u8>)> {
         prop_oneof![
             prop::sample::select(&HEADS[..]).prop_map(|head| (RequestFraming::HEAD, head.as_bytes().to_vec())),

@@ -1,6 +1,5 @@
-//! From a path and a method to an operation: one table per listener, and nothing is answered that is not in one.
-//! Paths are compared as they were sent: nothing is decoded, joined or normalised, so no address has a second
-//! spelling.
+//! Routing from path and method to an operation, with one table per listener. Paths are compared without decoding or
+//! normalization, so that each route has exactly one spelling.
 
 mod operation;
 mod table;
@@ -11,44 +10,45 @@ use crate::settings::BasePath;
 use actix_web::http::Method;
 use table::{ACTIVATION, ADMIN, PUBLIC};
 
-/// An address, and what each method does there.
+/// A path and its methods.
 #[derive(Debug)]
 struct Address {
-    /// The path with names in place of values: `{id}`, and `{version}`, `{trust}` or `{delivery}`, each at most once and a whole segment.
+    /// Path with placeholders: `{id}`, and `{version}`, `{trust}` or `{delivery}`. Each occurs at most once and is a
+    /// whole segment.
     template: &'static str,
-    /// The methods but `HEAD`, which is `GET` without the body.
+    /// Methods except `HEAD`, which is `GET` without the body.
     methods: &'static [(&'static str, Operation)],
     /// All methods, for `Allow`.
     allow: &'static str,
 }
 
-/// How the template of an address below the base path begins.
+/// Prefix of templates below the base path.
 const BASE: &str = "{base}";
 const ID: &str = "{id}";
 const VERSION: &str = "{version}";
 const TRUST: &str = "{trust}";
 const DELIVERY: &str = "{delivery}";
 
-/// What one method does at one address of a listener.
+/// A method at a path of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// The address with names in place of values: `{base}/organization-vault/{id}`.
+    /// Path with placeholders: `{base}/organization-vault/{id}`.
     pub template: &'static str,
-    /// The method. `HEAD` is not among them: it is `GET` without the body.
+    /// HTTP method. `HEAD` is not listed separately: it is `GET` without the body.
     pub method: &'static str,
-    /// The operation's name, as metrics and log have it.
+    /// Name of the operation in metrics and log lines.
     pub operation: &'static str,
-    /// Whether it asks for no token and costs work.
+    /// Set if the operation needs no token but is expensive.
     pub is_open: bool,
 }
 
-/// Every route of the public listener, taken from the table that requests are answered by. For tests of who may do
-/// what: a route that is added shows here.
+/// Returns every route of the public listener, from the table that dispatches requests. Authorization tests use it to
+/// detect new routes.
 pub fn routes() -> impl Iterator<Item = Route> {
     all(&PUBLIC)
 }
 
-/// The same of the activation listener.
+/// Returns every route of the activation listener.
 pub fn activation_routes() -> impl Iterator<Item = Route> {
     all(&ACTIVATION)
 }
@@ -64,7 +64,7 @@ fn all(table: &'static [Address]) -> impl Iterator<Item = Route> {
     })
 }
 
-/// An address that exists, as it was asked for.
+/// A matched route with the values of its placeholders.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RequestPath<'a> {
     address: &'static Address,
@@ -73,12 +73,12 @@ pub(crate) struct RequestPath<'a> {
 }
 
 impl<'a> RequestPath<'a> {
-    /// The place of `path` on the public listener.
+    /// Returns the route of `path` on the public listener.
     pub(crate) fn find(base: &BasePath, path: &'a str) -> Option<Self> {
         Self::find_in(&PUBLIC, base, path)
     }
 
-    /// The place of `path` on the activation listener.
+    /// Returns the route of `path` on the activation listener.
     pub(crate) fn find_activation(base: &BasePath, path: &'a str) -> Option<Self> {
         Self::find_in(&ACTIVATION, base, path)
     }
@@ -92,40 +92,40 @@ impl<'a> RequestPath<'a> {
         })
     }
 
-    /// The place of `path` on the operators' listener.
+    /// Returns the route of `path` on the admin listener.
     pub(crate) fn find_admin(path: &'a str) -> Option<Self> {
         ADMIN.iter().find_map(|address| address.matching(address.template, path))
     }
 
-    /// What `method` does here. `HEAD` is `GET` without the body, which the framework leaves out.
+    /// Returns the operation of `method`. `HEAD` is `GET`, and the framework omits the body.
     pub(crate) fn operation(self, method: &Method) -> Option<Operation> {
         let method = if method == Method::HEAD { "GET" } else { method.as_str() };
         self.address.methods.iter().find(|(name, _)| *name == method).map(|&(_, operation)| operation)
     }
 
-    /// The methods it has, for `Allow`.
+    /// Returns the methods for `Allow`.
     pub(crate) const fn allow(self) -> &'static str {
         self.address.allow
     }
 
-    /// The address with names in place of values, for the log.
+    /// Returns the path with placeholders, for the log.
     pub(crate) const fn template(self) -> &'static str {
         self.address.template
     }
 
-    /// What stands in the place of `{id}`, as it was sent; empty where the address has none.
+    /// Returns the undecoded value of `{id}`, or an empty string.
     pub(crate) const fn id(self) -> &'a str {
         self.id
     }
 
-    /// The same of `{version}`, `{trust}` or `{delivery}`.
+    /// Returns the undecoded value of `{version}`, `{trust}` or `{delivery}`, or an empty string.
     pub(crate) const fn version(self) -> &'a str {
         self.version
     }
 }
 
 impl Address {
-    /// This address as `path` names it, if `path` has the form of `template`.
+    /// Matches `path` against `template`.
     fn matching<'a>(&'static self, template: &str, path: &'a str) -> Option<RequestPath<'a>> {
         let mut place = RequestPath { address: self, id: "", version: "" };
         let mut segments = path.split('/');
@@ -147,12 +147,12 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// Template and id of what is found on the public listener.
+    /// Returns template and ID of a route on the public listener.
     fn find(path: &str) -> Option<(&'static str, &str)> {
         RequestPath::find(&BasePath::default(), path).map(|place| (place.template(), place.id()))
     }
 
-    /// The same on the activation listener.
+    /// Returns template and ID of a route on the activation listener.
     fn find_activation(path: &str) -> Option<(&'static str, &str)> {
         RequestPath::find_activation(&BasePath::default(), path).map(|place| (place.template(), place.id()))
     }

@@ -1,4 +1,4 @@
-//! Listeners and workers.
+//! Listeners and their workers.
 
 use crate::connection::{Connection, Phase};
 use crate::exchange::{Api, Exchange};
@@ -30,29 +30,30 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 2_048;
-/// How long the rest of a refused body is read and dropped, so that the peer sees the answer before the end.
+/// Time for reading and discarding the rest of a rejected body, so that the client receives the response before the
+/// end.
 const LINGER: Duration = Duration::from_secs(2);
-/// The most workers that the framework takes.
+/// Maximum number of workers in the framework.
 const MAX_WORKERS: usize = 512;
 
-/// A server that listens, and answers as soon as it is awaited.
+/// A bound server. It responds as soon as it is awaited.
 pub struct BoundServer {
-    /// The server: a future, and a handle to stop it by.
+    /// Future that runs the server, with a handle to stop it.
     pub server: ListeningServer,
-    /// The addresses it listens on, ports chosen.
+    /// Bound addresses, with the actual ports.
     pub addresses: Vec<SocketAddr>,
 }
 
-/// A server, and its socket in the file system, if it has one; that is removed when the server has stopped.
+/// A server and its Unix socket, if it has one. The socket is removed after the server has stopped.
 pub struct ListeningServer {
     server: Server,
     socket: Option<SocketFile>,
 }
 
 impl ListeningServer {
-    /// What to stop it by.
+    /// Returns the handle to stop the server.
     pub fn handle(&self) -> ServerHandle {
         self.server.handle()
     }
@@ -68,10 +69,10 @@ impl Future for ListeningServer {
     }
 }
 
-/// The public listener.
+/// Binds the public listener.
 ///
 /// # Errors
-/// An address cannot be listened on, or there is none.
+/// An address cannot be bound, or there is none.
 pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<BoundServer> {
     let runtime = parts.runtime.clone();
     let ids = Arc::clone(&parts.ids);
@@ -79,7 +80,7 @@ pub fn server(settings: &ServerSettings, parts: ServerParts) -> io::Result<Bound
     serve(&settings.listener, None, &runtime, ids, api)
 }
 
-/// A server of `api` on the listeners of `settings` and on `socket`.
+/// Creates a server for `api` at the addresses of `settings` and at `socket`.
 pub(crate) fn serve<A: Api>(
     settings: &ListenerSettings,
     socket: Option<&UnixSocket>,
@@ -137,7 +138,7 @@ pub(crate) fn serve<A: Api>(
     Ok(BoundServer { server: ListeningServer { server: builder.run(), socket: file }, addresses })
 }
 
-/// What each worker of a listener is made from.
+/// The parts from which each worker is created.
 #[derive(Clone)]
 struct Worker<A> {
     api: A,
@@ -149,7 +150,7 @@ struct Worker<A> {
 }
 
 impl<A: Api> Worker<A> {
-    /// One worker's side of every connection.
+    /// Creates the connection service of a worker.
     fn http(
         &self,
     ) -> impl ServiceFactory<
@@ -203,7 +204,7 @@ async fn accept(
     Ok((Connection::new(transport, admission, deadlines), peer))
 }
 
-/// The same for a program of this machine, which has no address.
+/// Accepts a connection from a process on this host, which has no address.
 fn accept_local(
     stream: UnixStream,
     peers: &Arc<Peers>,
@@ -225,7 +226,7 @@ fn listen_on(socket: &OwnedFd) -> io::Result<std::net::TcpListener> {
 }
 
 fn listen(address: SocketAddr, runtime: &Handle) -> io::Result<std::net::TcpListener> {
-    let _context = runtime.enter(); // tokio's sockets register with a runtime even to be handed out again
+    let _context = runtime.enter(); // tokio's sockets register with a runtime even if they are converted afterwards
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;

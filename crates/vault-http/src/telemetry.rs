@@ -1,5 +1,4 @@
-//! Counts, durations and one log line per request. Nothing of a request but its method, the template of its
-//! address and what came of it.
+//! Metrics and one log line per request. They contain only the method, the template of the path and the result.
 
 use crate::peers::ConnectionRefusal;
 use crate::route::{Operation, RequestPath, activation_routes, routes};
@@ -16,7 +15,7 @@ const REFUSED: &str = "orgvault_http_connections_refused_total";
 const HANDSHAKES_FAILED: &str = "orgvault_tls_handshakes_failed_total";
 const READY: &str = "orgvault_ready";
 
-/// What operators are alerted of beside failures: operations with the statuses of their refusals.
+/// Rejections for which operators have alerts: operations and statuses.
 const REFUSALS: [(&str, &str); 6] = [
     ("log-in", "429"),
     ("log-in", "503"),
@@ -26,14 +25,14 @@ const REFUSALS: [(&str, &str); 6] = [
     ("check-namespace", "429"),
 ];
 
-/// Says to the installed recorder what the metrics are.
+/// Registers the descriptions of the metrics.
 pub(crate) fn describe() {
     metrics::describe_counter!(REQUESTS, "Requests answered, by operation and status");
     metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from the head of a request to its answer");
     metrics::describe_counter!(REFUSED, "Connections closed unanswered, by reason");
     metrics::describe_counter!(HANDSHAKES_FAILED, "TLS handshakes that failed or took too long");
     metrics::describe_gauge!(READY, "Whether requests can be served: 1, or 0 as /readyz says why");
-    // From the start: a series that begins with its first event shows no increase by it.
+    // Create all series at start: a series that starts with its first event shows no increase.
     metrics::counter!(HANDSHAKES_FAILED).absolute(0);
     for refusal in ConnectionRefusal::ALL {
         metrics::counter!(REFUSED, "reason" => refusal.as_str()).absolute(0);
@@ -44,22 +43,22 @@ pub(crate) fn describe() {
     }
 }
 
-/// Shows whether requests can be served.
+/// Sets the readiness metric.
 pub(crate) fn show_readiness(ready: bool) {
     metrics::gauge!(READY).set(if ready { 1.0 } else { 0.0 });
 }
 
-/// Counts a connection that was closed unanswered.
+/// Counts a connection that was closed without a response.
 pub(crate) fn connection_refused(refusal: ConnectionRefusal) {
     metrics::counter!(REFUSED, "reason" => refusal.as_str()).increment(1);
 }
 
-/// Counts a handshake that failed or took too long.
+/// Counts a TLS handshake that failed or timed out.
 pub(crate) fn handshake_failed() {
     metrics::counter!(HANDSHAKES_FAILED).increment(1);
 }
 
-/// One worker's handles: looked up once, not at every request.
+/// Metric handles of one worker. They are cached to avoid a lookup per request.
 pub(crate) struct Telemetry {
     requests: RefCell<HashMap<(Operation, u16), Counter>>,
     durations: [OnceCell<Histogram>; Operation::COUNT],
@@ -70,7 +69,7 @@ impl Telemetry {
         Self { requests: RefCell::default(), durations: [const { OnceCell::new() }; Operation::COUNT] }
     }
 
-    /// Counts and logs a request that has been answered.
+    /// Counts and logs a completed request.
     pub(crate) fn answered(&self, request: &Answered<'_>) {
         let operation = request.operation;
         let status = request.status.as_u16();
@@ -84,7 +83,7 @@ impl Telemetry {
         self.durations[operation as usize]
             .get_or_init(|| metrics::histogram!(DURATION, "operation" => operation.as_str()))
             .record(request.duration);
-        // At debug: at full load a line per request costs more than the request.
+        // At debug level, because under full load a log line costs more than the request.
         tracing::debug!(
             target: "vault_http::request",
             operation = operation.as_str(),
@@ -97,7 +96,7 @@ impl Telemetry {
     }
 }
 
-/// A request that has been answered.
+/// A completed request.
 pub(crate) struct Answered<'a> {
     pub(crate) operation: Operation,
     pub(crate) method: &'a Method,
@@ -106,7 +105,7 @@ pub(crate) struct Answered<'a> {
     pub(crate) duration: Duration,
 }
 
-/// The method's name, if it is a common one: any other is whatever the client liked to write.
+/// Returns the name of a common method. Other names are arbitrary client input.
 pub(crate) fn method_name(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

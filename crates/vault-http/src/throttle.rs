@@ -1,5 +1,5 @@
-//! Delays refusals in a flood of them. Clients that ignore `Retry-After` and retry at once would otherwise take the processor
-//! time that is left for hashing, which has the lowest priority. Refusals at an affordable rate are answered at once.
+//! Delay of rejections during a flood. Otherwise, clients that ignore `Retry-After` would use the processor time for
+//! password hashing, which has the lowest priority. Rejections at a low rate are not delayed.
 
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::NoOpMiddleware;
@@ -9,16 +9,17 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Refusals per second that are answered at once: a few hundredths of one core.
+/// Rejections per second without delay. They cost a few percent of a core.
 const AT_ONCE: NonZeroU32 = NonZeroU32::new(100).unwrap();
-/// How many more after a rest.
+/// Additional rejections without delay in a burst.
 const BURST: NonZeroU32 = NonZeroU32::new(500).unwrap();
-/// The delay of any other refusal.
+/// Delay of other rejections.
 const DELAY: Duration = Duration::from_millis(100);
-/// The most refusals that are delayed at the same time; more are answered at once, so that a flood costs no memory either.
+/// Maximum number of concurrently delayed rejections. Others are sent immediately, which limits the memory use of a
+/// flood.
 const DELAYED: usize = 1_024;
 
-/// Delays refusals.
+/// Delays rejections.
 pub(crate) struct Throttle<C: Clock = DefaultClock> {
     affordable: RateLimiter<NotKeyed, InMemoryState, C, NoOpMiddleware<C::Instant>>,
     delayed: Semaphore,
@@ -36,7 +37,7 @@ impl<C: Clock> Throttle<C> {
         Self { affordable: RateLimiter::direct_with_clock(quota, clock), delayed: Semaphore::new(delayed) }
     }
 
-    /// Delays a refusal, unless there are few of them or too many wait already.
+    /// Delays a rejection, unless the rate is low or too many are already delayed.
     pub(crate) async fn delay(&self) {
         if self.affordable.check().is_ok() {
             return;

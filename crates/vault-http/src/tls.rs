@@ -1,4 +1,4 @@
-//! TLS on a listener: from PEM to what a handshake needs, exchanged while the listener goes on.
+//! TLS of a listener: parsing of PEM files, and replacement of the certificate while the listener runs.
 
 use rustls::client::verify_server_name;
 use rustls::crypto::ring;
@@ -17,40 +17,41 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// TLS 1.2 and 1.3 with a certificate and its key, which can be exchanged while listeners use them. Clones are one.
+/// TLS 1.2 and 1.3 with a certificate and key, which can be replaced while listeners use them. Clones share the
+/// configuration.
 #[derive(Clone)]
 pub struct Tls(Arc<Shared>);
 
 struct Shared {
     current: RwLock<Configured>,
-    /// Judges the certificates of clients, which then must have one.
+    /// Verifier of client certificates, which are then required.
     clients: Option<Arc<dyn ClientCertVerifier>>,
 }
 
-/// What handshakes need, and the certificate that they show.
+/// The configuration of handshakes, and its certificate.
 #[derive(Clone)]
 struct Configured {
     config: Arc<ServerConfig>,
     certificate: CertificateDer<'static>,
 }
 
-/// A certificate and a key cannot be used.
+/// A certificate or key that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
-    /// No certificate in PEM.
+    /// The file contains no PEM certificate.
     #[error("the certificate file has no valid PEM certificate")]
     NoCertificate,
-    /// No key in PEM, or one under a passphrase.
+    /// The file contains no PEM key, or only an encrypted one.
     #[error("the key file has no valid PEM private key; keys with a passphrase are not supported")]
     NoKey,
-    /// They do not belong together.
+    /// The key does not match the certificate.
     #[error("the key does not belong to the first certificate in the certificate file")]
     Mismatch,
-    /// No certificate in PEM to judge those of clients by.
+    /// The file contains no PEM certificate of a client CA.
     #[error("the file of client CA certificates has no valid PEM certificate")]
     NoAuthority,
-    /// A kind of certificate or key that TLS here does not know.
+    /// The type of certificate or key is not supported.
     #[error("cannot use certificate and key: {0}")]
     Unusable(String),
 }
@@ -59,24 +60,24 @@ impl From<RustlsError> for TlsError {
     fn from(error: RustlsError) -> Self {
         match error {
             RustlsError::InconsistentKeys(_) => Self::Mismatch,
-            error => Self::Unusable(error.to_string()), // tells a reason, never a key
+            error => Self::Unusable(error.to_string()), // contains a reason, never a key
         }
     }
 }
 
 impl Tls {
-    /// TLS with the chain in `certificates`, the server's own first, and its `key`, both PEM.
+    /// Creates a configuration from the PEM chain `certificates`, server certificate first, and its PEM `key`.
     ///
     /// # Errors
-    /// The two cannot be used, or not together.
+    /// One of them cannot be used, or they do not match.
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Self::for_clients(None, certificates, key)
     }
 
-    /// The same, for clients alone that show a certificate issued by one of those in `authority`, PEM too.
+    /// Same as [`Tls::new`], and requires client certificates issued by a CA in the PEM `authority`.
     ///
     /// # Errors
-    /// One of them cannot be used, or not with the others.
+    /// One of them cannot be used, or certificate and key do not match.
     pub fn with_client_authority(certificates: &[u8], key: &[u8], authority: &[u8]) -> Result<Self, TlsError> {
         Self::for_clients(Some(client_verifier(authority)?), certificates, key)
     }
@@ -90,25 +91,25 @@ impl Tls {
         Ok(Self(Arc::new(Shared { current, clients })))
     }
 
-    /// Takes another chain and key for all handshakes from now on. Sessions of the former cannot be resumed. Which
-    /// clients are served stays as it was.
+    /// Replaces chain and key for all new handshakes. Sessions of the previous certificate cannot be resumed. The
+    /// requirement of client certificates stays unchanged.
     ///
     /// # Errors
-    /// The two cannot be used, or not together. Those before stay in use.
+    /// One of them cannot be used, or they do not match. The previous ones stay in use.
     pub fn replace(&self, certificates: &[u8], key: &[u8]) -> Result<(), TlsError> {
         let configured = configured(self.0.clients.clone(), certificates, key)?;
         *self.0.current.write().unwrap_or_else(PoisonError::into_inner) = configured;
         Ok(())
     }
 
-    /// Whether the certificate is one for `name`.
+    /// Returns whether the certificate is valid for `name`.
     pub(crate) fn names(&self, name: &ServerName<'_>) -> bool {
         let current = self.0.current.read().unwrap_or_else(PoisonError::into_inner);
         ParsedCertificate::try_from(&current.certificate)
             .is_ok_and(|certificate| verify_server_name(&certificate, name).is_ok())
     }
 
-    /// The server's side of a handshake, which may take until `deadline`.
+    /// Runs the server side of a handshake within `deadline`.
     pub(crate) async fn accept(&self, stream: TcpStream, deadline: Duration) -> io::Result<TlsStream<TcpStream>> {
         let current = Arc::clone(&self.0.current.read().unwrap_or_else(PoisonError::into_inner).config);
         let handshake = TlsAcceptor::from(current).accept(stream);
@@ -135,7 +136,7 @@ fn configured(
 ) -> Result<Configured, TlsError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.ok().filter(|chain| !chain.is_empty()).ok_or(TlsError::NoCertificate)?;
-    // What the parser has to say of a key may hold parts of it.
+    // The parser's error may contain parts of the key.
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|_| TlsError::NoKey)?;
     let certificate = chain[0].clone();
     let provider = Arc::new(ring::default_provider());
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
     use rcgen::{CertifiedKey, KeyPair};
 
-    /// The PEM of a certificate and of its key.
+    /// Generates a certificate and its key in PEM.
     fn pair() -> Option<(String, String)> {
         let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(["localhost".to_owned()]).ok()?;
         Some((cert.pem(), signing_key.serialize_pem()))

@@ -1,4 +1,4 @@
-//! The spans of a request: one that log lines name, and those of its trace, if traces are on.
+//! The spans of a request: one for log lines, and the trace spans if traces are enabled.
 
 use crate::route::Operation;
 use crate::telemetry::method_name;
@@ -11,26 +11,27 @@ use vault_core::trace::TARGET;
 const STATUS: &str = "http.response.status_code";
 
 tokio::task_local! {
-    /// The span that log lines name.
+    /// The span for log lines.
     static REQUEST: Span;
 }
 
-/// `work`, with log lines that name the request of `span`.
+/// Runs `work` within `span`, so that log lines contain its request.
 pub(crate) fn within<F: Future>(span: Span, work: F) -> impl Future<Output = F::Output> {
     REQUEST.scope(span.clone(), work).instrument(span)
 }
 
-/// `use_case`, as part of the request that the caller carries out, on whatever task it then runs.
+/// Runs `use_case` as part of the caller's request, on whichever task it is polled.
 pub(crate) fn carried<F: Future>(use_case: F) -> impl Future<Output = F::Output> {
     let part = trace_span!(target: TARGET, "use-case");
     let operation = Span::current();
     let request = REQUEST.try_with(Span::clone).unwrap_or_else(|_| operation.clone());
-    // A span is current on a task only where it is entered, and log lines look for theirs there.
+    // A span is current on a task only if it is entered there, and log lines use the current one.
     let operation = if operation.id() == request.id() { Span::none() } else { operation };
     use_case.instrument(part).instrument(operation).instrument(request)
 }
 
-/// The span of a request's trace. The trace that a client names is linked, never continued: its ids are the client's choice.
+/// Creates the span of a request's trace. The client's trace is linked rather than continued, because the client
+/// chooses its IDs.
 pub(crate) fn operation(operation: Operation, request: &HttpRequest, request_id: &str) -> Span {
     let span = trace_span!(
         target: TARGET,
@@ -51,12 +52,12 @@ pub(crate) fn operation(operation: Operation, request: &HttpRequest, request_id:
     span
 }
 
-/// Notes the status of the response.
+/// Records the status of the response.
 pub(crate) fn answered(span: &Span, status: u16) {
     span.record(STATUS, status);
 }
 
-/// Whether `text` is a version 00 `traceparent` of W3C Trace Context with ids that are not zero.
+/// Returns whether `text` is a version 00 `traceparent` of W3C Trace Context with non-zero IDs.
 fn is_traceparent(text: &str) -> bool {
     let is_hex = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     let is_id = |part: &str, length| part.len() == length && is_hex(part) && part.bytes().any(|byte| byte != b'0');

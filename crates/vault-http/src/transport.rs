@@ -1,4 +1,4 @@
-//! What carries a connection's bytes: the socket itself, or TLS on it.
+//! The transport of a connection: a socket, or TLS on it.
 
 use std::io;
 use std::pin::Pin;
@@ -7,13 +7,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::server::TlsStream;
 
-/// A stream of bytes to and from a peer.
+/// A byte stream to a peer.
 pub(crate) enum Transport {
-    /// As they are.
+    /// Plain TCP.
     Plain(TcpStream),
-    /// After a handshake.
+    /// TLS after its handshake.
     Tls(Box<TlsStream<TcpStream>>),
-    /// As they are, from a program on this machine.
+    /// A Unix socket of this host.
     Local(UnixStream),
 }
 

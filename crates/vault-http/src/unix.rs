@@ -1,8 +1,8 @@
-//! A socket in the file system: nobody may ever connect whom its mode does not allow, and it is removed when the listener
+//! A Unix socket. At no time can a user connect whom its mode does not allow, and it is removed when the listener
 //! stops.
 //!
-//! Everything is done from the opened directory, and no link in it is followed. The socket is made and given its mode in a
-//! directory that only this process's user may enter, and moved to its place when it listens.
+//! All operations use the opened directory and follow no symbolic link in it. The socket is created and gets its mode
+//! in a directory that only this process's user can enter. It is moved to its path after it listens.
 
 use crate::settings::UnixSocket;
 use rustix::fd::{AsRawFd as _, OwnedFd};
@@ -18,22 +18,22 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// How often, and how long in between, the lock on the directory is tried for.
+/// Maximum number of attempts to lock the directory, and the pause between them.
 const TURNS: u32 = 100;
 const TURN: Duration = Duration::from_millis(20);
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// The name of the socket while it is in its private directory.
+/// Name of the socket in its private directory.
 const UNFINISHED: &str = "s";
 
-/// The file of a socket; removed when dropped, unless something else has its name by then.
+/// The file of a socket. It is removed on drop, unless another file has replaced it.
 pub(crate) struct SocketFile {
     directory: OwnedFd,
     name: OsString,
     identity: Identity,
 }
 
-/// Device, number and time of a file: numbers are used again.
+/// Device, inode and time of a file. The time is needed because inodes are reused.
 type Identity = (u64, u64, (i64, u64));
 
 impl Drop for SocketFile {
@@ -55,27 +55,27 @@ fn look(directory: &OwnedFd, name: &OsStr) -> rustix::io::Result<Stat> {
     statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// A listener at the socket's path. A socket that a killed process left there is replaced.
+/// Creates a listener at the socket's path. Replaces a socket that a killed process left behind.
 ///
 /// # Errors
-/// Another process serves the socket, something else has its name, or it cannot be created.
+/// Another process serves the socket, another file has its name, or it cannot be created.
 pub(crate) fn bind(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::Result<(UnixListener, SocketFile)> {
     bind_in_turn(socket, backlog, runtime)
         .map_err(|error| io::Error::new(error.kind(), format!("the socket {}: {error}", socket.path.display())))
 }
 
 fn bind_in_turn(socket: &UnixSocket, backlog: u32, runtime: &Handle) -> io::Result<(UnixListener, SocketFile)> {
-    SocketAddr::from_pathname(&socket.path)?; // no longer than clients can name
+    SocketAddr::from_pathname(&socket.path)?; // within the length that clients can address
     let name =
         socket.path.file_name().ok_or_else(|| refused(io::ErrorKind::InvalidInput, "the path has no file name"))?;
-    let _context = runtime.enter(); // tokio's sockets register with a runtime even to be handed out again
+    let _context = runtime.enter(); // tokio's sockets register with a runtime even if they are converted afterwards
     let directory = open_directory(&socket.path)?;
     wait_for_turn(&directory)?;
     make_room(&directory, name)?;
     let private = PrivateDirectory::create(&directory, name)?;
     let unbound = tokio::net::UnixSocket::new_stream()?;
     unbound.bind(private.path(UNFINISHED))?;
-    // The process's mask would limit the mode, and is the same for all threads.
+    // Set the mode explicitly, because the umask would restrict it and applies to all threads.
     chmodat(&private.opened, UNFINISHED, Mode::from_raw_mode(socket.mode), AtFlags::empty())?;
     let listener = unbound.listen(backlog)?.into_std()?;
     renameat(&private.opened, UNFINISHED, &directory, name)?;
@@ -99,8 +99,8 @@ fn open_directory(socket: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-/// Locks the directory: of two processes that start at once and find the same stale socket, the second would else remove
-/// the socket of the first.
+/// Locks the directory. If two processes start at the same time and find the same stale socket, the second one could
+/// otherwise remove the socket of the first.
 fn wait_for_turn(directory: &OwnedFd) -> io::Result<()> {
     for _ in 0..TURNS {
         match flock(directory, FlockOperation::NonBlockingLockExclusive) {
@@ -112,7 +112,7 @@ fn wait_for_turn(directory: &OwnedFd) -> io::Result<()> {
     Err(refused(io::ErrorKind::ResourceBusy, "another process holds a lock on its directory"))
 }
 
-/// Removes the socket of a process that has ended.
+/// Removes the socket of a process that has exited.
 fn make_room(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     let found = match look(directory, name) {
         Err(Errno::NOENT) => return Ok(()),
@@ -133,12 +133,13 @@ fn make_room(directory: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// The path of `name` in a directory that is open: short enough for a socket, and the same directory for certain.
+/// Returns a path to `name` in an open directory. It is short enough for a socket, and always refers to the same
+/// directory.
 fn in_opened(directory: &OwnedFd, name: impl AsRef<Path>) -> PathBuf {
     Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name)
 }
 
-/// A directory of mode 0700; removed when dropped.
+/// A directory with mode 0700, removed on drop.
 struct PrivateDirectory<'a> {
     parent: &'a OwnedFd,
     name: OsString,
@@ -146,7 +147,7 @@ struct PrivateDirectory<'a> {
 }
 
 impl<'a> PrivateDirectory<'a> {
-    /// Makes it in `parent`, or takes the one that a killed process left there.
+    /// Creates the directory in `parent`, or reuses the one that a killed process left behind.
     fn create(parent: &'a OwnedFd, socket: &OsStr) -> io::Result<Self> {
         let mut name = OsString::from(".");
         name.push(socket);
@@ -180,7 +181,7 @@ impl<'a> PrivateDirectory<'a> {
 
 impl Drop for PrivateDirectory<'_> {
     fn drop(&mut self) {
-        let _ = unlinkat(&self.opened, UNFINISHED, AtFlags::empty()); // only where something failed
-        let _ = unlinkat(self.parent, &self.name, AtFlags::REMOVEDIR); // the next start takes it over
+        let _ = unlinkat(&self.opened, UNFINISHED, AtFlags::empty()); // remains only after a failure
+        let _ = unlinkat(self.parent, &self.name, AtFlags::REMOVEDIR); // the next start reuses it
     }
 }

@@ -1,4 +1,4 @@
-//! The listeners of a server that cannot serve yet: every request gets 503 with `Retry-After`.
+//! Listeners of a server that cannot serve yet. Every request gets status 503 with `Retry-After`.
 
 use crate::body::Incoming;
 use crate::call::Call;
@@ -15,34 +15,34 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use vault_core::port::IdGenerator;
 
-/// Seconds after which it may be worth to ask again.
+/// Value of `Retry-After` in seconds.
 const RETRY: u32 = 5;
 
-/// What a listener is made of that cannot serve yet.
+/// The parts of a listener that cannot serve yet.
 #[derive(Clone)]
 pub struct WaitingParts {
-    /// The runtime on which readiness is checked.
+    /// Runtime for readiness checks.
     pub runtime: Handle,
-    /// For `/readyz`.
+    /// State for `/readyz`.
     pub readiness: Readiness,
-    /// Request ids.
+    /// Generator of request IDs.
     pub ids: Arc<dyn IdGenerator>,
 }
 
-/// The public listener of a server that cannot serve yet.
+/// Binds the public listener of a server that cannot serve yet.
 ///
 /// # Errors
-/// An address cannot be listened on, or there is none.
+/// An address cannot be bound, or there is none.
 pub fn waiting_server(settings: &ServerSettings, parts: WaitingParts) -> io::Result<BoundServer> {
     let (runtime, ids) = (parts.runtime.clone(), Arc::clone(&parts.ids));
     let api = WaitingApi { parts, base: settings.base_path.clone(), is_public: true };
     serve(&settings.listener, None, &runtime, ids, api)
 }
 
-/// The activation listener of a server that cannot serve yet.
+/// Binds the activation listener of a server that cannot serve yet.
 ///
 /// # Errors
-/// An address or the socket cannot be listened on, or there is none.
+/// An address or the socket cannot be bound, or there is none.
 pub fn waiting_activation_server(settings: &ActivationSettings, parts: WaitingParts) -> io::Result<BoundServer> {
     let (runtime, ids) = (parts.runtime.clone(), Arc::clone(&parts.ids));
     let api = WaitingApi { parts, base: settings.base_path.clone(), is_public: false };

@@ -1,8 +1,8 @@
-//! From the JSON document of a request to its type in `vault-api`, with every flaw of its form at once.
+//! Parsing of request bodies to the types of `vault-api`. Reports all format errors together.
 //!
-//! serde gives up at the first flaw. So each member that the type has but the document lacks, or has in the wrong type, is
-//! noted as a flaw and read as an empty value. A request with a flaw is never carried out, so that value is not used:
-//! [`FieldErrors::check`] leaves out the checks of members that could not be read.
+//! serde stops at the first error. Therefore, a missing member, or one of the wrong type, is recorded as an error and
+//! read as an empty value. A request with an error is never executed, so the empty value is not used.
+//! [`FieldErrors::check`] skips the validation of such members.
 
 use crate::problem_response::ProblemResponse;
 use serde::de::value::{SeqDeserializer, StrDeserializer};
@@ -12,7 +12,7 @@ use std::fmt;
 use vault_core::field::{FieldCode, FieldError, child};
 use vault_core::json::{self, Limits, Member, Node, SyntaxError, pointer_to};
 
-/// The object that a body holds.
+/// The JSON object in a body.
 pub(crate) struct Document {
     members: Vec<Member>,
     flaws: FieldErrors,
@@ -42,8 +42,8 @@ impl Document {
         }
     }
 
-    /// The value of the member `name`, for which the document keeps a place: to be read by its own rules. `None` if there is
-    /// none but `null`.
+    /// Takes the value of the member `name` for separate parsing, and keeps the member itself. Returns `None` if it is
+    /// missing or `null`.
     pub(crate) fn take(&mut self, name: &str) -> Option<Node> {
         let member = self.members.iter_mut().find(|member| member.name == name)?;
         match member.value {
@@ -52,20 +52,20 @@ impl Document {
         }
     }
 
-    /// The value of the member `name`, which is then left out, `null` too: to be read by its own rules.
+    /// Removes the member `name` and returns its value, including `null`, for separate parsing.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Node> {
         let place = self.members.iter().position(|member| member.name == name)?;
         Some(self.members.remove(place).value)
     }
 
-    /// Whether the member `name` is `null`, which is then left out.
+    /// Removes the member `name` if it is `null`. Returns whether it was.
     pub(crate) fn take_null(&mut self, name: &str) -> bool {
         let before = self.members.len();
         self.members.retain(|member| member.name != name || !matches!(member.value, Node::Null));
         self.members.len() < before
     }
 
-    /// The members, to be read by their own rules.
+    /// Returns the members for separate parsing.
     ///
     /// # Errors
     /// A member is repeated.
@@ -73,10 +73,10 @@ impl Document {
         self.flaws.finish(Some(self.members))
     }
 
-    /// The members as a `T`, and what is wrong with their form.
+    /// Parses the members as a `T`. Returns it with the format errors.
     ///
     /// # Errors
-    /// `T` asks for something that is not a member of requests: a problem_response of ours.
+    /// `T` has an unsupported type, which is an internal error.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<(T, FieldErrors), ProblemResponse> {
         let Self { members, mut flaws } = self;
         let request = T::deserialize(Object { members, flaws: &mut flaws })
@@ -85,25 +85,25 @@ impl Document {
     }
 }
 
-/// The `T` in `body`, and what is wrong with its form.
+/// Parses `body` as a `T`. Returns it with the format errors.
 pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<(T, FieldErrors), ProblemResponse> {
     Document::parse(body)?.read()
 }
 
-/// What is wrong with a request, in all of its members.
+/// The errors in the members of a request.
 pub(crate) struct FieldErrors {
     errors: Vec<FieldError>,
-    /// Pointers of the members that could not be read.
+    /// Pointers of the members that could not be parsed.
     unreadable: Vec<String>,
 }
 
 impl FieldErrors {
-    /// What `check` makes of the member at `pointer`, if it could be read.
+    /// Validates the member at `pointer`, unless it could not be parsed.
     pub(crate) fn check<V>(&mut self, pointer: &str, check: impl FnOnce() -> Result<V, FieldError>) -> Option<V> {
         self.check_all(pointer, || check().map_err(|error| vec![error]))
     }
 
-    /// The same where there may be more flaws than one.
+    /// Same as [`FieldErrors::check`], for a validation that can return several errors.
     pub(crate) fn check_all<V>(
         &mut self,
         pointer: &str,
@@ -115,20 +115,20 @@ impl FieldErrors {
         check().map_err(|errors| self.errors.extend(errors)).ok()
     }
 
-    /// Adds a flaw.
+    /// Adds an error.
     pub(crate) fn report(&mut self, error: FieldError) {
         self.errors.push(error);
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no errors.
     pub(crate) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// `checked`, if nothing is wrong with the request. `None` stands for a check that failed.
+    /// Returns `checked` if the request is valid. `None` means that a validation failed.
     ///
     /// # Errors
-    /// All flaws.
+    /// All errors of the request.
     pub(crate) fn finish<V>(self, checked: Option<V>) -> Result<V, ProblemResponse> {
         match checked {
             Some(checked) if self.errors.is_empty() => Ok(checked),
@@ -146,14 +146,14 @@ fn wrong_type(pointer: String, detail: &'static str) -> FieldError {
     FieldError::new(pointer, FieldCode::WrongType, detail)
 }
 
-/// Where a value stands: its pointer, and that of the member which it is or is part of.
+/// The pointer of a value, and that of the member that contains it.
 #[derive(Clone)]
 struct FieldPointer {
     pointer: String,
     member: String,
 }
 
-/// The object, one member after another, in the order of the type that it is read as.
+/// Deserializes an object, in the order of the target type's fields.
 struct Object<'a> {
     members: Vec<Member>,
     flaws: &'a mut FieldErrors,
@@ -177,7 +177,7 @@ impl<'de> Deserializer<'de> for Object<'_> {
         for member in &self.members {
             let pointer = pointer_to("", &member.name);
             let error = FieldError::new(pointer, FieldCode::Unknown, json::unknown_field(fields));
-            // Names that may not be repeated share the object's pointer; saying so once is enough.
+            // Names that must not be repeated in the response share the object's pointer. Report this once.
             if self.flaws.errors.last() != Some(&error) {
                 self.flaws.errors.push(error);
             }
@@ -195,7 +195,7 @@ impl<'de> Deserializer<'de> for Object<'_> {
     }
 }
 
-/// Names and values of the members that the type has; of those that the document lacks, no value.
+/// Names and values of the target type's fields. Missing members have no value.
 struct Members<'a> {
     values: std::vec::IntoIter<(&'static str, Option<Node>)>,
     next: Option<(&'static str, Option<Node>)>,
@@ -221,7 +221,7 @@ impl<'de> MapAccess<'de> for Members<'_> {
     }
 }
 
-/// A member's value or an array's element, if there is one.
+/// The value of a member or an array element, if it exists.
 struct Value<'a> {
     node: Option<Node>,
     place: FieldPointer,
@@ -229,7 +229,7 @@ struct Value<'a> {
 }
 
 impl Value<'_> {
-    /// Notes that there is no value of the expected type.
+    /// Records that the value is missing or has the wrong type.
     fn refuse(self, expected: &'static str) {
         let pointer = self.place.pointer.clone();
         let error = match self.node {
@@ -246,7 +246,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
         if let Some(Node::String(text)) = &self.node {
-            return visitor.visit_str(text.expose()); // into the request's own type, which says whether it is secret
+            return visitor.visit_str(text.expose()); // the request's own type protects secrets
         }
         self.refuse("must be a string");
         visitor.visit_str("")
@@ -256,7 +256,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
         self.deserialize_str(visitor)
     }
 
-    /// An integer beyond 64 bits is read as the nearest that is not, so that the range of the member decides.
+    /// Clamps integers to 64 bits, so that the range check of the member rejects them.
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
         if let Some(integer) = self.node.as_ref().and_then(Node::as_integer) {
             return visitor.visit_i64(integer);
@@ -299,7 +299,7 @@ impl<'de> Deserializer<'de> for Value<'_> {
         }
     }
 
-    /// Any value will do: it is read elsewhere.
+    /// Accepts any value, which is parsed separately.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Unsupported> {
         if matches!(self.node, None | Some(Node::Null)) {
             self.refuse("");
@@ -333,7 +333,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
     }
 }
 
-/// A type of `vault-api` asks for something that no request has had before.
+/// A type of `vault-api` contains an unsupported field type.
 #[derive(Clone, Copy, Debug)]
 struct Unsupported;
 
@@ -347,7 +347,7 @@ impl std::error::Error for Unsupported {}
 
 impl serde::de::Error for Unsupported {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self // the message could hold a value
+        Self // the message could contain a value
     }
 }
 
@@ -359,7 +359,7 @@ mod tests {
 
     type Found = Vec<(String, &'static str)>;
 
-    /// What is read of `body`, and the flaws of its form.
+    /// Returns the parsed value of `body` and the format errors.
     fn found<T: DeserializeOwned>(body: &str) -> (Option<T>, Found) {
         let Ok((request, flaws)) = read::<T>(body.as_bytes()) else { panic!("an object: {body}") };
         let errors: Found = flaws.errors.iter().map(|error| (error.pointer.clone(), error.code.as_str())).collect();

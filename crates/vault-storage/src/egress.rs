@@ -1,13 +1,13 @@
-//! Which addresses may be connected to.
+//! The policy for outgoing connections.
 //!
-//! Hosts come out of credentials, so whoever may save one chooses them. Judged is the address that is then connected
-//! to, never a name. What is not plainly public is refused: the special-purpose registries of IANA (RFC 6890), the
-//! metadata services of clouds among them, and every form of IPv6 that carries an IPv4 address.
+//! Users who save credentials choose the hosts in them. Therefore, the policy checks the address of the connection
+//! rather than a name. It denies all addresses that are not public: the special-purpose registries of IANA (RFC 6890),
+//! which include the metadata services of clouds, and all IPv6 addresses that contain an IPv4 address.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Which addresses may be connected to: public ones, and the networks that the operator allows.
+/// The permitted destination addresses: public ones, and the networks that the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EgressPolicy {
     allowed: Vec<IpNet>,
@@ -15,30 +15,30 @@ pub struct EgressPolicy {
 }
 
 impl EgressPolicy {
-    /// Public addresses only.
+    /// Permits only public addresses.
     pub const fn public_only() -> Self {
         Self { allowed: Vec::new(), listeners: Vec::new() }
     }
 
-    /// Public addresses, and those of `networks`.
+    /// Permits public addresses and those of `networks`.
     pub const fn allowing(networks: Vec<IpNet>) -> Self {
         Self { allowed: networks, listeners: Vec::new() }
     }
 
-    /// The same policy without the server's own listeners, so that a saved endpoint cannot make the server send requests to
-    /// itself. A listener on the unspecified address (`0.0.0.0`, `::`) excludes its port on every address that is not public.
+    /// Denies the server's own listeners, so that a saved endpoint cannot make the server send requests to itself. A
+    /// listener on the unspecified address (`0.0.0.0`, `::`) denies its port on every address that is not public.
     #[must_use]
     pub fn without_listeners(mut self, listeners: Vec<SocketAddr>) -> Self {
         self.listeners = listeners;
         self
     }
 
-    /// Whether `address` may be connected to.
+    /// Returns whether connections to `address` are permitted.
     pub fn permits(&self, address: IpAddr) -> bool {
         is_public(address) || self.allowed.iter().any(|network| network.contains(&address))
     }
 
-    /// Whether `address` may be connected to at its port.
+    /// Returns whether connections to `address` and its port are permitted.
     pub fn permits_connection(&self, address: SocketAddr) -> bool {
         let is_own = |listener: &SocketAddr| {
             let same_host = match listener.ip().is_unspecified() {
@@ -55,7 +55,7 @@ const fn v4(a: u8, b: u8, c: u8, d: u8, length: u8) -> Ipv4Net {
     Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), length)
 }
 
-/// What of IPv4 is not public.
+/// IPv4 networks that are not public.
 const CLOSED_V4: [Ipv4Net; 17] = [
     v4(0, 0, 0, 0, 8),        // this network, the unspecified address
     v4(10, 0, 0, 0, 8),       // private
@@ -80,12 +80,12 @@ const fn v6(a: u16, b: u16, length: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, 0), length)
 }
 
-/// All that is handed out of IPv6. Outside lie loopback, the unspecified address, mapped, compatible and translated
-/// forms of IPv4 (`::ffff:0:0/96`, `::/96`, `64:ff9b::/96`), unique local (`fd00:ec2::254` of Amazon), link-local,
-/// site-local and multicast addresses.
+/// The IPv6 network of global unicast addresses. Other addresses are loopback, unspecified, mapped, compatible and
+/// translated forms of IPv4 (`::ffff:0:0/96`, `::/96`, `64:ff9b::/96`), unique local (`fd00:ec2::254` of Amazon),
+/// link-local, site-local and multicast addresses.
 const OPEN_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// What of that is not public.
+/// Networks in [`OPEN_V6`] that are not public.
 const CLOSED_V6: [Ipv6Net; 4] = [
     v6(0x2001, 0, 23),     // protocol assignments; Teredo, which carries IPv4
     v6(0x2001, 0xdb8, 32), // documentation
@@ -93,7 +93,7 @@ const CLOSED_V6: [Ipv6Net; 4] = [
     v6(0x3fff, 0, 20),     // documentation
 ];
 
-/// Whether `address` belongs to somebody on the public internet.
+/// Returns whether `address` is public.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => !CLOSED_V4.iter().any(|network| network.contains(&address)),
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// The standard library's own judgement, where it has one.
+    /// Returns whether the standard library classifies the address as special.
     fn is_special(address: Ipv4Addr) -> bool {
         address.is_unspecified()
             || address.is_loopback()
@@ -217,7 +217,8 @@ mod tests {
             }
         }
 
-        /// Whatever it carries: who wants to reach an IPv4 address gives that.
+        /// No IPv6 address that contains an IPv4 address is permitted, because a client could use the IPv4 address
+        /// instead.
         #[test]
         fn no_ipv6_form_of_an_ipv4_address_passes(bits: u32) {
             let (high, low) = ((bits >> 16) as u16, (bits & 0xffff) as u16);
@@ -242,7 +243,7 @@ mod tests {
             }
         }
 
-        /// An allowed network opens itself and nothing else.
+        /// An allowed network permits its own addresses and no others.
         #[test]
         fn what_is_allowed_is_permitted_and_no_more(bits: u32, length in 0_u8..=32, other: u32) {
             let network = Ipv4Net::new(Ipv4Addr::from_bits(bits), length).unwrap();

@@ -1,7 +1,7 @@
-//! Issuers of identity tokens, asked for their keys (OpenID Connect Discovery 1.0).
+//! Retrieval of the keys of identity token issuers (OpenID Connect Discovery 1.0).
 //!
-//! Which hosts are asked is the operator's to say, so addresses inside one's own network are permitted; but no redirect is
-//! followed, and a document names only itself.
+//! Operators choose the issuers, so private addresses are permitted. Redirects are not followed, and a discovery
+//! document must be for the requested issuer.
 
 use crate::guard::{Answer, GuardedClient, Resolve, SystemResolver};
 use async_trait::async_trait;
@@ -16,12 +16,12 @@ use vault_core::check::CheckReason;
 use vault_core::identity::{Issuer, KeySource};
 use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys};
 
-/// The largest discovery document, in bytes.
+/// Maximum size of a discovery document in bytes.
 const MAX_DOCUMENT: usize = 64 * 1024;
-/// The largest key set, in bytes.
+/// Maximum size of a key set in bytes.
 const MAX_KEY_SET: usize = 1024 * 1024;
 
-/// Asks issuers for their keys.
+/// Client for the keys of issuers.
 pub struct IssuerClient {
     resolver: Arc<dyn Resolve>,
 }
@@ -38,7 +38,7 @@ impl fmt::Debug for IssuerClient {
     }
 }
 
-/// What is looked at of a discovery document.
+/// The evaluated fields of a discovery document.
 #[derive(Deserialize)]
 struct Discovered {
     issuer: String,
@@ -70,7 +70,7 @@ impl IssuerKeys for IssuerClient {
     }
 }
 
-/// Where the keys are, as the issuer says.
+/// Returns the URL of the issuer's keys from its discovery document.
 async fn discover(client: &GuardedClient, issuer: &str) -> Result<String, IssuerFailure> {
     let address = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
     let answer = get(client, &address).await?;
@@ -97,7 +97,7 @@ async fn get(client: &GuardedClient, address: &str) -> Result<Answer, IssuerFail
     }
 }
 
-/// Whether nobody in between can exchange what is read: https, or this machine.
+/// Returns whether no network attacker can modify the response: https, or a connection to this host.
 fn is_safe(address: &str) -> bool {
     let Ok(url) = Url::parse(address) else { return false };
     let host = url.host_str().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Root keys in AWS KMS: `Encrypt` and `Decrypt`, two JSON exchanges
-//! (<https://docs.aws.amazon.com/kms/latest/APIReference/>), signed and sent as everything else here. The key never leaves the
-//! service. What is sealed is bound to its context by KMS's encryption context, which is also what CloudTrail shows.
+//! Root keys in AWS KMS, with the operations `Encrypt` and `Decrypt`
+//! (<https://docs.aws.amazon.com/kms/latest/APIReference/>). The key never leaves the service. KMS binds a ciphertext
+//! to its encryption context, which also appears in CloudTrail.
 
 use crate::guard::{Answer, GuardedClient, Resolve, SystemResolver, TrustError};
 use crate::text::{address, is_sendable};
@@ -25,13 +25,14 @@ use vault_core::credential::SecretBytes;
 use vault_core::port::{Cause, KeyService, KeyServiceError};
 use zeroize::Zeroizing;
 
-/// The name under which the context stands in the encryption context.
+/// Name of the context in the encryption context.
 const CONTEXT: &str = "orgvault";
-/// The profile of a credentials file if none is named.
+/// Default profile of a credentials file.
 const DEFAULT_PROFILE: &str = "default";
 
-/// A key in AWS KMS, and the file of the credentials that may use it:
-/// `aws-kms:arn:aws:kms:REGION:ACCOUNT:key/ID?credentials-file=/FILE`, with `&profile=NAME` and `&endpoint=URL` if wanted.
+/// The URI of a key in AWS KMS, and of the file with credentials for it:
+/// `aws-kms:arn:aws:kms:REGION:ACCOUNT:key/ID?credentials-file=/FILE`, with optional `&profile=NAME` and
+/// `&endpoint=URL`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KmsUri {
     arn: String,
@@ -43,13 +44,13 @@ pub struct KmsUri {
     profile: String,
 }
 
-/// A text that is not such a URI. Nothing of it is repeated.
+/// An error in the URI. It does not repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidKmsUri(&'static str);
 
 impl KmsUri {
-    /// The file of the credentials.
+    /// Returns the path of the credentials file.
     pub fn credentials(&self) -> &Path {
         &self.credentials
     }
@@ -71,7 +72,7 @@ impl FromStr for KmsUri {
         let ["arn", "aws" | "aws-cn" | "aws-us-gov", "kms", region, account, key] = parts[..] else {
             return Err(InvalidKmsUri("needs the key's ARN: arn:aws:kms:REGION:ACCOUNT:key/ID"));
         };
-        // An alias may be given to another key.
+        // Reject aliases, because an alias may be reassigned to another key.
         if !key.strip_prefix("key/").is_some_and(is_name) {
             return Err(InvalidKmsUri("needs the ARN of a key (…:key/ID), not of an alias"));
         }
@@ -132,7 +133,7 @@ impl fmt::Display for KmsUri {
     }
 }
 
-/// Reads the credentials file when it is needed.
+/// Reads the credentials file on demand.
 pub type ReadCredentials = Arc<dyn Fn() -> Result<Zeroizing<Vec<u8>>, Cause> + Send + Sync>;
 
 /// A key in AWS KMS.
@@ -143,37 +144,37 @@ pub struct KmsKey {
     client: GuardedClient,
 }
 
-/// Why KMS did not seal or open. The texts name key, address and KMS's own code, and no secret.
+/// An error of KMS. The messages contain the key's ARN, the endpoint and KMS's error code, but no secret.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KmsError {
-    /// The credentials file is refused.
+    /// The credentials file cannot be read.
     #[error("credentials for AWS KMS: {0}")]
     Credentials(#[source] Cause),
-    /// The file has no usable keys of the profile.
+    /// The profile in the file contains no keys.
     #[error("the credentials file {} has no aws_access_key_id and aws_secret_access_key in [{profile}]", .file.display())]
     NoProfile {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The profile.
+        /// Name of the profile.
         profile: String,
     },
-    /// It was not reached.
+    /// The service is unreachable.
     #[error("AWS KMS at {endpoint} does not answer: {}", .reason.as_str())]
     Unreachable {
-        /// The address.
+        /// URL of the service.
         endpoint: String,
-        /// What stood in the way.
+        /// Cause of the failure.
         reason: CheckReason,
     },
-    /// It refuses.
+    /// The service rejected the request.
     #[error("AWS KMS at {endpoint} refuses {key}: {code}")]
     Refused {
-        /// The address.
+        /// URL of the service.
         endpoint: String,
-        /// The key.
+        /// ARN of the key.
         key: String,
-        /// What it says.
+        /// Error code of the service.
         code: String,
     },
 }
@@ -197,12 +198,12 @@ struct ErrorType {
 }
 
 impl KmsKey {
-    /// The key that `uri` names. Nothing is asked yet.
+    /// Creates the key of `uri`. Does not connect.
     ///
     /// # Errors
     /// The system's certificates, or those in `ca_file`, cannot be read.
     pub fn new(uri: KmsUri, read: ReadCredentials, ca_file: Option<PathBuf>) -> Result<Self, TrustError> {
-        // The operator's settings name the address, which may be that of an endpoint in a private network.
+        // The operator chooses the endpoint, which may be in a private network.
         let anywhere = vec![
             IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0)),
             IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0)),
@@ -210,7 +211,7 @@ impl KmsKey {
         let settings =
             StorageSettings { egress: EgressPolicy::allowing(anywhere), ca_file, ..StorageSettings::default() };
         let resolver: Arc<dyn Resolve> = Arc::new(SystemResolver::new());
-        // Without region: the copies of a multi-Region key are one key.
+        // Omits the region, because the replicas of a multi-Region key are the same key.
         let name = format!("aws-kms:{}:{}", uri.account, uri.key);
         Ok(Self { client: GuardedClient::new(&settings, resolver)?, uri, name, read })
     }
@@ -239,7 +240,7 @@ impl KmsKey {
         if answer.status == StatusCode::OK {
             return Ok(answer);
         }
-        // What checks signatures before KMS answers in XML.
+        // The layer that checks signatures before KMS responds in XML.
         let code = answer.json::<ErrorType>().map_or_else(|| answer.stated().code, |fault| fault.kind);
         let code = code.rsplit('#').next().unwrap_or_default();
         Err(match code {
@@ -259,7 +260,7 @@ impl KmsKey {
     }
 
     fn refusal(&self, code: &str) -> KmsError {
-        // Codes are words; whatever else comes is not for a log.
+        // Error codes are single words. Other text of the response must not reach the log.
         let code = if is_name(code) || code.contains(' ') && code.is_ascii() { code } else { "an unknown code" };
         KmsError::Refused { endpoint: self.uri.endpoint(), key: self.uri.arn.clone(), code: code.to_owned() }
     }
@@ -268,7 +269,7 @@ impl KmsKey {
         KeyServiceError::Refused(self.refusal(code).into())
     }
 
-    /// The profile's keys, read each time: tools replace them.
+    /// Reads the profile's keys. Not cached, because tools replace them.
     fn keys(&self) -> Result<AwsCredential, KeyServiceError> {
         let content = (self.read)().map_err(|error| KeyServiceError::Refused(KmsError::Credentials(error).into()))?;
         let text = std::str::from_utf8(&content).unwrap_or_default();
@@ -291,7 +292,7 @@ impl KmsKey {
                 }
             }
         }
-        // To sign with. The signer's type keeps plain text, wiped by the allocator.
+        // Used for signing. The signer's type stores plain text, which the allocator overwrites when it is freed.
         let (Some(key_id), Some(secret_key)) = (key_id, secret_key) else { return Err(missing()) };
         Ok(AwsCredential { key_id, secret_key, token })
     }
@@ -304,7 +305,7 @@ impl KeyService for KmsKey {
     }
 
     async fn seal(&self, secret: &SecretBytes, context: &[u8]) -> Result<Vec<u8>, KeyServiceError> {
-        let plaintext = Zeroizing::new(STANDARD.encode(secret.expose())); // for KMS to seal
+        let plaintext = Zeroizing::new(STANDARD.encode(secret.expose())); // sent to KMS for encryption
         let context = json!({ CONTEXT: STANDARD.encode(context) });
         let body = json!({"KeyId": self.uri.arn, "Plaintext": *plaintext, "EncryptionContext": context});
         let answer = self.ask("Encrypt", body).await?;

@@ -1,10 +1,9 @@
-//! The stores that credentials open: whether a credential works there
-//! ([`StorageProbe`](vault_core::port::StorageProbe)), and short-lived credentials in the place of lasting ones
-//! ([`CredentialVendor`](vault_core::port::CredentialVendor)). [`Storage`] is both.
+//! Storage providers: checks of credentials ([`StorageProbe`](vault_core::port::StorageProbe)), and short-lived
+//! credentials ([`CredentialVendor`](vault_core::port::CredentialVendor)). [`Storage`] implements both.
 //!
-//! Everything goes out through one client of our own, which judges every address by the [`EgressPolicy`]: endpoints,
-//! key files, connection strings and links come from whoever may save a credential. Nothing of the process's
-//! environment is consulted: no variables, no profile files, no metadata service, no proxy.
+//! All requests use a single client, which checks every address against the [`EgressPolicy`]. This is necessary because
+//! users choose endpoints, key files, connection strings and links when they save credentials. The process's
+//! environment is ignored: variables, profile files, metadata services and proxies.
 //!
 //! ```
 //! use vault_storage::EgressPolicy;
@@ -19,34 +18,35 @@
 //! # Ok::<(), ipnet::AddrParseError>(())
 //! ```
 //!
-//! `vault_core::usecase::Activations::vendor` and `probe` take a [`Storage`]: see `docs/EMBEDDING.md` of the repository.
+//! Pass a [`Storage`] to `vault_core::usecase::Activations::vendor` and `probe`: see `docs/EMBEDDING.md` in the
+//! repository.
 //!
-//! # What is done by which crate
+//! # Implementation of each protocol
 //!
-//! | Exchange | By |
+//! | Operation | Implementation |
 //! |---|---|
-//! | `s3`: keys of a role's session | the documented form here, signed by `object_store`'s `AwsAuthorizer` |
-//! | `s3`: list, read, write | signed by `object_store`'s `AwsAuthorizer` |
-//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | the documented exchanges here, signed by `object_store`'s `AwsAuthorizer` |
-//! | `azure_identity`: token of the application, delegation key, container signature | documented exchanges here; the published crates bring an HTTP client of their own, and none of them signs for a container without an account key |
-//! | `azure_identity`: list, read, write | authorized by `object_store`'s `AzureAuthorizer` |
-//! | `gcs`: access token, down-scoped token | documented exchanges here, RS256 by `ring`; Google's crates bring an HTTP client of their own |
-//! | `gcs`: list, read, write | the JSON interface, which takes the token as it is and tells rights without using them |
-//! | `direct-link` | one ranged `GET` |
+//! | `s3`: keys of a role's session | documented protocol, signed with `AwsAuthorizer` of `object_store` |
+//! | `s3`: list, read, write | signed with `AwsAuthorizer` of `object_store` |
+//! | AWS KMS, for a root key ([`KmsKey`]): `Encrypt`, `Decrypt` | documented protocol, signed with `AwsAuthorizer` of `object_store` |
+//! | `azure_identity`: application token, delegation key, container signature | documented protocol; published crates contain their own HTTP client, and none can sign for a container without an account key |
+//! | `azure_identity`: list, read, write | authorized with `AzureAuthorizer` of `object_store` |
+//! | `gcs`: access token, downscoped token | documented protocol, RS256 with `ring`; Google's crates contain their own HTTP client |
+//! | `gcs`: list, read, write | JSON API, which accepts the token directly and reports permissions without using them |
+//! | `direct-link` | one `GET` with a range |
 //!
-//! `object_store`'s own operations are not used: they rewrite names of objects and hide the store's error code.
+//! The operations of `object_store` are not used, because they rewrite object names and hide the provider's error code.
 //!
-//! # What each path was tried against
+//! # Servers in tests
 //!
-//! | Path | Server |
+//! | Protocol | Server |
 //! |---|---|
-//! | `s3` checks, `AssumeRole`, the keys it gave | moto, with its judgement of signatures and rights on; of a session's policy it judges nothing |
-//! | AWS KMS | moto, with its judgement of signatures and rights on; a server with the documented answers for what it cannot be made to say |
-//! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with the documented answers |
-//! | `azure_identity` checks; delegation key, container signature and what they open | Azurite over TLS |
-//! | `azure_identity`: the directory's answers | a server with the documented answers |
-//! | `gcs` list, read, write | gcp-storage-emulator, which asks nobody for a token |
-//! | `gcs`: tokens, down-scoping, refusals | a server with the documented answers |
+//! | `s3` checks, `AssumeRole` and its keys | moto, with signature and permission checks; it does not evaluate session policies |
+//! | AWS KMS | moto, with signature and permission checks; a server with documented responses for errors that moto does not return |
+//! | `s3`: clock skew, wrong region, expired tokens, lifetimes | a server with documented responses |
+//! | `azure_identity` checks; delegation key, container signature and its use | Azurite over TLS |
+//! | `azure_identity`: responses of the directory | a server with documented responses |
+//! | `gcs`: list, read, write | gcp-storage-emulator, which does not require a token |
+//! | `gcs`: tokens, downscoping, rejections | a server with documented responses |
 //! | `direct-link` | an HTTPS server of the test |
 
 mod azure;

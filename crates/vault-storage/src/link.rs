@@ -1,4 +1,4 @@
-//! Links that carry their own permission.
+//! Links that contain their own authorization.
 
 use crate::guard::{Answer, GuardedClient};
 use crate::probe::{Trial, refused};
@@ -12,8 +12,8 @@ use vault_core::check::{Check, CheckKind, CheckReason, StorageOperation};
 use vault_core::credential::DirectLink;
 use zeroize::Zeroizing;
 
-/// Asks for the first byte behind the link. A link may be for a download or for an upload, and does not say which;
-/// nothing is written, since what lies behind it is not ours to replace.
+/// Requests the first byte of the link. A link may be for downloads or uploads and does not show which. The check does
+/// not write, because it must not replace existing content.
 pub(crate) async fn check(client: &GuardedClient, data: &DirectLink, trial: &Trial) -> Vec<Check> {
     match fetch(client, data).await {
         Err(reason) => refused(reason, &trial.operations),
@@ -35,10 +35,10 @@ async fn fetch(client: &GuardedClient, data: &DirectLink) -> Result<(), CheckRea
 }
 
 fn request(data: &DirectLink) -> Option<Request<Bytes>> {
-    // To ask for what it opens.
+    // Used to request the linked object.
     let mut url = Url::parse(data.url.expose()).ok()?;
     let credentials = (!url.username().is_empty() || url.password().is_some()).then(|| basic(&url));
-    // They travel in a header field; no request has them in its address.
+    // Sent in a header, because URLs of requests contain no credentials.
     url.set_username("").ok()?;
     url.set_password(None).ok()?;
     url.set_fragment(None);
@@ -50,16 +50,16 @@ fn request(data: &DirectLink) -> Option<Request<Bytes>> {
     let mut request = request.body(Bytes::new()).ok()?;
     for field in data.headers.iter().flat_map(|headers| headers.iter()) {
         let name = header::HeaderName::from_bytes(field.name.as_bytes()).ok()?;
-        let mut value = header::HeaderValue::from_str(field.value.expose()).ok()?; // To send it, as it is meant.
+        let mut value = header::HeaderValue::from_str(field.value.expose()).ok()?; // sent as intended
         value.set_sensitive(true);
         request.headers_mut().insert(name, value);
     }
     Some(request)
 }
 
-/// User and password of an address as a header field says them (RFC 7617).
+/// Formats user and password of a URL as a header value (RFC 7617).
 fn basic(url: &Url) -> Zeroizing<String> {
-    // Decoded it is no longer than in the address: it never grows, which would leave copies behind.
+    // Decoding does not lengthen the text, so the buffer never grows and leaves no copy.
     let mut pair = Zeroizing::new(Vec::with_capacity(url.as_str().len()));
     pair.extend(percent_decode_str(url.username()));
     pair.push(b':');
@@ -68,13 +68,14 @@ fn basic(url: &Url) -> Zeroizing<String> {
     Zeroizing::new(["Basic ", &*encoded].concat())
 }
 
-/// What the refusal means. Stores that sign links say it in their own documents.
+/// Converts an error response. Storage providers describe errors of signed links in their own documents.
 fn why(answer: &Answer) -> CheckReason {
     let text = answer.text().unwrap_or_default();
     let code = answer.stated().code;
     let says = |words: &str| text.contains(words);
     match (answer.status.as_u16(), &*code) {
-        // Amazon: "Request has expired"; Google: ExpiredToken; Azure: "Signature not valid in the specified time frame".
+        // Amazon: "Request has expired"; Google: ExpiredToken; Azure: "Signature not valid in the specified time
+        // frame".
         (_, "ExpiredToken" | "RequestExpired") => CheckReason::LinkExpired,
         (403, _) if says("Request has expired") || says("not valid in the specified time frame") => {
             CheckReason::LinkExpired

@@ -1,4 +1,4 @@
-//! How a credential is tried out, whatever its store is.
+//! Checks of credentials, independent of the storage provider.
 
 use async_trait::async_trait;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -8,39 +8,39 @@ use vault_core::check::{Check, CheckKind, CheckReason, CheckReport, StorageOpera
 use vault_core::credential::Buckets;
 use vault_core::time::Timestamp;
 
-/// What is to be tried.
+/// The parameters of a check.
 pub(crate) struct Trial {
-    /// The operations.
+    /// Operations to check.
     pub(crate) operations: Vec<StorageOperation>,
-    /// The name of an object that nobody else has, to be put behind the prefix.
+    /// Unique name for a new object, without the prefix.
     pub(crate) name: String,
-    /// Now.
+    /// Current time.
     pub(crate) now: Timestamp,
-    /// When nothing further is to be begun, but that what was written is removed.
+    /// Time after which no request is started, except for the removal of a written object.
     pub(crate) deadline: Instant,
 }
 
 impl Trial {
-    /// What `trying` comes to, if it does in time.
+    /// Returns the result of `trying`, or a failure after the deadline.
     async fn in_time<T>(&self, trying: impl Future<Output = Result<T, CheckReason>>) -> Result<T, CheckReason> {
         timeout_at(self.deadline, trying).await.unwrap_or(Err(CheckReason::Unreachable))
     }
 }
 
-/// What a write check writes.
+/// Content of the object that a write check creates.
 pub(crate) const CONTENT: &[u8] = b"Written and removed again by a check of a credential.\n";
 
-/// An object that is there.
+/// An existing object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Its whole name.
+    /// Full name.
     pub(crate) name: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub(crate) size: u64,
 }
 
 impl Found {
-    /// The one of `objects` that is best to be read: one with content, so that its first byte can be asked for.
+    /// Returns the best object to read: one with content, so that its first byte can be requested.
     pub(crate) fn best(objects: impl Iterator<Item = Self>) -> Option<Self> {
         let mut first = None;
         for object in objects {
@@ -53,31 +53,31 @@ impl Found {
     }
 }
 
-/// A store, as one credential opens it.
+/// A storage location, accessed with one credential.
 #[async_trait]
 pub(crate) trait Objects: Send + Sync {
-    /// An object under the prefix, if there is one.
+    /// Returns an object with the prefix, if there is one.
     async fn list(&self) -> Result<Option<Found>, CheckReason>;
-    /// Reads the beginning of an object.
+    /// Reads the first byte of an object.
     async fn read(&self, object: &Found) -> Result<(), CheckReason>;
     /// Writes a new object.
     async fn write(&self, name: &str) -> Result<(), CheckReason>;
     /// Removes an object.
     async fn remove(&self, name: &str) -> Result<(), CheckReason>;
-    /// Whether it opens more than was asked for, where that can be told without using it.
+    /// Returns whether the credential permits more than requested, if this can be determined without using it.
     async fn opens_more(&self, trial: &Trial) -> Option<bool>;
-    /// The beginning of the names of all objects concerned.
+    /// Returns the common prefix of all object names.
     fn prefix(&self) -> &str;
 }
 
-/// Tries a credential out whose store answered a first listing with `listing`.
+/// Checks a credential after a first listing with the result `listing`.
 pub(crate) async fn examine(
     objects: &dyn Objects,
     listing: Result<Option<Found>, CheckReason>,
     trial: &Trial,
 ) -> Vec<Check> {
     match listing {
-        // Who is refused one thing is known.
+        // A denied listing shows that the provider accepts the credential.
         Ok(_) | Err(CheckReason::Denied) => {}
         Err(reason) => return refused(reason, &trial.operations),
     }
@@ -122,13 +122,13 @@ struct Wrote {
     read: Option<Result<(), CheckReason>>,
 }
 
-/// Writes an object, reads it if there was nothing else to read, and removes it.
+/// Writes an object, reads it if no other object exists, and removes it.
 async fn write(objects: &dyn Objects, trial: &Trial, read_it: bool) -> Wrote {
     let kind = CheckKind::Operation(StorageOperation::Write);
     let object = Found { name: [objects.prefix(), &trial.name].concat(), size: CONTENT.len() as u64 };
     if let Err(reason) = trial.in_time(objects.write(&object.name)).await {
         if reason == CheckReason::Unreachable {
-            // It may have been written all the same; if not, there is nothing to remove.
+            // The write may have succeeded. If it has not, there is nothing to remove.
             let _ = objects.remove(&object.name).await;
         }
         return Wrote { check: judged(StorageOperation::Write, Err(reason)), read: None };
@@ -136,7 +136,7 @@ async fn write(objects: &dyn Objects, trial: &Trial, read_it: bool) -> Wrote {
     let read = if read_it { Some(trial.in_time(objects.read(&object)).await) } else { None };
     let check = match objects.remove(&object.name).await {
         Ok(()) => Check::passed(kind),
-        // It was written, as was asked; that it is still there somebody should know.
+        // The write succeeded as requested. Warn that the object still exists.
         Err(reason) => Check::warning(kind, reason),
     };
     Wrote { check, read }
@@ -167,12 +167,12 @@ pub(crate) async fn each_bucket<'a, F: Future<Output = Vec<Check>>>(
     CheckReport::of_buckets(reports).checks
 }
 
-/// The store does not know the credential, or is not there; nothing further was tried.
+/// Reports a failed authentication or connection. All operations are skipped.
 pub(crate) fn refused(reason: CheckReason, operations: &[StorageOperation]) -> Vec<Check> {
     std::iter::once(Check::failed(CheckKind::Authenticate, reason)).chain(skipped(operations)).collect()
 }
 
-/// Operations that were not tried.
+/// Reports operations as skipped.
 pub(crate) fn skipped(operations: &[StorageOperation]) -> impl Iterator<Item = Check> {
     operations.iter().map(|operation| Check::skipped(CheckKind::Operation(*operation), CheckReason::EarlierFailed))
 }

@@ -1,4 +1,4 @@
-//! How stores are reached.
+//! Settings of connections to storage providers.
 
 use crate::EgressPolicy;
 use std::borrow::Cow;
@@ -6,30 +6,29 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vault_core::credential::KeyFile;
 
-/// How stores are reached.
+/// Settings of connections to storage providers.
 #[derive(Clone, Debug, Default)]
 pub struct StorageSettings {
-    /// Which addresses may be connected to.
+    /// Permitted destination addresses.
     pub egress: EgressPolicy,
-    /// A file of certificates (PEM) whose owners may vouch for stores, beside those the operating system trusts.
+    /// PEM file with additional CA certificates for storage providers.
     pub ca_file: Option<PathBuf>,
-    /// How long things may take.
+    /// Time limits.
     pub deadlines: Deadlines,
-    /// Where the clouds' own services are.
+    /// Addresses of the cloud providers' services.
     pub places: Places,
-    /// Whether sessions of roles are tagged with organization, namespace and integration. The role must allow
-    /// `sts:TagSession`.
+    /// Tags role sessions with organization, namespace and integration. The role must allow `sts:TagSession`.
     pub session_tags: bool,
 }
 
-/// How long things may take.
+/// Time limits of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
-    /// One connection to one address.
+    /// Connection to one address.
     pub connect: Duration,
-    /// One request and its answer.
+    /// One request with its response.
     pub exchange: Duration,
-    /// All that is done with one credential, but for the removal of what a check wrote.
+    /// All requests for one credential, except the removal of an object that a check has written.
     pub whole: Duration,
 }
 
@@ -39,24 +38,25 @@ impl Default for Deadlines {
     }
 }
 
-/// Where the clouds' own services are, without a last slash. Other than the default for private clouds and tests.
+/// Addresses of the cloud providers' services, without a trailing slash. The defaults can be changed for private clouds
+/// and tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
     /// Azure's directory. With `None`, each storage account uses the directory of its cloud.
     pub azure_directory: Option<String>,
-    /// The storage of Google's own cloud.
+    /// Storage service of Google's public cloud.
     pub google_storage: String,
-    /// The token exchange of Google's own cloud.
+    /// Token exchange of Google's public cloud.
     pub google_exchange: String,
 }
 
 impl Places {
-    /// The storage of the cloud with this domain.
+    /// Returns the storage service of the cloud with this domain.
     pub(crate) fn google_storage(&self, universe: &str) -> Cow<'_, str> {
         of_universe(&self.google_storage, "storage", universe)
     }
 
-    /// The token exchange of the cloud with this domain.
+    /// Returns the token exchange of the cloud with this domain.
     pub(crate) fn google_exchange(&self, universe: &str) -> Cow<'_, str> {
         of_universe(&self.google_exchange, "sts", universe)
     }

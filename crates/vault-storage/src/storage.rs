@@ -1,4 +1,4 @@
-//! The two ports.
+//! Implementation of the ports for checks and short-lived credentials.
 
 use crate::guard::GuardedClient;
 use crate::guard::SystemResolver;
@@ -14,14 +14,14 @@ use vault_core::check::{Check, CheckKind, CheckReason, CheckReport};
 use vault_core::credential::CredentialData;
 use vault_core::port::{CredentialVendor, IdGenerator, ProbeRequest, ShortLived, StorageProbe, VendOrder};
 
-/// Reaches stores. Cheap to clone.
+/// A client of storage providers. Cheap to clone.
 #[derive(Clone)]
 pub struct Storage {
     client: GuardedClient,
     ids: Arc<dyn IdGenerator>,
     places: Arc<Places>,
     whole: Duration,
-    /// How much longer a check may take that has something to remove.
+    /// Additional time for removing an object that a check has written.
     grace: Duration,
     session_tags: bool,
 }
@@ -33,18 +33,18 @@ impl fmt::Debug for Storage {
 }
 
 impl Storage {
-    /// Reaches stores as `settings` say; `ids` name the objects that a check writes.
+    /// Creates a client. `ids` name the objects that a check writes.
     ///
     /// # Errors
-    /// The certificates to trust cannot be read.
+    /// The CA certificates cannot be read.
     pub fn new(settings: StorageSettings, ids: Arc<dyn IdGenerator>) -> Result<Self, TrustError> {
         Self::with_resolver(settings, ids, Arc::new(SystemResolver::new()))
     }
 
-    /// As [`Storage::new`], with a resolver of one's own. What it finds is judged all the same.
+    /// Same as [`Storage::new`], with another resolver. The egress policy also applies to its addresses.
     ///
     /// # Errors
-    /// The certificates to trust cannot be read.
+    /// The CA certificates cannot be read.
     pub fn with_resolver(
         settings: StorageSettings,
         ids: Arc<dyn IdGenerator>,
@@ -98,7 +98,7 @@ impl StorageProbe for Storage {
                     gcs::check_short(client, places, data, short, &trial).await
                 }
                 (CredentialData::DirectLink(data), _) => link::check(client, data, &trial).await,
-                // A short-lived credential of another type than the one it was made from.
+                // A short-lived credential of another type than its source.
                 (_, Some(_)) => refused(CheckReason::Unexpected, &trial.operations),
             }
         };

@@ -1,4 +1,4 @@
-//! Small readers and writers of text: addresses and dates.
+//! Encoding and parsing of URLs, dates and headers.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::fmt::Display;
@@ -7,50 +7,48 @@ use time::format_description::well_known::Rfc2822;
 use url::Url;
 use vault_core::time::Timestamp;
 
-/// All but letters, digits and `-._~`, the characters that mean nothing in an address (RFC 3986, 2.3).
+/// All characters except letters, digits and `-._~`, which are unreserved in URLs (RFC 3986, section 2.3).
 const VALUE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const PATH: &AsciiSet = &VALUE.remove(b'/');
 
-/// `text` as a value of a query, or as one segment of a path.
+/// Encodes `text` as a query value or a path segment.
 pub(crate) fn encode_value(text: &str) -> impl Display {
     utf8_percent_encode(text, VALUE)
 }
 
-/// An object's name as a path. `None` where it has segments that addresses cannot hold, since their readers take
-/// them for directions.
+/// Encodes an object name as a path. Returns `None` if it contains segments that URL parsers interpret (`.` and `..`).
 pub(crate) fn encode_name(name: &str) -> Option<impl Display> {
     let directs = |segment: &str| matches!(segment, "." | "..");
     (!name.split('/').any(directs)).then(|| utf8_percent_encode(name, PATH))
 }
 
-/// A form or query of these pairs.
+/// Encodes pairs as a form or query.
 pub(crate) fn encode_pairs(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode_value(value))).collect();
     pairs.join("&")
 }
 
-/// The address in `text` as every reader of addresses spells it. `None` where one of them would find none in it:
-/// those who sign take for granted that there is one.
+/// Returns the URL in `text` in canonical form, or `None` if it has no host, which the signing code requires.
 pub(crate) fn address(text: &str) -> Option<String> {
     Url::parse(text).ok().filter(Url::has_host).map(String::from)
 }
 
-/// Whether `text` can stand in a header field: those who sign take that for granted too.
+/// Returns whether `text` is valid in a header value, which the signing code requires.
 pub(crate) fn is_sendable(text: &str) -> bool {
     text.bytes().all(|byte| (0x20..0x7f).contains(&byte))
 }
 
-/// Seconds since the epoch of an HTTP date.
+/// Parses an HTTP date to seconds since the epoch.
 pub(crate) fn http_date(text: &str) -> Option<i64> {
     OffsetDateTime::parse(text, &Rfc2822).ok().map(OffsetDateTime::unix_timestamp)
 }
 
-/// The moment that RFC 3339 text names.
+/// Parses RFC 3339 text.
 pub(crate) fn moment(text: &str) -> Option<Timestamp> {
     Timestamp::from_rfc3339(text)
 }
 
-/// RFC 3339 text of whole seconds, as `2026-11-21T16:30:00Z`.
+/// Formats a time as RFC 3339 in whole seconds, such as `2026-11-21T16:30:00Z`.
 pub(crate) fn rfc3339(time: Timestamp) -> Option<String> {
     time.to_rfc3339()
 }

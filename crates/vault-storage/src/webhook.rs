@@ -1,4 +1,4 @@
-//! Webhooks of receivers (Standard Webhooks 1.0): one signed POST, to addresses that the egress policy permits.
+//! Webhooks of receivers (Standard Webhooks 1.0): one signed POST to an address that the egress policy permits.
 
 use crate::guard::{GuardedClient, Resolve, SystemResolver, TrustError};
 use crate::{EgressPolicy, StorageSettings};
@@ -12,7 +12,7 @@ use vault_core::check::CheckReason;
 use vault_core::port::WebhookMessage;
 use vault_core::receiver::{DeliveryFailure, WebhookUrl};
 
-/// Posts to webhooks.
+/// A client for webhooks.
 #[derive(Clone)]
 pub struct WebhookClient {
     client: GuardedClient,
@@ -26,8 +26,8 @@ impl fmt::Debug for WebhookClient {
 }
 
 impl WebhookClient {
-    /// A client that connects to public addresses and to those that `egress` allows. Certificates of `ca_file` are believed
-    /// too.
+    /// Creates a client for public addresses and those that `egress` allows. It also trusts the CA certificates in
+    /// `ca_file`.
     ///
     /// # Errors
     /// The file cannot be used.
@@ -35,7 +35,7 @@ impl WebhookClient {
         Self::resolving(egress, ca_file, Arc::new(SystemResolver::new()))
     }
 
-    /// The same, with other addresses for host names.
+    /// Same as [`WebhookClient::new`], with another resolver.
     ///
     /// # Errors
     /// The file cannot be used.
@@ -48,17 +48,17 @@ impl WebhookClient {
         Ok(Self { client: GuardedClient::new(&settings, resolver)?, egress })
     }
 
-    /// Whether the URL may be connected to, as far as that is seen without resolving its host.
+    /// Returns whether connections to the URL may be permitted. A host name is checked only when it is resolved.
     pub fn permits(&self, url: &WebhookUrl) -> bool {
         url.address().is_none_or(|address| self.egress.permits(address))
     }
 
-    /// Posts a message. What the receiver answers is not kept.
+    /// Sends a message. The body of the response is discarded.
     ///
     /// # Errors
-    /// Why it was not accepted, in fixed words.
+    /// The reason why the receiver did not accept the message.
     pub async fn post(&self, message: &WebhookMessage) -> Result<(), DeliveryFailure> {
-        let url = message.url.expose_secret(); // where to send it
+        let url = message.url.expose_secret(); // the address to send to
         let request = Request::post(url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, "OrgVault")

@@ -1,4 +1,4 @@
-//! The flags of `orgvault activate` and `orgvault exec`. A value that the interface would refuse is wrong usage here.
+//! Flags of `orgvault activate` and `orgvault exec`. A value that the HTTP API would reject is a usage error.
 
 use super::choice::ChoiceArgs;
 use super::identity::TokenSource;
@@ -19,7 +19,8 @@ use vault_core::field::FieldError;
 use vault_core::id::IntegrationId;
 use vault_core::namespace::Namespace;
 
-/// The variables of [`ListenerArgs`]. The command that is started does not get them: it has no need of the listener.
+/// Environment variables of [`ListenerArgs`]. The started command does not inherit them, because it does not use the
+/// listener.
 pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
     "ORGVAULT_ACTIVATION_URL",
     "ORGVAULT_INTEGRATION_TOKEN_FILE",
@@ -31,19 +32,19 @@ pub(crate) const LISTENER_VARIABLES: [&str; 8] = [
     "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE",
 ];
 
-/// Where and as whom to activate.
+/// The activation listener and the token for it.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Activation")]
 pub(crate) struct ListenerArgs {
-    /// Activation listener: unix:/path/to/socket, or https://host:port/v1 [default: with neither this nor a token, those that
-    /// `orgvault quickstart` stored in your profile]
+    /// Activation listener: unix:/path/to/socket, or https://host:port/v1 [default: with neither this nor a token, the
+    /// listener and token that `orgvault quickstart` stored in your profile]
     #[arg(long, env = "ORGVAULT_ACTIVATION_URL", value_name = "ADDRESS")]
     pub(crate) activation_url: Option<ActivationAddress>,
     /// Integration token file (mode 0600). Without one, the job authenticates with the identity token in
     /// ORGVAULT_IDENTITY_TOKEN_FILE or ORGVAULT_IDENTITY_TOKEN, or with that of GitHub Actions
     #[arg(long, env = "ORGVAULT_INTEGRATION_TOKEN_FILE", value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
-    /// Id of the integration, for identity tokens that are made on request (GitHub Actions)
+    /// ID of the integration, for identity tokens that are issued on request (GitHub Actions)
     #[arg(long, env = "ORGVAULT_INTEGRATION_ID", value_name = "ID")]
     pub(crate) integration_id: Option<IntegrationId>,
     /// Additional CA certificates (PEM) for connections to the listener
@@ -55,7 +56,8 @@ pub(crate) struct ListenerArgs {
     /// Key of the client certificate (PEM without a passphrase, mode 0600)
     #[arg(long, env = "ORGVAULT_ACTIVATION_CLIENT_KEY_FILE", value_name = "FILE", requires = "client_cert_file")]
     pub(crate) client_key_file: Option<PathBuf>,
-    /// How long to retry the first activation while the listener cannot be reached or answers 503 [default: 30s]
+    /// Maximum time to retry the first activation while the listener is unreachable or responds with status 503
+    /// [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = seconds(0_u32, 86_400))]
     wait: Option<u32>,
     #[command(flatten)]
@@ -63,8 +65,8 @@ pub(crate) struct ListenerArgs {
 }
 
 impl ListenerArgs {
-    /// Fills in the listener and the token file of the user's profile if the command line and the environment name none of them.
-    /// The two belong together: a stored token is only sent to the listener that it was stored with.
+    /// Sets listener and token file from the user's profile, unless the command line or the environment contains one of
+    /// them. A stored token is sent only to the listener that it was stored with.
     pub(crate) fn complete(&mut self) -> Result<(), Failure> {
         let is_named = self.activation_url.is_some() || self.token_file.is_some() || self.integration_id.is_some();
         // A service without a home directory has no profiles.
@@ -78,7 +80,7 @@ impl ListenerArgs {
         Ok(())
     }
 
-    /// The listener's address.
+    /// Returns the listener's address.
     pub(crate) fn address(&self) -> Result<&ActivationAddress, Failure> {
         self.activation_url.as_ref().ok_or_else(|| {
             Failure::usage(
@@ -88,7 +90,7 @@ impl ListenerArgs {
         })
     }
 
-    /// How long the first activation is retried.
+    /// Returns the maximum time to retry the first activation.
     pub(crate) fn wait(&self) -> Duration {
         self.wait.map_or(Self::WAIT, |seconds| Duration::from_secs(seconds.into()))
     }
@@ -97,7 +99,7 @@ impl ListenerArgs {
     const WAIT: Duration = Duration::from_secs(30);
 }
 
-/// What to activate.
+/// The activation to request.
 #[derive(Args)]
 pub(crate) struct WantedArgs {
     /// Namespace to activate
@@ -109,14 +111,14 @@ pub(crate) struct WantedArgs {
     /// Lifetime of the activation, 1 minute to 12 hours [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = ttl)]
     ttl: Option<ActivationTtl>,
-    /// raw: the saved credential. short: a short-lived credential, or fail. prefer-short: short-lived where possible, else
+    /// raw: the saved credential; short: a short-lived credential, or fail; prefer-short: short-lived if possible, else
     /// the saved one [default: raw]
     #[arg(long, value_parser = named(VendMode::ALL.map(VendMode::as_str), VendMode::parse))]
     pub(crate) vend: Option<VendMode>,
 }
 
 impl WantedArgs {
-    /// As the interface is asked.
+    /// Returns the request for the HTTP API.
     pub(crate) fn request(&self) -> ActivateRequest {
         ActivateRequest {
             namespace: self.namespace.to_string(),
@@ -138,17 +140,17 @@ pub(crate) struct ActivateArgs {
     /// Output format; required if standard output is a terminal [default: json]
     #[arg(long, value_parser = named(Form::ALL.map(Form::as_str), Form::parse))]
     pub(crate) format: Option<Form>,
-    /// Check the credentials at their storage providers; activate nothing
+    /// Check the credentials at their storage providers without activating them
     #[arg(long, conflicts_with_all = ["format", "purpose", "ttl", "id", "kind", "bucket", "names"])]
     pub(crate) check: bool,
-    /// Operation that the job needs; repeatable [default: check authentication only]
+    /// Operation that the job needs; repeatable [default: check only authentication]
     #[arg(
         long = "operation",
         requires = "check",
         value_parser = named(StorageOperation::ALL.map(StorageOperation::as_str), StorageOperation::parse)
     )]
     pub(crate) operations: Vec<StorageOperation>,
-    /// When the job will be done: a date and time (2026-11-21T06:00:00Z), a date, or a duration from now (8h)
+    /// Expected end of the job: a date and time (2026-11-21T06:00:00Z), a date, or a duration from now (8h)
     #[arg(long, requires = "check", value_name = "TIME")]
     pub(crate) until: Option<Moment>,
 }
@@ -164,8 +166,8 @@ pub(crate) struct ExecArgs {
     /// Do not renew the activation while the command runs
     #[arg(long)]
     pub(crate) no_refresh: bool,
-    /// Give an s3 credential to the command in variables, for tools that do not know AWS_CONTAINER_CREDENTIALS_FULL_URI. They keep
-    /// the first one
+    /// Pass an s3 credential in variables, for tools without support for AWS_CONTAINER_CREDENTIALS_FULL_URI. The
+    /// command keeps the first credential and gets no renewed one
     #[arg(long = "static")]
     pub(crate) is_static: bool,
     /// Command to run, and its arguments

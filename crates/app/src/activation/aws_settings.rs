@@ -1,8 +1,8 @@
-//! The settings in the user's configuration of the AWS tools that a command keeps, although its own configuration replaces that
-//! file: those that are neither an identity nor an address (AWS SDKs and Tools Reference Guide, "Settings reference").
+//! The settings that a command keeps from the user's AWS configuration, although it gets its own configuration file:
+//! those that are neither an identity nor an address (AWS SDKs and Tools Reference Guide, "Settings reference").
 //!
-//! Listed by name, because a setting that this program does not know could select an identity. A line that is not understood is
-//! left out: a file that the command may not even read does not stop it.
+//! The settings are an allowlist, because an unknown setting could select an identity. Lines that cannot be parsed are
+//! skipped, because the command may not even use this file.
 
 use crate::output::warn;
 use std::collections::BTreeMap;
@@ -11,9 +11,9 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::PathBuf;
 
-/// The longest part of a file that is read, in bytes.
+/// Maximum number of bytes that are read from a file.
 const MAX_FILE: u64 = 1024 * 1024;
-/// Settings of a profile. All that begin with `cli_` belong to the AWS command line itself.
+/// Settings of a profile. Settings with the prefix `cli_` belong to the AWS command line.
 const SETTINGS: [&str; 20] = [
     "auth_scheme_preference",
     "ca_bundle",
@@ -37,10 +37,10 @@ const SETTINGS: [&str; 20] = [
     "tcp_keepalive",
 ];
 const CLI: &str = "cli_";
-/// An address, unless the credential has one of its own.
+/// The region, which is kept only if the credential does not contain one.
 const REGION: &str = "region";
 const API_VERSIONS: &str = "api_versions";
-/// Settings below `s3`. Those of its addresses, such as `addressing_style`, are not the user's here.
+/// Settings below `s3`. Those that affect addresses, such as `addressing_style`, are not kept.
 const S3: &str = "s3";
 const S3_SETTINGS: [&str; 14] = [
     "direct_io",
@@ -59,12 +59,12 @@ const S3_SETTINGS: [&str; 14] = [
     "target_bandwidth",
 ];
 
-/// Settings of a profile by section and name; the section is empty for those of the profile itself.
+/// Settings of a profile by section and name. The section is empty for top-level settings.
 #[derive(Debug, Default)]
 pub(super) struct AwsSettings(BTreeMap<(String, String), String>);
 
 impl AwsSettings {
-    /// Those of the user's profile, in the files that the AWS tools read.
+    /// Returns the settings of the user's profile, from the files that the AWS tools read.
     pub(super) fn of_user() -> Self {
         let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let profile = text("AWS_DEFAULT_PROFILE").or_else(|| text("AWS_PROFILE"));
@@ -89,10 +89,10 @@ impl AwsSettings {
         settings
     }
 
-    /// Adds those of `profile` in a file. In the configuration, `word` is in front of the name of a profile, except the default.
+    /// Adds the settings of `profile` in a file. In the config file, `word` precedes profile names except the default.
     fn add(&mut self, text: &str, profile: &str, word: Option<&str>) {
         let mut is_profile = false;
-        // The last setting of the profile, and how far it is indented: what is indented more is below it.
+        // The last setting of the profile and its indentation. Lines with more indentation are nested below it.
         let mut above: Option<(usize, String)> = None;
         for line in text.lines() {
             let bare = line.trim();
@@ -123,7 +123,8 @@ impl AwsSettings {
         }
     }
 
-    /// Lines that follow those of `s3` in the command's configuration. `region` is the user's, if `with_region`.
+    /// Returns lines to append to those of `s3` in the command's configuration. Includes the user's region if
+    /// `with_region`.
     pub(super) fn lines(&self, with_region: bool) -> String {
         let below = |section: &str, indent: &str| -> String {
             let settings =
@@ -136,8 +137,8 @@ impl AwsSettings {
     }
 }
 
-/// Whether `[title]` begins the profile: `[default]`, or `[profile name]` with or without quotes; without the word in the
-/// credentials file.
+/// Returns whether `[title]` is the header of the profile: `[default]`, or `[profile name]` with or without quotes. In
+/// the credentials file, the word is missing.
 fn names(title: &str, profile: &str, word: Option<&str>) -> bool {
     let title = title.trim();
     let name = match word.and_then(|word| title.strip_prefix(word)).filter(|rest| rest.starts_with([' ', '\t'])) {
@@ -157,7 +158,7 @@ fn is_kept(section: &str, name: &str) -> bool {
     }
 }
 
-/// With the user's directory for a first `~`, as the AWS tools read paths.
+/// Expands a leading `~` to the user's home directory, like the AWS tools.
 fn in_home(path: PathBuf) -> PathBuf {
     match (path.strip_prefix("~"), env::home_dir()) {
         (Ok(rest), Some(home)) => home.join(rest),
@@ -212,7 +213,7 @@ ca_bundle = /elsewhere
         assert_eq!(lines(CONFIG, "", "default", false), "retry_mode = adaptive\n");
         assert_eq!(lines(CONFIG, "", "other", true), "");
         assert_eq!(lines("[profile default]\nmax_attempts = 4\n", "", "default", true), "max_attempts = 4\n");
-        // The credentials file counts more.
+        // The credentials file takes precedence.
         assert_eq!(
             lines(CONFIG, "[night job]\naws_access_key_id = AKIA\nmax_attempts = 1\n", "night job", true),
             "max_attempts = 1\n"
@@ -220,7 +221,7 @@ ca_bundle = /elsewhere
         assert_eq!(lines("[night job]\nmax_attempts = 1\n", "", "night job", true), "");
     }
 
-    /// Whatever is not listed: settings that select an identity or an address, and those that are not known.
+    /// Drops all settings that are not on the allowlist: identities, addresses and unknown settings.
     #[test]
     fn unlisted_settings_are_left_out() {
         let unlisted = [

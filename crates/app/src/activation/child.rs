@@ -1,7 +1,8 @@
-//! A command, from its start to its end.
+//! The process of a command, from its start to its exit.
 //!
-//! The kernel ends the command when `exec` is killed (`PR_SET_PDEATHSIG`, prctl(2)). A process can ask that for itself alone, so
-//! the new process runs this program first, which asks and then becomes the command.
+//! The kernel stops the command when `exec` is killed (`PR_SET_PDEATHSIG`, prctl(2)). A process can request this only
+//! for itself, so the new process first runs this program, which makes the request and then replaces itself by the
+//! command.
 
 use super::signals::{Signals, comes_from_terminal};
 use crate::failure::Failure;
@@ -14,20 +15,20 @@ use std::path::Path;
 use std::process::ExitStatus;
 use tokio::process::{Child, Command};
 
-/// A command that was not found, as shells say it.
+/// Exit status of a command that was not found, as in shells.
 const NOT_FOUND: u8 = 127;
-/// A command that was found and cannot be started.
+/// Exit status of a command that was found but cannot be started.
 const NOT_STARTED: u8 = 126;
-/// This program, even where its file has been replaced since it was started.
+/// This program, even if its file was replaced after the start.
 const OURSELVES: &str = "/proc/self/exe";
-/// The name under which this program becomes a command. Its arguments are the number of the process that started it, the command,
-/// and the command's arguments.
+/// Name under which this program replaces itself by a command. The arguments are the ID of the parent process, the
+/// command, and its arguments.
 const BECOMES_COMMAND: &str = "orgvault-exec-command";
 
-/// What starts the program `line[0]` with the arguments after it, which are told to stop when this process dies.
+/// Returns the process to start for the program `line[0]` and its arguments. It is stopped when this process dies.
 pub(crate) fn command(line: &[OsString]) -> Command {
     if !Path::new(OURSELVES).exists() {
-        // Without /proc it goes on when this process dies.
+        // Without /proc, the command continues when this process dies.
         let mut command = Command::new(&line[0]);
         command.args(&line[1..]);
         return command;
@@ -37,7 +38,7 @@ pub(crate) fn command(line: &[OsString]) -> Command {
     command
 }
 
-/// Becomes the command that was named to this process, if it was started by [`command`]; returns why it cannot.
+/// Replaces this process by the command if [`command`] started it. Returns only if that is unnecessary or fails.
 pub(crate) fn become_command() -> Result<(), Failure> {
     let mut arguments = args_os();
     if arguments.next().is_some_and(|name| name == BECOMES_COMMAND) { Err(replace_process(arguments)) } else { Ok(()) }
@@ -49,7 +50,7 @@ fn replace_process(mut arguments: ArgsOs) -> Failure {
     if let Err(error) = set_parent_process_death_signal(Some(Signal::TERM)) {
         return not_started(&program, &error.into());
     }
-    // If it died before, nobody tells this process any more.
+    // If the parent died before the request, the kernel sends no signal.
     if getppid() != parent {
         return Failure::with_status(
             format!("{} was not started, because orgvault exec is gone", program.to_string_lossy()),
@@ -65,32 +66,32 @@ fn not_started(program: &std::ffi::OsStr, error: &std::io::Error) -> Failure {
     Failure::with_status(format!("cannot start {}: {error}", program.to_string_lossy()), status)
 }
 
-/// Starts it.
+/// Starts the command.
 pub(crate) fn start(mut command: Command) -> Result<Child, Failure> {
     command.spawn().map_err(|error| not_started(command.as_std().get_program(), &error))
 }
 
-/// Its number.
+/// Returns the process ID.
 pub(crate) fn pid(child: &Child) -> Option<Pid> {
     child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
 }
 
-/// Waits until it ends and passes signals on to it; gives the exit status to end with.
+/// Waits for the exit and forwards signals. Returns the exit status for this process.
 pub(crate) async fn wait(mut child: Child, signals: &mut Signals) -> Result<u8, Failure> {
     loop {
         tokio::select! {
             status = child.wait() => return Ok(status_of(status?)),
             signal = signals.next() => {
-                // Until it has been waited for, the number is nobody else's.
+                // Until the process is waited for, its ID cannot be reused.
                 if let Some(pid) = pid(&child).filter(|_| !comes_from_terminal(signal)) {
-                    let _ = kill_process(pid, signal); // it may have ended
+                    let _ = kill_process(pid, signal); // it may have exited
                 }
             }
         }
     }
 }
 
-/// Its own exit status, or 128 and the signal's number, as shells say it.
+/// Returns the command's exit status, or 128 plus the signal number, as in shells.
 fn status_of(status: ExitStatus) -> u8 {
     let status = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     status.and_then(|status| u8::try_from(status).ok()).unwrap_or(u8::MAX)
@@ -102,8 +103,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// As wait(2) tells them: an exit status in the second byte, a signal in the low seven bits, and whether memory
-        /// was written out in the eighth.
+        /// Wait statuses as in wait(2): the exit status in the second byte, the signal in the low seven bits, and the
+        /// core dump flag in the eighth.
         #[test]
         fn every_end_has_its_status(code: u8, signal in 1..65_i32, dumped: bool) {
             prop_assert_eq!(status_of(ExitStatus::from_raw(i32::from(code) << 8)), code);

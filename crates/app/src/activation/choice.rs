@@ -1,4 +1,4 @@
-//! Which of a namespace's credentials is meant. An unclear choice is refused: nothing is guessed.
+//! Selection of a namespace's credentials. An ambiguous selection is an error.
 
 use super::names::named;
 use super::opened::Opened;
@@ -11,7 +11,7 @@ use vault_core::credential::CredentialType;
 use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
 
-/// Which of a namespace's credentials.
+/// Flags that select credentials of a namespace.
 #[derive(Args)]
 pub(crate) struct ChoiceArgs {
     /// Only the credential with this ID
@@ -28,7 +28,7 @@ pub(crate) struct ChoiceArgs {
     names: Vec<Naming>,
 }
 
-/// `NAME`, or `NAME=ID` or `NAME=TYPE`.
+/// The value of `--name`: `NAME`, `NAME=ID` or `NAME=TYPE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Naming {
     name: FormName,
@@ -66,19 +66,19 @@ impl FromStr for Naming {
     }
 }
 
-/// A credential's place in the list, and its name.
+/// The index of a credential in the list, and its name.
 pub(crate) type Chosen = (usize, Option<FormName>);
 
-/// Why it is not clear which credential is meant.
+/// The reason why a selection is invalid or ambiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unclear {
-    /// None of the namespace's credentials matches.
+    /// No credential of the namespace matches.
     Nothing(Namespace, Vec<(CredentialId, CredentialType)>),
-    /// Several match.
+    /// Several credentials match.
     Several(Namespace, Vec<(CredentialId, CredentialType)>),
-    /// Several names, and one does not say what it names.
+    /// One of several names does not select a credential.
     NameAlone,
-    /// Two names give the same variables.
+    /// Two names result in the same variables.
     SameName,
 }
 
@@ -106,7 +106,7 @@ impl std::error::Error for Unclear {}
 fn list(credentials: &[(CredentialId, CredentialType)]) -> String {
     let mut text = String::new();
     for (id, kind) in credentials {
-        let _ = write!(text, "\n  {id}  {kind}"); // a String takes everything
+        let _ = write!(text, "\n  {id}  {kind}"); // writing to a String cannot fail
     }
     text
 }
@@ -125,8 +125,8 @@ impl ChoiceArgs {
         }
     }
 
-    /// The one credential of `opened` that matches, or each that is named; `all` that match where no name is given and
-    /// the form has room for them.
+    /// Returns the only matching credential of `opened`, or the named ones. Without names, `all` returns every matching
+    /// credential, for forms that can contain several.
     pub(crate) fn of(&self, opened: &Opened, all: bool) -> Result<Vec<Chosen>, Unclear> {
         self.among(&opened.namespace, &opened.kinds(), all)
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is chosen is what was asked for; and it is chosen exactly if there is one answer to the question.
+        /// The selection contains only requested credentials, and succeeds exactly if it is unambiguous.
         #[test]
         fn nothing_is_guessed(
             kinds_there in proptest::collection::vec(kinds(), 0..6),

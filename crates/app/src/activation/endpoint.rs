@@ -1,10 +1,10 @@
-//! The address on this machine at which the tools of a command ask for its credential: the endpoint of AWS's container credential
-//! provider ("AWS SDKs and Tools Reference Guide"), and one that exchanges a token for a Google access token (RFC 8693). It always
-//! answers with what was renewed last.
+//! The local endpoint from which a command's tools get their credential. It implements AWS's container credential
+//! provider ("AWS SDKs and Tools Reference Guide") and a token exchange for Google access tokens (RFC 8693). It always
+//! responds with the latest renewed credential.
 //!
-//! It listens on 127.0.0.1 and a port of the operating system's choice, for as long as `exec` runs. A request must contain the
-//! endpoint's token and name its address as host. Connections of other users are closed when they are accepted, so that they
-//! occupy no slot; on systems without `/proc/net`, the token alone decides.
+//! It listens on 127.0.0.1 and an ephemeral port while `exec` runs. A request must contain the endpoint's token and its
+//! address as `Host`. Connections of other users are closed when they are accepted, so that they occupy no slot. On
+//! systems without `/proc/net`, only the token protects the endpoint.
 
 use crate::failure::Failure;
 use bytes::Bytes;
@@ -30,35 +30,34 @@ use vault_core::port::{Clock, Entropy};
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-/// The host in its addresses.
+/// Host in the endpoint's URLs.
 pub(super) const HOST_NAME: &str = "127.0.0.1";
 const KEY_PATH: &str = "/credential";
 const TOKEN_PATH: &str = "/token";
-/// The longest body of a request for a token, in bytes.
+/// Maximum size of a token request's body in bytes.
 const MAX_BODY: usize = 16 * 1024;
-/// The number of connections that are served concurrently; others are queued.
+/// Maximum number of concurrent connections. Further connections are queued.
 const CONNECTIONS: usize = 64;
-/// The tables of the kernel's TCP sockets. A client may connect to 127.0.0.1 through a socket of either family.
+/// The kernel's tables of TCP sockets. A client may connect to 127.0.0.1 through a socket of either family.
 const SOCKET_TABLES: [&str; 2] = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
-/// How often the tables are read for one connection: a table that changes while it is read can lack an unchanged line.
+/// Number of reads of the tables per connection. A table that changes during a read may lack an unchanged line.
 const TABLE_READS: usize = 3;
-/// The response to a client of another user, whose request is not read.
+/// Response to a client of another user, whose request is not read.
 const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const NOT_OURS: &str = "this endpoint serves one command, at its own address";
-/// How long a connection may take, from its head to its answer.
+/// Time limit of a connection, from its request head to the response.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How many random bytes a token carries.
+/// Number of random bytes in the token.
 const TOKEN_BYTES: usize = 32;
 
-/// What is answered, until when.
+/// A response and its expiry time.
 pub(crate) struct Served {
-    /// What is answered.
     pub(crate) answer: EndpointAnswer,
-    /// The first moment at which it no longer works.
+    /// Time from which the credential is invalid.
     pub(crate) expires_at: Timestamp,
 }
 
-/// The endpoint, listening.
+/// A listening endpoint.
 pub(crate) struct Endpoint(Arc<Inner>);
 
 struct Inner {
@@ -69,8 +68,7 @@ struct Inner {
 }
 
 impl Endpoint {
-    /// An endpoint that answers, from a task of the current runtime, until the runtime ends. Until [`Endpoint::serve`] it has
-    /// no credential.
+    /// Opens the endpoint in a task of the current runtime. Before [`Endpoint::serve`], it has no credential.
     pub(crate) async fn open(entropy: &dyn Entropy, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         let failed = |error| Failure::new(format!("cannot listen on 127.0.0.1 for the command's tools: {error}"));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(failed)?;
@@ -82,22 +80,22 @@ impl Endpoint {
         Ok(Self(inner))
     }
 
-    /// Where the tools ask for a key.
+    /// Returns the URL of the container credential provider.
     pub(crate) fn url(&self) -> String {
         format!("http://{}{KEY_PATH}", self.0.address)
     }
 
-    /// Where the tools ask for an access token.
+    /// Returns the URL of the token exchange.
     pub(crate) fn token_url(&self) -> String {
         format!("http://{}{TOKEN_PATH}", self.0.address)
     }
 
-    /// What they must show.
+    /// Returns the token that requests must contain.
     pub(crate) fn token(&self) -> &SecretString {
         &self.0.token
     }
 
-    /// Answers with `served` from now on.
+    /// Replaces the response.
     pub(crate) fn serve(&self, served: Served) {
         *self.0.served.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
     }
@@ -119,7 +117,7 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
-            // Too many open files, say: others may close theirs.
+            // For example, too many open files. Other processes may close theirs.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -142,7 +140,7 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
                 .header_read_timeout(DEADLINE)
                 .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            let _ = tokio::time::timeout(DEADLINE, connection).await; // whoever is gone is told nothing
+            let _ = tokio::time::timeout(DEADLINE, connection).await; // the client may have disconnected
         });
     }
 }
@@ -150,7 +148,7 @@ async fn accept(listener: TcpListener, inner: Arc<Inner>) {
 impl Inner {
     fn answer(&self, request: &Parts, body: &[u8]) -> Response<Full<Bytes>> {
         let header = |name| only(request.headers.get_all(name).iter());
-        // RFC 9112, section 3.2. A target with a host of its own is for a proxy, which this is not.
+        // RFC 9112, section 3.2. A target with an authority is meant for a proxy, and this endpoint is not one.
         let Some(host) = header(HOST).filter(|_| request.uri.authority().is_none()) else {
             return refusal(
                 StatusCode::BAD_REQUEST,
@@ -165,7 +163,7 @@ impl Inner {
             TOKEN_PATH => Zeroizing::new(subject_token(body)),
             _ => Zeroizing::new(header(AUTHORIZATION).map(|shown| shown.as_bytes().to_vec()).unwrap_or_default()),
         };
-        // Compared with what was shown.
+        // Used only for the comparison with the presented token.
         let is_shown = shown.ct_eq(self.token.expose_secret().as_bytes());
         if !bool::from(is_shown) {
             return refusal(StatusCode::UNAUTHORIZED, "the token is not that of this endpoint");
@@ -182,7 +180,7 @@ impl Inner {
         }
         let now = self.clock.now();
         let served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever shows the token is whom it is for.
+        // The client presented the token, so it may get the credential.
         match served.as_ref().filter(|served| now < served.expires_at) {
             Some(Served { answer: EndpointAnswer::Key(document), .. }) if path == KEY_PATH => {
                 response(StatusCode::OK, document.expose().to_owned())
@@ -202,13 +200,13 @@ impl Inner {
     }
 }
 
-/// The item, if there is exactly one.
+/// Returns the item if there is exactly one.
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     items.next().filter(|_| items.next().is_none())
 }
 
-/// Whether the client at `peer` belongs to this user or root. Where the kernel has a table of sockets, a client that is in none
-/// does not.
+/// Returns whether the client at `peer` belongs to this user or root. If the kernel has tables of sockets, a client
+/// that is in none of them is rejected.
 fn is_ours(peer: SocketAddr, address: SocketAddrV4) -> bool {
     let SocketAddr::V4(peer) = peer else { return false };
     for _ in 0..TABLE_READS {
@@ -224,14 +222,15 @@ fn is_ours(peer: SocketAddr, address: SocketAddrV4) -> bool {
     false
 }
 
-/// The token to exchange, in the form of a request for another (RFC 8693, 2.1).
+/// Returns the token to exchange from a token exchange request (RFC 8693, section 2.1).
 fn subject_token(body: &[u8]) -> Vec<u8> {
     let mut fields = form_urlencoded::parse(body);
     fields.find(|(name, _)| name == "subject_token").map(|(_, token)| token.as_bytes().to_vec()).unwrap_or_default()
 }
 
-/// The user of the connection from `local` to `remote` in `/proc/net/tcp` or `/proc/net/tcp6` (proc_pid_net(5)). A socket that
-/// its process has closed has no inode, and the kernel shows it as one of root.
+/// Returns the user of the connection from `local` to `remote` in `/proc/net/tcp` or `/proc/net/tcp6`
+/// (proc_pid_net(5)). Ignores sockets without an inode: their process has closed them, and the kernel reports root as
+/// their owner.
 fn owner(table: &str, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> {
     let (local, remote) = (spellings(local), spellings(remote));
     table.lines().find_map(|line| {
@@ -243,7 +242,7 @@ fn owner(table: &str, local: SocketAddrV4, remote: SocketAddrV4) -> Option<u32> 
     })
 }
 
-/// An address as the tables spell it: that of a socket for IPv4, and the mapped one of a socket for IPv6.
+/// Returns an address in the format of both tables: IPv4, and IPv4-mapped for IPv6 sockets.
 fn spellings(address: SocketAddrV4) -> [String; 2] {
     let words = |octets: &[u8]| -> String {
         let words = octets.as_chunks::<4>().0.iter();
@@ -253,7 +252,7 @@ fn spellings(address: SocketAddrV4) -> [String; 2] {
     [words(&ip.octets()), words(&ip.to_ipv6_mapped().octets())].map(|ip| format!("{ip}:{:04X}", address.port()))
 }
 
-/// The provider's form of an error.
+/// Creates an error in the provider's format.
 fn refusal(status: StatusCode, message: &str) -> Response<Full<Bytes>> {
     let code = status.canonical_reason().unwrap_or_default();
     response(status, serde_json::json!({ "code": code, "message": message }).to_string())
@@ -345,7 +344,7 @@ mod tests {
             write!(stream, "{line} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}")
                 .expect("sent");
             let mut answer = String::new();
-            let _ = stream.read_to_string(&mut answer); // what was not read is reset
+            let _ = stream.read_to_string(&mut answer); // unread data may cause a reset
             let status: u16 = answer.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
             (status, answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default())
         };
@@ -373,7 +372,7 @@ mod tests {
         assert_eq!(ask(address, "GET /credential", &headers).0, 404);
     }
 
-    /// A client may reach 127.0.0.1 through a socket for IPv6, which is in the other table.
+    /// A client may connect to 127.0.0.1 through an IPv6 socket, which is in the other table.
     #[tokio::test(flavor = "multi_thread")]
     async fn own_clients_are_served_through_sockets_of_both_families() {
         let clock = Arc::new(At(Mutex::new(0)));

@@ -1,4 +1,4 @@
-//! Whose token a job shows: the integration's own, or an identity token of its surroundings.
+//! The source of a job's token: the integration token, or an identity token of its environment.
 
 use super::args::ListenerArgs;
 use super::listener;
@@ -18,24 +18,24 @@ const FILE: &str = "ORGVAULT_IDENTITY_TOKEN_FILE";
 const TOKEN: &str = "ORGVAULT_IDENTITY_TOKEN";
 const GITHUB_URL: &str = "ACTIONS_ID_TOKEN_REQUEST_URL";
 const GITHUB_TOKEN: &str = "ACTIONS_ID_TOKEN_REQUEST_TOKEN";
-/// The longest identity token, in bytes, with the line end behind it.
+/// Maximum length of an identity token in bytes, including the line end.
 const MAX_TOKEN: u64 = 8 * 1024 + 2;
 
-/// Where the token comes from.
+/// The source of the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TokenSource {
-    /// The integration's own, in a file.
+    /// The integration token, in a file.
     Integration(PathBuf),
-    /// An identity token in a file, which its surroundings write anew.
+    /// An identity token in a file, which the environment refreshes.
     File(PathBuf),
     /// An identity token in a variable.
     Variable,
-    /// GitHub Actions makes one when it is asked.
+    /// An identity token that GitHub Actions issues on request.
     GitHub,
 }
 
 impl TokenSource {
-    /// The first that there is.
+    /// Returns the first available source.
     pub(crate) fn of(args: &ListenerArgs) -> Result<Self, Failure> {
         if let Some(path) = &args.token_file {
             return Ok(Self::Integration(path.clone()));
@@ -49,7 +49,7 @@ impl TokenSource {
         }
     }
 
-    /// The first identity token that there is.
+    /// Returns the first available source of an identity token.
     pub(crate) fn of_surroundings() -> Option<Self> {
         let is_set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         match () {
@@ -60,7 +60,7 @@ impl TokenSource {
         }
     }
 
-    /// The token as it is now.
+    /// Returns the current token.
     pub(crate) fn token(&self, args: &ListenerArgs) -> Result<SecretString, Failure> {
         match self {
             Self::Integration(path) => listener::token("--token-file", path),
@@ -77,7 +77,7 @@ impl TokenSource {
         }
     }
 
-    /// The identity token that lies ready.
+    /// Returns the identity token from the file or variable.
     pub(crate) fn stored(&self) -> Result<SecretString, Failure> {
         let text = match self {
             Self::File(path) => {
@@ -97,7 +97,8 @@ impl TokenSource {
         }
     }
 
-    /// The variables that must not reach the command: with them, it could request identity tokens for any audience.
+    /// Returns the variables that the command must not inherit. With them, it could request identity tokens for any
+    /// audience.
     pub(crate) const fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::GitHub => &[GITHUB_URL, GITHUB_TOKEN],
@@ -105,7 +106,7 @@ impl TokenSource {
         }
     }
 
-    /// In words, if it is an identity token.
+    /// Describes the source, if it is an identity token.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
             Self::Integration(_) => None,
@@ -128,9 +129,9 @@ fn variable(name: &str) -> Result<String, Failure> {
     env::var(name).map_err(|_| Failure::new(format!("{name} is not set, or no text")))
 }
 
-/// The claims that a token makes. Nothing of it is verified.
+/// Returns the claims of a token without verifying it.
 pub(crate) fn claims(token: &SecretString) -> Option<Value> {
-    let payload = token.expose_secret().split('.').nth(1)?; // its claims are no secret
+    let payload = token.expose_secret().split('.').nth(1)?; // claims are not secret
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
     claims.is_object().then_some(claims)
 }

@@ -1,33 +1,33 @@
-//! Whether a process still runs that somebody else started.
+//! Detection of whether another process is still running.
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use std::fs;
 use std::path::Path;
 
-/// A process. Its number alone could be another's by now; number and start (proc_pid_stat(5)) are one process's.
+/// The identity of a process. An ID alone may be reused, but ID and start time (proc_pid_stat(5)) are unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
-    /// In whose numbers.
+    /// PID namespace of `pid`.
     namespace: String,
     pid: Pid,
-    /// In ticks since the machine was started.
+    /// Start time, in clock ticks since boot.
     started: String,
 }
 
 impl Life {
-    /// The process that has this number now; `None` if it is gone, or `/proc` does not tell.
+    /// Returns the process with this ID. `None` if it has exited, or `/proc` is not available.
     pub(crate) fn of(pid: Pid) -> Option<Self> {
         let (_, started) = stat(pid)?;
         Some(Self { namespace: namespace()?, pid, started })
     }
 
-    /// The text that [`Life::parse`] reads.
+    /// Formats the identity for [`Life::parse`].
     pub(crate) fn to_text(&self) -> String {
         format!("{} {} {}\n", self.namespace, self.pid.as_raw_nonzero(), self.started)
     }
 
-    /// What [`Life::to_text`] wrote.
+    /// Parses the text of [`Life::to_text`].
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut words = text.strip_suffix('\n')?.split(' ');
         let (namespace, pid, started) = (words.next()?.to_owned(), words.next()?, words.next()?.to_owned());
@@ -35,30 +35,30 @@ impl Life {
         words.next().is_none().then_some(Self { namespace, pid, started })
     }
 
-    /// Whether it has ended, as far as can be told: a process of another container, or one that this user cannot see,
-    /// counts as running.
+    /// Returns whether the process has exited. A process in another container, or one that this user cannot see, counts
+    /// as running.
     pub(crate) fn is_over(&self) -> bool {
         if namespace().is_none_or(|ours| ours != self.namespace) {
             return false;
         }
         match (test_kill_process(self.pid), stat(self.pid)) {
             (Err(Errno::SRCH), _) => true,
-            // A zombie has ended; its parent has not asked for its status yet.
+            // A zombie has exited. Only its parent has not collected the status yet.
             (_, Some((state, started))) => matches!(state, 'Z' | 'X') || started != self.started,
             (_, None) => false,
         }
     }
 }
 
-/// The namespace of process numbers that this process is in.
+/// Returns the PID namespace of this process.
 fn namespace() -> Option<String> {
     fs::read_link("/proc/self/ns/pid").ok().map(|link| link.to_string_lossy().into_owned())
 }
 
-/// The state and the start of a process.
+/// Returns state and start time of a process.
 fn stat(pid: Pid) -> Option<(char, String)> {
     let text = fs::read_to_string(Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("stat")).ok()?;
-    // The name stands in parentheses, and may hold any.
+    // The name is in parentheses, and may contain some itself.
     let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.nth(18)?.to_owned()))
@@ -75,7 +75,7 @@ mod tests {
         let ours = Life::of(getpid()).expect("this process");
         assert!(!ours.is_over());
         assert_eq!(Life::parse(&ours.to_text()), Some(ours.clone()));
-        // The same number, started at another time or counted by somebody else.
+        // The same ID with another start time, or in another PID namespace.
         assert!(Life { started: "1".to_owned(), ..ours.clone() }.is_over());
         assert!(!Life { namespace: "pid:[1]".to_owned(), started: "1".to_owned(), ..ours }.is_over());
 
@@ -85,7 +85,7 @@ mod tests {
         assert!(!life.is_over());
         drop(child.stdin.take());
         std::io::copy(&mut child.stdout.take().expect("a pipe"), &mut std::io::sink()).expect("its end");
-        // A zombie first, since nobody has waited for it.
+        // The process is a zombie until it is waited for.
         rustix::process::waitid(
             rustix::process::WaitId::Pid(pid),
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,

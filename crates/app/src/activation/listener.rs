@@ -1,4 +1,4 @@
-//! The activation listener, as the integration reaches it, and its token.
+//! Client of the activation listener.
 
 use super::args::ListenerArgs;
 use super::identity::TokenSource;
@@ -18,23 +18,23 @@ use vault_core::integration::IntegrationToken;
 use vault_core::port::Entropy as _;
 use vault_crypto::OsEntropy;
 
-/// The longest token file that is read, in bytes: more than any token has, to tell what it holds instead.
+/// Maximum size of a token file in bytes. Larger than any token, so that errors can describe the content.
 const MAX_TOKEN_FILE: usize = 4 * 1024;
-/// The longest key file that is read, in bytes.
+/// Maximum size of a key file in bytes.
 const MAX_KEY_FILE: usize = 64 * 1024;
-/// The first pause between two attempts to activate; each later one is twice as long, up to the longest.
+/// First pause between attempts to activate. Each pause doubles, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 
-/// How a renewal went.
+/// The result of a renewal.
 pub(crate) enum Renewed {
-    /// The activation goes on.
+    /// The activation was renewed.
     Answer(BegunActivation),
-    /// It is over, or a credential has no form any more that it could be renewed in.
+    /// The activation has ended, or a credential is no longer available in a renewable form.
     Refused,
 }
 
-/// The listener. Its errors name what the command line named.
+/// The activation listener. Errors name the values of the command line.
 pub(crate) struct Listener {
     args: ListenerArgs,
     settings: ActivationSettings,
@@ -43,7 +43,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// A client as the flags say. Nothing is sent yet.
+    /// Creates a client from the flags. Does not connect.
     pub(crate) fn open(args: &ListenerArgs, base_path: Option<&str>) -> Result<Self, Failure> {
         args.address()?;
         let source = TokenSource::of(args)?;
@@ -63,28 +63,29 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Whose token is sent, if it is not the integration's own.
+    /// Describes the token's source, if it is an identity token.
     pub(crate) fn identity(&self) -> Option<String> {
         self.source.identity()
     }
 
-    /// The variables of the token's source that the command must not inherit.
+    /// Returns the variables of the token's source that the command must not inherit.
     pub(crate) const fn source_variables(&self) -> &'static [&'static str] {
         self.source.variables()
     }
 
-    /// A client with the token as it is now: hours may have passed, and an identity token lasts minutes.
+    /// Creates a client with the current token. Identity tokens expire after minutes, and the last request may be hours
+    /// ago.
     fn client(&self) -> Result<ActivationClient, Failure> {
         Ok(ActivationClient::new(&self.address, self.source.token(&self.args)?, &self.settings)?)
     }
 
-    /// Activates a namespace.
+    /// Activates a namespace without retries.
     pub(crate) fn activate(&self, request: &ActivateRequest) -> Result<BegunActivation, Failure> {
         self.activate_within(request, Duration::ZERO)
     }
 
-    /// Activates a namespace, and retries for up to `wait` while nothing accepts connections or the server answers 503: it may be
-    /// restarting. Any other response, and any failure of TLS, is final.
+    /// Activates a namespace. For up to `wait`, retries if the connection is refused or the server responds with status
+    /// 503, because it may be restarting. Other responses and TLS errors are final.
     pub(crate) fn activate_within(
         &self,
         request: &ActivateRequest,
@@ -109,7 +110,7 @@ impl Listener {
         }
     }
 
-    /// Renews an activation, for `ttl` seconds.
+    /// Renews an activation for `ttl` seconds.
     pub(crate) fn renew(&self, activation: &str, ttl: Option<i64>) -> Result<Renewed, Failure> {
         match self.client()?.renew(activation, &RenewRequest { ttl }) {
             Ok(answer) => Ok(Renewed::Answer(answer)),
@@ -120,13 +121,13 @@ impl Listener {
         }
     }
 
-    /// Checks a namespace's credentials.
+    /// Checks the credentials of a namespace.
     pub(crate) fn check(&self, request: &CheckRequest) -> Result<CheckedNamespace, Failure> {
         let answer = self.client()?.check(request);
         answer.map_err(|error| self.failure(&format!("check {}", request.namespace), &error))
     }
 
-    /// Ends an activation, unless it is over already.
+    /// Ends an activation. Succeeds if it has already ended.
     pub(crate) fn end(&self, activation: &str) -> Result<(), Failure> {
         match self.client()?.end(activation) {
             Err(error) if error.code() == Some(ProblemCode::NotFound) => Ok(()),
@@ -134,7 +135,7 @@ impl Listener {
         }
     }
 
-    /// What was being done, what stood in the way, and what to do.
+    /// Describes a failed request: the operation, the cause and the next step.
     fn failure(&self, doing: &str, error: &ClientError) -> Failure {
         let address = &self.address;
         let said = Failure::from(error);
@@ -145,7 +146,8 @@ impl Listener {
                 let hint = if nobody { ". Is the server running with --activation-listen?" } else { "" };
                 format!("cannot {doing}: {said}{hint}")
             }
-            // The token's form was checked before it was sent; the server does not say which of these it is.
+            // The format of the token was checked before the request. The server does not disclose which of these
+            // causes applies.
             (ClientError::Problem(problem), Some(ProblemCode::InvalidToken)) => format!(
                 "cannot {doing}: {address} does not accept the token {}. It was replaced, has expired or was deleted, or \
                  its integration or organization is disabled. Ask an admin for a new token\n  request {}",
@@ -160,7 +162,7 @@ impl Listener {
     }
 }
 
-/// Whether an activation may succeed a little later, because the server is being restarted.
+/// Returns whether a later attempt may succeed, because the server is restarting.
 fn may_pass(error: &ClientError) -> bool {
     match error {
         ClientError::Transport { source, .. } => matches!(
@@ -176,21 +178,22 @@ fn may_pass(error: &ClientError) -> bool {
                     | ErrorKind::NetworkUnreachable
             )
         ),
-        // A proxy in front of it says so in its own way.
+        // The response may come from a proxy in front of the server.
         ClientError::Unexpected { status, .. } => *status == 503,
         error => error.code() == Some(ProblemCode::Unavailable),
     }
 }
 
-/// Half of `pause` to all of it, so that many jobs do not come back at the same moment.
+/// Returns half to all of `pause` at random, so that many jobs do not retry simultaneously.
 fn jittered(pause: Duration) -> Duration {
     let mut random = [0; 1];
-    // Without randomness, the pause is as long as it can be.
+    // Without randomness, use the whole pause.
     let share = OsEntropy.fill(&mut random).map_or(u8::MAX, |()| random[0]);
     pause / 2 + (pause / 2) * u32::from(share) / u32::from(u8::MAX)
 }
 
-/// The integration token in `path`, without the line end that editors put after it. What is not a whole token is never sent.
+/// Reads the integration token in `path`, without a line end. Fails unless it has the format of a token, so nothing
+/// else is sent.
 pub(super) fn token(flag: &str, path: &Path) -> Result<SecretString, Failure> {
     let bytes = secret_file::read(&NamedFiles::default(), flag, path, MAX_TOKEN_FILE)?;
     let text = std::str::from_utf8(&bytes).unwrap_or_default().trim_end_matches(['\r', '\n']);

@@ -1,4 +1,4 @@
-//! The integration's side: what it asks for, what it gets, and the command that it runs.
+//! The activation process: requests, received credentials, and the command that uses them.
 
 pub(crate) mod args;
 mod aws_settings;

@@ -1,8 +1,8 @@
-//! Values of flags that are one of several names.
+//! Flags whose value is one of several names.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// One of `names`, which `parse` reads.
+/// Returns a parser that accepts one of `names` and converts it with `parse`.
 pub(crate) fn named<T, const N: usize>(
     names: [&'static str; N],
     parse: fn(&str) -> Option<T>,

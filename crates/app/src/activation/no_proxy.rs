@@ -1,22 +1,22 @@
-//! The endpoint of `exec` is never requested through a proxy: a proxy would receive its token, and could not reach it.
+//! Proxy exceptions for the endpoint of `exec`. A proxy would receive the endpoint's token, and cannot connect to it.
 
 use super::endpoint::HOST_NAME;
 use std::ffi::{OsStr, OsString};
 
-/// Clients read one of these variables, or both. Some prefer the first, some the second.
+/// Clients read one of these variables or both, in different order.
 const NAMES: [&str; 2] = ["no_proxy", "NO_PROXY"];
 
-/// The variables for the command: those of the user, extended by the endpoint's host.
+/// Returns the variables for the command: the user's values, extended by the endpoint's host.
 pub(super) fn variables(user: impl Fn(&str) -> Option<OsString>) -> [(&'static str, OsString); 2] {
     let [lower, upper] = NAMES.map(user);
-    // A variable that is not set gets the value of the other one, which clients read in that case.
+    // Clients read the other variable if one is not set, so start from its value.
     let values = [lower.as_ref().or(upper.as_ref()), upper.as_ref().or(lower.as_ref())];
     let extended = values.map(|value| extended(value.map(OsString::as_os_str).unwrap_or_default()));
     let [lower, upper] = extended;
     [(NAMES[0], lower), (NAMES[1], upper)]
 }
 
-/// `value` with the endpoint's host. An asterisk on its own disables all proxies, and loses this meaning in a list.
+/// Adds the endpoint's host to `value`. A single asterisk disables all proxies, and would lose this meaning in a list.
 fn extended(value: &OsStr) -> OsString {
     let text = value.to_string_lossy();
     let items = || text.split(|c: char| c == ',' || c.is_ascii_whitespace());

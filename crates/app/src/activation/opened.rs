@@ -1,4 +1,4 @@
-//! An answer of the listener, read.
+//! A validated response of the activation listener.
 
 use crate::failure::Failure;
 use secrecy::ExposeSecret;
@@ -9,20 +9,19 @@ use vault_core::id::CredentialId;
 use vault_core::namespace::Namespace;
 use vault_core::time::Timestamp;
 
-/// A namespace's credentials, opened.
+/// The credentials of an activated namespace.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// The activation.
+    /// ID of the activation.
     pub(crate) activation: String,
-    /// The namespace.
     pub(crate) namespace: Namespace,
-    /// When it is over.
+    /// Expiry time of the activation.
     pub(crate) expires_at: Timestamp,
-    /// The credentials, oldest first.
+    /// Credentials, oldest first.
     pub(crate) credentials: Vec<OpenedCredential>,
 }
 
-/// One of them. No `Debug` content but the form.
+/// A credential of the activation. `Debug` does not print its data.
 #[derive(Debug)]
 pub(crate) struct OpenedCredential {
     pub(crate) id: CredentialId,
@@ -31,7 +30,7 @@ pub(crate) struct OpenedCredential {
 }
 
 impl Opened {
-    /// What the answer says.
+    /// Validates a response.
     pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
         let expires_at = moment(&answer.expires_at)?;
         let namespace = Namespace::parse(&answer.namespace, "")
@@ -40,12 +39,12 @@ impl Opened {
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
 
-    /// Ids and types, by which credentials are told apart.
+    /// Returns IDs and types, which the selection uses.
     pub(crate) fn kinds(&self) -> Vec<(CredentialId, CredentialType)> {
         self.credentials.iter().map(|credential| (credential.id, credential.vended.kind())).collect()
     }
 
-    /// The credential at `index`, to be rendered under `name`.
+    /// Returns the credential at `index` for rendering under `name`.
     pub(crate) fn subject<'a>(&'a self, index: usize, name: Option<&'a FormName>) -> FormSubject<'a> {
         let OpenedCredential { id, version, vended } = &self.credentials[index];
         FormSubject { id: *id, version: *version, vended, expires_at: self.expires_at, name }
@@ -65,7 +64,7 @@ impl OpenedCredential {
         let id = answer.id.parse()?;
         let expires_at = answer.expires_at.as_deref().map(moment).transpose()?;
         let data = answer.data.into_secret();
-        // To be rendered for whoever activates.
+        // Rendered only for the client that activated it.
         let vended = Vended::from_json(kind, form, expires_at, data.expose_secret().as_bytes())?;
         Ok(Self { id, version: answer.version, vended })
     }

@@ -1,9 +1,9 @@
-//! Files for a command: readable by its user alone, in memory where possible, and removed when the command has ended.
+//! Private files for a command: readable only by its user, in memory if possible, and removed after the command's exit.
 //!
-//! A run that is killed cannot remove its directory; the next run does, once the command has ended too. It can tell by
-//! two signs. The run holds a lock on the directory, which the command inherits. And the command is recorded in the
-//! directory, because many commands close the descriptors that they inherit. (Between the start of a command and its
-//! record there is the lock alone.)
+//! A killed run cannot remove its directory, so a later run does, after the command has exited too. Two signs show
+//! whether it is in use. The run locks the directory, and the command inherits the lock. The directory also contains a
+//! record of the command, because many commands close inherited descriptors. Between the start of a command and its
+//! record, only the lock protects the directory.
 
 use super::life::Life;
 use crate::failure::Failure;
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 const PREFIX: &str = "orgvault-exec-";
-/// The file in which the command is recorded. Other files begin with a number.
+/// Name of the file with the command's record. Names of other files start with a number.
 const COMMAND: &str = "command";
-/// What `statfs` calls a file system in memory.
+/// File system type of tmpfs in `statfs`.
 const TMPFS: u64 = 0x0102_1994;
 
-/// Where such directories may lie, the best place first: the user's own directory of the session, a file system in
-/// memory, the directory for temporary files.
+/// Returns the parent directories in order of preference: the user's runtime directory, a file system in memory, and
+/// the directory for temporary files.
 pub(crate) fn places() -> Vec<PathBuf> {
     let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute() && is_ours(path));
     let memory = Path::new("/dev/shm");
@@ -37,14 +37,14 @@ fn is_ours(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o077 == 0)
 }
 
-/// A directory, closed to others. Removed with all that is in it when it is dropped.
+/// A private directory. It is removed with its content on drop.
 pub(crate) struct PrivateDirectory {
     path: PathBuf,
     lock: OwnedFd,
 }
 
 impl PrivateDirectory {
-    /// A new one, in the first of `places` that takes it.
+    /// Creates a directory in the first of `places` where this is possible.
     pub(crate) fn create(places: &[PathBuf], mut name: impl FnMut() -> Uuid) -> Result<Self, Failure> {
         let mut flaw = Failure::new("no directory for temporary files");
         for place in places {
@@ -62,20 +62,20 @@ impl PrivateDirectory {
         loop {
             let path = place.join(format!("{PREFIX}{}", name().simple()));
             DirBuilder::new().mode(0o700).create(&path)?;
-            // Between the two, another run may have taken it for one that was left behind.
+            // Before the lock, another run may have removed the directory as abandoned.
             if let Some(lock) = lock(&path, FlockOperation::LockExclusive)? {
                 return Ok(Self { path, lock });
             }
         }
     }
 
-    /// Writes a file of this name, and gives its path. One that is there is replaced at once: whoever reads it reads it whole.
+    /// Writes a file and returns its path. Replaces an existing file atomically.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<PathBuf, Failure> {
         let path = self.path.join(name);
         let new = self.path.join(format!("{name}.new"));
         let failed = |error: io::Error| Failure::new(format!("cannot create a temporary file: {error}"));
         let write = || {
-            let _ = std::fs::remove_file(&new); // of a write that failed
+            let _ = std::fs::remove_file(&new); // of a failed write
             let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
             file.write_all(content)?;
             std::fs::rename(&new, &path)
@@ -84,20 +84,20 @@ impl PrivateDirectory {
         Ok(path)
     }
 
-    /// Has commands that are started from now on hold the lock too.
+    /// Lets commands that are started afterwards inherit the lock.
     pub(crate) fn share_lock(&self) -> Result<(), Failure> {
         Ok(fcntl_setfd(&self.lock, FdFlags::empty())?)
     }
 
     /// Records the command that uses the files.
     pub(crate) fn record(&self, command: Pid) {
-        // Without it the lock is what is left to judge by.
+        // Without the record, the lock alone protects the directory.
         if let Some(life) = Life::of(command) {
             let _ = self.write(COMMAND, life.to_text().as_bytes());
         }
     }
 
-    /// Removes it.
+    /// Removes the directory.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         let (path, removed) = (self.path.clone(), std::fs::remove_dir_all(&self.path));
         removed
@@ -107,16 +107,16 @@ impl PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path); // it may be gone
+        let _ = std::fs::remove_dir_all(&self.path); // it may already be removed
     }
 }
 
-/// Removes what runs of this user left behind that were killed.
+/// Removes the directories of this user's killed runs.
 pub(crate) fn remove_abandoned(places: &[PathBuf]) {
     let entries = places.iter().filter_map(|place| std::fs::read_dir(place).ok()).flatten().filter_map(Result::ok);
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())) {
         let path = entry.path();
-        // Somebody else's, or in use.
+        // The directory belongs to another user or is in use.
         let Ok(Some(_lock)) = lock(&path, FlockOperation::NonBlockingLockExclusive) else { continue };
         if is_unused(&path) {
             let _ = std::fs::remove_dir_all(&path); // the next run tries again
@@ -124,13 +124,13 @@ pub(crate) fn remove_abandoned(places: &[PathBuf]) {
     }
 }
 
-/// Whether the command that was recorded in `directory` has ended, or none was started.
+/// Returns whether the recorded command has exited, or none was started.
 fn is_unused(directory: &Path) -> bool {
     let record = std::fs::read_to_string(directory.join(COMMAND)).unwrap_or_default();
     Life::parse(&record).is_none_or(|command| command.is_over())
 }
 
-/// The lock on a directory of ours; `None` if the path no longer leads to what was locked.
+/// Locks a directory of this user. Returns `None` if the path no longer refers to the locked directory.
 fn lock(path: &Path, operation: FlockOperation) -> io::Result<Option<OwnedFd>> {
     let gone = |error: rustix::io::Errno| if error == rustix::io::Errno::NOENT { Ok(None) } else { Err(error.into()) };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -200,7 +200,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let places = [place.path().to_owned()];
         let held = PrivateDirectory::create(&places, names()).expect("a directory");
-        // Left behind, open to others, and of somebody else's making.
+        // An abandoned directory, one that others can read, and one with another name.
         let path = |name: &str| place.path().join(name);
         for name in ["orgvault-exec-left", "orgvault-exec-open", "other"] {
             DirBuilder::new().mode(0o700).create(path(name)).expect("a directory");
@@ -209,7 +209,7 @@ mod tests {
         std::fs::set_permissions(path("orgvault-exec-open"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
         std::os::unix::fs::symlink(path("other"), path("orgvault-exec-link")).expect("a link");
         std::fs::write(path("orgvault-exec-file"), b"").expect("a file");
-        // Of a command that still runs, and of one that has ended.
+        // The directory of a running command, and that of one that has exited.
         for (name, command) in [
             ("orgvault-exec-used", Life::of(getpid()).map(|life| life.to_text())),
             ("orgvault-exec-ended", Some("x".into())),

@@ -1,4 +1,4 @@
-//! The renewal of an activation while its command runs: what has changed reaches the command where its tools look.
+//! Renewal of an activation while its command runs. Changed credentials are passed to the command's tools.
 
 use super::args::ExecArgs;
 use super::listener::{Listener, Renewed};
@@ -16,32 +16,32 @@ use vault_client::BegunActivation;
 use vault_core::port::Clock;
 use vault_core::time::Timestamp;
 
-/// How long before its end something is renewed at the earliest, in milliseconds: 5 minutes.
+/// Maximum time before expiry at which a renewal starts, in milliseconds: 5 minutes.
 const LONGEST_MARGIN: i64 = 300_000;
-/// The share of its time that is left then: a fifth.
+/// Fraction of the lifetime that remains when a renewal starts: a fifth.
 const MARGIN_SHARE: i64 = 5;
-/// The time from one renewal to the next at least, in milliseconds.
+/// Minimum interval of renewals in milliseconds.
 const SHORTEST_TIME: i64 = 1_000;
-/// How long it takes until a failed renewal is tried again for the first time; each time after it takes twice as long.
+/// First pause after a failed renewal. Each pause doubles.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest time until a failed renewal is tried again.
+/// Maximum pause after a failed renewal.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long is slept at a time, so that a machine that was suspended goes on by its clock.
+/// Maximum duration of one sleep, so that a host that was suspended continues by its wall clock.
 const SLICE: Duration = Duration::from_secs(30);
 
-/// An activation that is kept alive.
+/// An activation that is renewed until its command exits.
 pub(crate) struct Renewal<'a> {
     args: &'a ExecArgs,
     base_path: Option<&'a str>,
     clock: Arc<dyn Clock>,
     activation: String,
     expires_at: Timestamp,
-    /// The first end of the activation and its credentials.
+    /// Earliest expiry of the activation and its credentials.
     ends_at: Timestamp,
 }
 
 impl<'a> Renewal<'a> {
-    /// Of an activation that has just begun, and whose credentials are `supply`.
+    /// Creates the renewal of a new activation, whose credentials are in `supply`.
     pub(crate) fn new(
         args: &'a ExecArgs,
         base_path: Option<&'a str>,
@@ -53,12 +53,12 @@ impl<'a> Renewal<'a> {
         Self { args, base_path, clock, activation, expires_at, ends_at: supply.ends_at(expires_at) }
     }
 
-    /// The activation, as it is called now: where one was over, another was begun.
+    /// Returns the current activation. It changes if the previous one could not be renewed.
     pub(crate) fn activation(&self) -> &str {
         &self.activation
     }
 
-    /// Renews it when that is due, one request at a time, until this is dropped.
+    /// Renews the activation when due, one request at a time, until this future is dropped.
     pub(crate) async fn keep(&mut self, supply: &mut Supply) -> Infallible {
         loop {
             self.sleep_until(due(self.clock.now(), self.ends_at)).await;
@@ -90,7 +90,7 @@ impl<'a> Renewal<'a> {
     }
 
     async fn renew(&mut self, supply: &mut Supply) -> Result<(), Failure> {
-        // Opened anew each time: the token's file may hold another one by now.
+        // Create a new client each time, because the token file may have changed.
         let listener = Arc::new(Listener::open(&self.args.listener, self.base_path)?);
         let (asking, activation) = (Arc::clone(&listener), self.activation.clone());
         let ttl = self.args.wanted.request().ttl;
@@ -107,12 +107,12 @@ impl<'a> Renewal<'a> {
         Ok(())
     }
 
-    /// Another activation, in place of one that is over or can no longer be renewed.
+    /// Starts another activation to replace one that has ended or cannot be renewed.
     async fn begin_another(&self, listener: Arc<Listener>) -> Result<BegunActivation, Failure> {
         let (request, before) = (self.args.wanted.request(), self.activation.clone());
         let begun = spawn_blocking(move || {
             let begun = listener.activate(&request)?;
-            // It may live; if this fails, it ends by itself.
+            // The previous activation may still be active. If ending it fails, it expires later.
             let _ = listener.end(&before);
             Ok::<_, Failure>(begun)
         });
@@ -120,7 +120,7 @@ impl<'a> Renewal<'a> {
     }
 }
 
-/// When that which was got at `now` and ends at `end` is to be renewed.
+/// Returns the time to renew a credential that was obtained at `now` and expires at `end`.
 fn due(now: Timestamp, end: Timestamp) -> Timestamp {
     let time = end.millis_since(now).max(0);
     let margin = (time / MARGIN_SHARE).min(LONGEST_MARGIN);

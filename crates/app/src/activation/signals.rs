@@ -1,4 +1,4 @@
-//! The signals that are passed on to a command.
+//! Signals that are forwarded to a command.
 
 use crate::failure::Failure;
 use rustix::process::{Signal, getpgrp};
@@ -10,14 +10,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 const PASSED_ON: [Signal; 6] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::QUIT, Signal::USR1, Signal::USR2];
 
-/// Signals to this process, which from now on do not end it.
+/// A stream of signals, which then no longer stop this process.
 pub(crate) struct Signals {
     streams: Vec<(Signal, tokio::signal::unix::Signal)>,
 }
 
 impl Signals {
-    /// Listens for all that are passed on, except those that whoever started this process had it ignore: a command
-    /// under `nohup` shall ignore them too.
+    /// Listens for all forwarded signals, except those that this process inherited as ignored. A command under `nohup`
+    /// must ignore them too.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         let mut streams = Vec::new();
@@ -27,7 +27,7 @@ impl Signals {
         Ok(Self { streams })
     }
 
-    /// The next one.
+    /// Returns the next signal.
     pub(crate) async fn next(&mut self) -> Signal {
         poll_fn(|context| {
             for (signal, stream) in &mut self.streams {
@@ -40,7 +40,7 @@ impl Signals {
         .await
     }
 
-    /// The next one that asks to stop.
+    /// Returns the next signal that asks to stop.
     pub(crate) async fn stop(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
@@ -50,12 +50,12 @@ impl Signals {
         }
     }
 
-    /// Forgets those that have arrived.
+    /// Discards pending signals.
     pub(crate) async fn forget(&mut self) {
         while self.arrived().await.is_some() {}
     }
 
-    /// One that has arrived.
+    /// Returns a pending signal, if there is one.
     pub(crate) async fn arrived(&mut self) -> Option<Signal> {
         tokio::select! {
             biased;
@@ -69,8 +69,8 @@ pub(crate) const fn asks_to_stop(signal: Signal) -> bool {
     !matches!(signal, Signal::USR1 | Signal::USR2)
 }
 
-/// Whether `signal` has reached the command by itself: a terminal's keys send these to everything in the foreground,
-/// and the command would take a second one for impatience.
+/// Returns whether the terminal has already sent `signal` to the command: its keys signal the whole foreground process
+/// group. The command would interpret a second signal as a forced stop.
 pub(crate) fn comes_from_terminal(signal: Signal) -> bool {
     matches!(signal, Signal::INT | Signal::QUIT) && is_in_foreground()
 }
@@ -84,7 +84,7 @@ const fn bit(signal: Signal) -> u64 {
     1 << (signal.as_raw() - 1)
 }
 
-/// The set of ignored signals in `/proc/<pid>/status` (proc_pid_status(5)); none where it cannot be read.
+/// Returns the set of ignored signals from `/proc/<pid>/status` (proc_pid_status(5)). Empty if it cannot be read.
 fn ignored(status: &str) -> u64 {
     let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or(0)

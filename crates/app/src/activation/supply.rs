@@ -1,4 +1,4 @@
-//! A command's credentials, and where its tools find them: variables, files, and the endpoint of the AWS tools.
+//! The credentials of a command, in the places that its tools read: variables, files and the endpoint.
 
 use super::aws_settings::AwsSettings;
 use super::choice::Chosen;
@@ -18,35 +18,36 @@ use vault_core::credential::SecretText;
 use vault_core::id::CredentialId;
 use vault_core::time::Timestamp;
 
-/// A command's credentials. The files are removed when this is dropped.
+/// The credentials of a command. Its files are removed on drop.
 pub(crate) struct Supply {
     credentials: Vec<Supplied>,
     endpoint: Option<(Endpoint, CredentialEndpoint)>,
-    /// The user's settings, for the command's configuration of the AWS tools.
+    /// Settings from the user's AWS configuration, to append to the command's.
     settings: AwsSettings,
     files: PrivateDirectory,
 }
 
-/// One of them.
+/// One credential.
 struct Supplied {
     id: CredentialId,
     name: Option<FormName>,
-    /// The variables that the command was started with.
+    /// Variables that the command was started with.
     variables: Vec<Assignment>,
-    /// When what the command has of it ends.
+    /// Expiry time of the credential that the command has.
     ends_at: Timestamp,
-    /// Why the latest renewal left the command with what it had.
+    /// Reason why the last renewal did not replace the credential.
     flaw: Option<&'static str>,
 }
 
-/// Whether the tools of these credentials ask an endpoint: those of one credential, whose variables have the names that the tools
-/// read.
+/// Returns whether the tools get these credentials from the endpoint. This requires a single credential with the
+/// standard variable names.
 pub(crate) fn is_served(opened: &Opened, chosen: &[Chosen]) -> bool {
     matches!(chosen, [(index, None)] if EndpointAnswer::is_had_by(&opened.credentials[*index].vended))
 }
 
 impl Supply {
-    /// Gives `command` the credentials `chosen`: its variables, and files in `files`. Tools that ask an endpoint ask `endpoint`.
+    /// Passes the credentials `chosen` to `command`: its variables, files in `files`, and the first response of
+    /// `endpoint`.
     pub(crate) fn give(
         command: &mut Command,
         opened: &Opened,
@@ -75,7 +76,7 @@ impl Supply {
         let mut supply = Self { credentials: Vec::with_capacity(chosen.len()), endpoint, settings, files };
         for ((index, name), environment) in chosen.into_iter().zip(environments) {
             for set in &environment.variables {
-                command.env(&set.name, set.value.expose()); // for the command that it was activated for
+                command.env(&set.name, set.value.expose()); // for the command of this activation
             }
             for (variable, path) in supply.write(supply.credentials.len(), &environment)? {
                 command.env(variable, path);
@@ -89,8 +90,8 @@ impl Supply {
         Ok(supply)
     }
 
-    /// Brings what a renewal opened to where the command's tools look. A credential that the command could not use as it is set up
-    /// stays as it was.
+    /// Passes renewed credentials to the command's tools. A credential that the running command cannot switch to stays
+    /// unchanged.
     pub(crate) fn take(&mut self, opened: &Opened) -> Result<(), Failure> {
         for number in 0..self.credentials.len() {
             let flaw = self.take_one(number, opened)?;
@@ -112,7 +113,7 @@ impl Supply {
         let Ok(environment) = render(&subject, self.endpoint.as_ref().map(|(_, told)| told)) else {
             return Ok(Some("has a value now that variables and files cannot hold"));
         };
-        // The key is not in these variables: they are where to go with it.
+        // These variables do not contain the key, but the location where it is used.
         if environment.answer.is_some() && !are_same(variables, &environment.variables) {
             return Ok(Some(
                 "has another endpoint, region, bucket, prefix or role now, which a running command cannot be told",
@@ -125,23 +126,22 @@ impl Supply {
         Ok(None)
     }
 
-    /// The first end of the activation and of what the command has, leaving out what no renewal changes.
+    /// Returns the earliest expiry of the activation and the credentials, except those that a renewal cannot replace.
     pub(crate) fn ends_at(&self, activation: Timestamp) -> Timestamp {
         let renewed = self.credentials.iter().filter(|credential| credential.flaw.is_none());
         renewed.map(|credential| credential.ends_at).fold(activation, Timestamp::min)
     }
 
-    /// The directory of the files.
+    /// Returns the directory of the files.
     pub(crate) fn files(&self) -> &PrivateDirectory {
         &self.files
     }
 
-    /// Removes the files.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         self.files.remove()
     }
 
-    /// Writes the files of the credential with this number; their variables and paths.
+    /// Writes the files of the credential with this number. Returns their variables and paths.
     fn write(
         &self,
         number: usize,
@@ -172,7 +172,7 @@ fn is_aws_config(file: &PrivateFile) -> bool {
     file.file_name == EnvironmentVariables::AWS_CONFIG
 }
 
-/// The endpoint, and what the command's tools are told of it.
+/// Stores the endpoint's token and returns the endpoint with the parameters for the command's tools.
 fn open_to(endpoint: Endpoint, files: &PrivateDirectory) -> Result<(Endpoint, CredentialEndpoint), Failure> {
     let token = endpoint.token().expose_secret(); // for the command's variables and files
     let path = files.write("endpoint-token", token.as_bytes())?;
@@ -196,7 +196,7 @@ fn render(
 }
 
 fn are_same(some: &[Assignment], others: &[Assignment]) -> bool {
-    // Compared with each other only.
+    // The values are only compared with each other.
     let same =
         |(one, other): (&Assignment, &Assignment)| one.name == other.name && one.value.expose() == other.value.expose();
     some.len() == others.len() && some.iter().zip(others).all(same)

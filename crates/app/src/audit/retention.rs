@@ -1,4 +1,4 @@
-//! What a server does with audit entries beside writing them: it delivers them outside, and removes those whose time is over.
+//! Delivery of audit entries to a sink, and removal of expired entries.
 
 use super::SinkPlace;
 use super::sink::Sink;
@@ -14,41 +14,42 @@ use vault_core::receiver::EventKind;
 use vault_core::usecase::{DeliveryError, Operator};
 use vault_embed::OpenVault;
 
-/// How often new entries are delivered.
+/// Interval of deliveries.
 const DELIVER_EVERY: Duration = Duration::from_secs(1);
-/// How long is delivered at a time, in milliseconds.
+/// Time limit of one delivery in milliseconds.
 const DELIVER_MILLIS: i64 = 10_000;
-/// How long after a failure the next attempt is made, at most. It doubles from a second.
+/// Maximum pause after a failed delivery. Pauses double, starting with a second.
 const AFTER_FAILURE: Duration = Duration::from_secs(60);
-/// After so long without success the receivers of the instance are told.
+/// Time without a successful delivery after which the instance's receivers are notified.
 const BEHIND_AFTER: Duration = Duration::from_secs(900);
-/// How often old entries are removed.
+/// Interval of removals.
 const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
-/// How long is removed at a time, in milliseconds.
+/// Time limit of one removal in milliseconds.
 const REMOVE_MILLIS: i64 = 6_000;
 
-/// Entries that the sink accepted.
+/// Metric: number of entries that the sink accepted.
 pub(crate) const DELIVERED: &str = "orgvault_audit_delivered_total";
-/// Checkpoints whose entries wait to be delivered.
+/// Metric: number of checkpoints with undelivered entries.
 pub(crate) const WAITING: &str = "orgvault_audit_waiting_checkpoints";
 
-/// What is to be done.
+/// The delivery and retention of a server.
 struct Plan {
     operator: Operator,
     clock: Arc<dyn Clock>,
     sink: Option<(SinkPlace, Sink)>,
-    /// For how long entries are kept, in seconds.
+    /// Retention of entries in seconds.
     keep: Option<i64>,
-    /// This process, among those that could deliver.
+    /// ID of this process among those that can deliver.
     holder: Uuid,
-    /// The last checkpoint that this process delivered; none while another one does.
+    /// Last checkpoint that this process delivered. `None` while another process delivers.
     delivered: Option<i64>,
 }
 
-/// Begins, if the settings ask for it. What was not delivered when it ends is delivered after the next start.
+/// Starts delivery and removal, if the settings enable them. Entries that are undelivered at shutdown are delivered
+/// after the next start.
 ///
 /// # Errors
-/// The sink cannot be set up, or the store failed.
+/// The sink cannot be created, or the database failed.
 pub(crate) async fn start(
     settings: &Settings,
     vault: &OpenVault,
@@ -62,14 +63,15 @@ pub(crate) async fn start(
     if let Some((place, _)) = &sink {
         tracing::info!(sink = %place, "new audit entries are delivered");
     }
-    // An embedded vault has one server: after a crash the next one need not wait.
+    // An embedded database has only one server. A fixed holder lets it continue after a crash without waiting for the
+    // lease.
     let replicas = settings.database.file().is_none();
     let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
     let (operator, clock) = (vault.operator(), vault.ports().environment.clock.clone());
     let plan = Plan { operator, clock, sink, keep, holder, delivered: None };
     let behind = alarms.of(EventKind::AuditSinkBehind);
     if plan.sink.is_some() {
-        // Before the first request: what is written from now on is delivered.
+        // Register before the first request, so that all entries from now on are delivered.
         plan.operator.begin_delivery(holder).await?;
         metrics::counter!(DELIVERED).absolute(0);
     }
@@ -100,7 +102,7 @@ async fn work(mut plan: Plan, behind: Alarm, mut stopped: Stopped) {
         };
         if Instant::now() >= remove_at {
             remove_at = match plan.remove().await {
-                true => Instant::now(), // there is more
+                true => Instant::now(), // more entries remain
                 false => Instant::now() + REMOVE_EVERY,
             };
         }
@@ -116,14 +118,14 @@ async fn work(mut plan: Plan, behind: Alarm, mut stopped: Stopped) {
 impl Plan {
     async fn deliver(&mut self) -> Result<(), DeliveryError> {
         let Some((_, sink)) = &self.sink else { return Ok(()) };
-        // Nothing is written where nothing is new.
+        // Skip the write if there are no new entries.
         if self.delivered.is_some() && self.delivered == Some(self.operator.newest_checkpoint().await?.number) {
             return Ok(());
         }
         let delivered = self.operator.deliver_audit(sink, self.holder, DELIVER_MILLIS).await;
         let waiting = match &delivered {
             Ok(Some(delivered)) => delivered.waiting,
-            // Whoever else delivers, or seems to: what waits is shown by every server.
+            // Another process delivers, or appears to. Every server reports the number of pending checkpoints.
             Ok(None) => self.operator.delivery_progress().await?.map_or(0, |progress| progress.waiting),
             Err(DeliveryError::Sink { checkpoint, .. }) => {
                 self.operator.newest_checkpoint().await?.number - checkpoint + 1
@@ -135,11 +137,11 @@ impl Plan {
         Ok(())
     }
 
-    /// Removes entries whose time is over, as far as they were delivered. Whether there is more to remove.
+    /// Removes expired entries that were delivered. Returns whether more remain.
     async fn remove(&self) -> bool {
         let Some(keep) = self.keep else { return false };
         if self.sink.is_some() && self.delivered.is_none() {
-            return false; // whoever delivers removes
+            return false; // the delivering process removes them
         }
         let before = self.clock.now().plus_seconds(-keep);
         let removed = match self.operator.cut_audit(before, self.delivered, REMOVE_MILLIS).await {

@@ -1,4 +1,4 @@
-//! Where audit entries are delivered to: a file, the local syslog, an HTTP server.
+//! Destinations of audit entries: a file, the local syslog, or an HTTP server.
 
 use super::{AuditLine, DELIVERED};
 use crate::failure::Failure;
@@ -23,19 +23,19 @@ use vault_client::{Client, ClientError};
 use vault_core::audit::AuditEntry;
 use vault_core::port::AuditSink;
 
-/// The longest token of an HTTP server, in bytes.
+/// Maximum length of the HTTP server's token in bytes.
 const MAX_TOKEN: usize = 8 * 1024;
-/// What log services call JSON Lines.
+/// Media type of JSON Lines, as log services expect it.
 const JSON_LINES: &str = "application/x-ndjson";
 
-/// Why entries were not accepted.
+/// The reason why a sink did not accept entries.
 type Refused = Box<dyn Error + Send + Sync>;
 
 /// The value of `--audit-sink`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SinkPlace {
     File(PathBuf),
-    /// The socket of the local syslog.
+    /// Path of the local syslog socket.
     Syslog(PathBuf),
     Http(String),
 }
@@ -69,7 +69,7 @@ impl fmt::Display for SinkPlace {
     }
 }
 
-/// An open sink.
+/// A configured sink.
 #[derive(Clone)]
 pub(super) enum Sink {
     File(Arc<Path>),
@@ -78,10 +78,10 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// The sink that the settings name.
+    /// Creates the sink from the settings.
     ///
     /// # Errors
-    /// The token file is refused, or the system's certificates cannot be read.
+    /// The token file is invalid, or the system's certificates cannot be read.
     pub(super) fn of(settings: &Settings, place: &SinkPlace) -> Result<Self, Failure> {
         let token = match &settings.server.audit_sink_token_file {
             Some(path) => {
@@ -131,7 +131,7 @@ impl Sink {
     }
 }
 
-/// The lines, each with its end.
+/// Joins lines, each with a line feed.
 fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
     lines.iter().flat_map(|line| line.iter().copied().chain([b'\n'])).collect()
 }
@@ -148,11 +148,11 @@ impl AuditSink for Sink {
     }
 }
 
-/// The file at `path`, which is made if it is not there. What another user could have put there or can change is refused:
-/// entries would be lost or altered unseen.
+/// Opens the file at `path`, or creates it. Rejects a file that another user could have created or can change, because
+/// entries could be lost or modified unnoticed.
 fn open(path: &Path) -> Result<File, Refused> {
     let mut options = OpenOptions::new();
-    // Without waiting for the reader of a pipe, which is refused below.
+    // Do not block on a pipe without a reader. Pipes are rejected below.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     options.append(true).create(true).mode(0o600).custom_flags(i32::try_from(flags.bits())?);
     let shown = path.display();

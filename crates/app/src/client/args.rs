@@ -1,4 +1,4 @@
-//! The flags of `orgvault login` and `orgvault credential`.
+//! Flags of `orgvault login` and `orgvault credential`.
 
 use crate::client::login::Profile;
 use crate::completion;
@@ -20,7 +20,7 @@ const LABEL_EXAMPLE: &str = "Example: orgvault credential label 0193… team=dat
 
 #[derive(Args, Clone)]
 pub(crate) struct ProfileArg {
-    /// Name of the login, for users of several servers or accounts
+    /// Profile that stores the login, for users of several servers or accounts
     #[arg(long, env = "ORGVAULT_PROFILE", value_name = "NAME", default_value = Profile::DEFAULT, global = true,
         add = ArgValueCandidates::new(completion::profiles))]
     pub(crate) profile: Profile,
@@ -30,22 +30,22 @@ pub(crate) struct ProfileArg {
 pub(crate) struct LoginArgs {
     #[command(flatten)]
     pub(crate) profile: ProfileArg,
-    /// URL of the server's HTTP interface [default: that of the profile's last login, else http://127.0.0.1:8080/v1]
+    /// URL of the HTTP API [default: that of the profile's last login, else http://127.0.0.1:8080/v1]
     #[arg(long, env = "ORGVAULT_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Send password and passcode unencrypted to an http URL that is not of this machine
+    /// Allow an http URL of another host, which sends password and passcode unencrypted
     #[arg(long)]
     pub(crate) allow_http: bool,
-    /// Additional CA certificates (PEM) for connections to the server; kept with the login
+    /// Additional CA certificates (PEM) for connections to the server; stored in the profile
     #[arg(long = "server-ca-file", env = "ORGVAULT_SERVER_CA_FILE", value_name = "FILE")]
     pub(crate) server_ca_file: Option<PathBuf>,
-    /// E-mail address of your account [default: that of the profile's last login, else ask]
+    /// E-mail address of your account [default: that of the profile's last login, else prompt]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) email: Option<String>,
-    /// Read the password from FILE (mode 0600; a trailing newline is ignored); - reads standard input [default: ask]
+    /// Read the password from FILE (mode 0600; a trailing newline is ignored); - reads standard input [default: prompt]
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-    /// Read the passcode from FILE, likewise [default: ask]
+    /// Read the passcode from FILE (mode 0600); - reads standard input [default: prompt]
     #[arg(long, value_name = "FILE")]
     pub(crate) passcode_file: Option<PathBuf>,
 }
@@ -65,21 +65,21 @@ pub(crate) struct EnrolArgs {
 
 #[derive(Args)]
 pub(crate) struct CredentialArg {
-    /// Id of the credential
+    /// ID of the credential
     #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::credentials))]
     pub(crate) id: String,
 }
 
 #[derive(Args)]
 pub(crate) struct DataArgs {
-    /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: ask for each field]
+    /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: prompt for each field]
     #[arg(long, value_name = "FILE")]
     pub(crate) data_file: Option<PathBuf>,
-    /// Check the data at its storage provider first, and keep it only if that accepts it (needs --verify-on-save on the
-    /// server)
+    /// Check the data at the storage provider first, and save it only if the check passes (requires --verify-on-save on
+    /// the server)
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Name of this request: repeating it under the same name within 24 hours has no further effect
+    /// Idempotency key: repeating the request with the same key within 24 hours has no further effect
     #[arg(long, value_name = "KEY")]
     pub(crate) idempotency_key: Option<String>,
 }
@@ -94,9 +94,9 @@ pub(crate) struct CredentialArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum CredentialCommand {
-    /// Save a new credential and print its id
+    /// Save a new credential and print its ID
     Save {
-        /// Namespace
+        /// Namespace of the credential
         #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::namespaces))]
         namespace: String,
         /// Type: s3, azure_identity, gcs or direct-link
@@ -115,45 +115,47 @@ pub(crate) enum CredentialCommand {
     },
     /// List credentials, newest first; with --expires-before, the soonest first
     List {
-        /// Only those of this namespace
+        /// Only credentials of this namespace
         #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(completion::namespaces))]
         namespace: Option<String>,
-        /// Only those of this type
+        /// Only credentials of this type
         #[arg(long = "type", value_name = "TYPE", add = ArgValueCandidates::new(completion::types))]
         kind: Option<String>,
-        /// Only those with this label; repeatable: all must be set
+        /// Only credentials with this label; repeatable: all must match
         #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
         labels: Vec<(String, String)>,
-        /// Only those in this state: unchecked, healthy, failing, expiring or expired
+        /// Only credentials in this state: unchecked, healthy, failing, expiring or expired
         #[arg(long, value_name = "STATE", add = ArgValueCandidates::new(completion::health))]
         health: Option<String>,
-        /// Only those that expire before a date, a date and time, or within a duration (30d)
+        /// Only credentials that expire before a date, a date and time, or within a duration (30d)
         #[arg(long, value_name = "TIME")]
         expires_before: Option<Moment>,
     },
-    /// Show a credential: everything but its secrets
+    /// Show a credential without its secrets
     Show(CredentialArg),
-    /// Replace the data of a credential. Its id and namespace stay, so jobs need no change
+    /// Replace the data of a credential. Its ID and namespace stay the same, so jobs need no change
     ///
-    /// The new data is of the same type. Places that it does not name, such as endpoint, bucket and region, stay as they are;
-    /// null removes one. What changes is shown first. The new version is issued from now on; the old one is kept for a while (--keep-versions and --keep-previous of the server), and `credential promote` goes back to it.
+    /// The new data must have the same type. Locations that it omits, such as endpoint, bucket and region, keep their
+    /// value, and null removes one. The command shows the differences first. Jobs get the new version at their next
+    /// activation. The server keeps the previous version for a limited time (--keep-versions and --keep-previous), and
+    /// `credential promote` restores it.
     #[command(after_help = REPLACE_EXAMPLE)]
     Replace {
         #[command(flatten)]
         credential: CredentialArg,
         #[command(flatten)]
         data: DataArgs,
-        /// Only stage the new version: it is issued once it is promoted
+        /// Only stage the new version. Jobs get it after `credential promote`
         #[arg(long)]
         stage: bool,
-        /// With --verify: stage the new version and promote it once its storage provider has accepted it, unless
-        /// somebody else changed the credential in between
+        /// With --verify: stage the new version, and promote it after the check passed, unless another user changed the
+        /// credential in the meantime
         #[arg(long, requires = "verify", conflicts_with = "stage")]
         promote: bool,
-        /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+        /// Expiry time of the data: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
         #[arg(long, value_name = "TIME")]
         expires_at: Option<Moment>,
-        /// The data is complete: take over no places of the current version
+        /// Treat the data as complete: keep no locations of the current version
         #[arg(long)]
         complete: bool,
         #[command(flatten)]
@@ -164,11 +166,11 @@ pub(crate) enum CredentialCommand {
     Label {
         #[command(flatten)]
         credential: CredentialArg,
-        /// NAME=VALUE sets a label; NAME- removes it
+        /// NAME=VALUE sets a label, NAME- removes it
         #[arg(value_name = "LABEL", required = true, value_parser = label_change)]
         labels: Vec<(String, Option<String>)>,
     },
-    /// Set or remove the description and the expiry of a credential, and the forms in which it may be issued
+    /// Change the description, the expiry time or the allowed forms of a credential
     Describe {
         #[command(flatten)]
         credential: CredentialArg,
@@ -177,26 +179,26 @@ pub(crate) enum CredentialCommand {
         /// Remove the description
         #[arg(long, conflicts_with = "description")]
         no_description: bool,
-        /// Remove the declared expiry
+        /// Remove the declared expiry time
         #[arg(long, conflicts_with = "expires_at")]
         no_expires_at: bool,
     },
-    /// Tell whether a credential's current data equals the data in a file. At most 10 times an hour per credential
+    /// Compare the current data of a credential with a file. Limited to 10 requests per hour and credential
     ///
-    /// Places that the file does not name are taken from the credential, as by `credential replace`.
+    /// Locations that the file omits are taken from the credential, as in `credential replace`.
     Match {
         #[command(flatten)]
         credential: CredentialArg,
-        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: ask for each field]
+        /// Read the data, a JSON object, from FILE (mode 0600); - reads standard input [default: prompt for each field]
         #[arg(long, value_name = "FILE")]
         data_file: Option<PathBuf>,
-        /// The data is complete: take over no places of the current version
+        /// Treat the data as complete: keep no locations of the current version
         #[arg(long)]
         complete: bool,
     },
-    /// Check a version at its storage provider: the staged one, else the current one. Status 1 if the check fails
+    /// Check a version at its storage provider. Exits with status 1 if the check fails
     ///
-    /// The server's activation side makes the check and needs --recheck-every or --verify-on-save.
+    /// The server process with the activation listener runs the check. It requires --recheck-every or --verify-on-save.
     Check {
         #[command(flatten)]
         credential: CredentialArg,
@@ -211,14 +213,14 @@ pub(crate) enum CredentialCommand {
     Uses(CredentialArg),
     /// List the versions of a credential, the current one first
     Versions(CredentialArg),
-    /// Issue the staged version of a credential from now on, or another one
+    /// Promote a version of a credential: jobs get it at their next activation
     ///
-    /// Asks first if the last check of this version failed.
+    /// Asks for confirmation if the last check of this version failed.
     #[command(after_help = PROMOTE_EXAMPLE)]
     Promote {
         #[command(flatten)]
         credential: CredentialArg,
-        /// Number of the version; a previous one is the way back [default: the staged version]
+        /// Number of the version, for example a previous one to roll back [default: the staged version]
         #[arg(id = "number", long = "version", value_name = "NUMBER", value_parser = clap::value_parser!(i64).range(1..))]
         number: Option<i64>,
         /// Do not ask for confirmation
@@ -246,25 +248,25 @@ pub(crate) enum CredentialCommand {
     },
 }
 
-/// What is said of a credential beside its data.
+/// The metadata of a credential.
 #[derive(Args)]
 pub(crate) struct SaidArgs {
-    /// What the credential is for, up to 500 characters
+    /// Purpose of the credential, up to 500 characters
     #[arg(long, value_name = "TEXT")]
     pub(crate) description: Option<String>,
-    /// When the data expires: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
+    /// Expiry time of the data: a date, a date and time (2027-01-31T12:00:00Z), or a duration from now (90d)
     #[arg(long, value_name = "TIME")]
     pub(crate) expires_at: Option<Moment>,
-    /// any: issue it in every form. short: only as short-lived credentials made from it
+    /// any: issue it in every form; short: issue only short-lived credentials derived from it
     #[arg(long, value_name = "RULE", add = ArgValueCandidates::new(completion::vend))]
     pub(crate) vend: Option<String>,
 }
 
-/// Before jobs get something else, or nothing any more.
+/// Flags of commands that change or remove the data that jobs get.
 #[derive(Args)]
 pub(crate) struct AskingArgs {
-    /// Only validate the data, and print what changes and which integrations activated the credential in the last 30 days;
-    /// change nothing
+    /// Only validate the data and print the differences and the integrations that activated the credential in the last
+    /// 30 days; change nothing
     #[arg(long, conflicts_with = "yes")]
     pub(crate) dry_run: bool,
     /// Do not ask for confirmation

@@ -1,4 +1,4 @@
-//! The data of a credential: from a file, from standard input, or field by field from the terminal.
+//! Credential data, read from a file, from standard input, or field by field from the terminal.
 
 use super::prompt;
 use crate::failure::Failure;
@@ -12,21 +12,22 @@ use std::path::Path;
 use vault_client::WireJson;
 use vault_core::credential::{CredentialType, FieldClass, FieldSpec, ValueKind};
 
-/// The longest data that is read, in bytes: as much as the server takes.
+/// Maximum size of the data in bytes, equal to the server's limit.
 const MAX_DATA: usize = 64 * 1024;
-/// The flag for scripts.
+/// The flag that replaces prompts in scripts.
 const FLAG: &str = "--data-file";
 
-/// The data of a credential. What was typed on a terminal can be asked for again.
+/// The data of a credential. If a user typed it, single fields can be requested again.
 pub(crate) struct Data {
     members: Map<String, Value>,
-    /// The fields of its type, if it was typed.
+    /// The fields of the type, if a user typed the data.
     typed: Option<&'static [FieldSpec]>,
-    /// The text of a file, as long as it is sent as it is: with members that it repeats, which the server refuses by name.
+    /// The text of a file, unless the data was modified. It preserves repeated fields, so that the server can reject
+    /// them by name.
     text: Option<Zeroizing<String>>,
 }
 
-/// A member that another version has.
+/// A field with different values in two versions.
 pub(crate) struct Difference {
     pub(crate) field: String,
     pub(crate) before: String,
@@ -34,7 +35,7 @@ pub(crate) struct Difference {
 }
 
 impl Data {
-    /// As it is sent.
+    /// Returns the data as the request contains it.
     pub(crate) fn to_wire(&self) -> Result<WireJson, Failure> {
         let text = match &self.text {
             Some(text) => text.clone(),
@@ -43,8 +44,8 @@ impl Data {
         Ok(SecretString::from(text.as_str()).into())
     }
 
-    /// Takes the places of the version `before`, such as bucket and endpoint, unless it has others itself. A member that is null
-    /// is left out. The names of those that were taken.
+    /// Copies locations such as bucket and endpoint from the version `before`, unless the data contains them. Removes
+    /// fields that are null. Returns the names of the copied fields.
     pub(crate) fn carry_over(&mut self, kind: &str, before: &Map<String, Value>) -> Vec<&'static str> {
         let mut taken = Vec::new();
         let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
@@ -62,7 +63,7 @@ impl Data {
         taken
     }
 
-    /// How it differs from the version `before` in what may be seen: places, and the last characters of ids.
+    /// Returns the visible differences to the version `before`: locations, and the last characters of IDs.
     pub(crate) fn differences(&self, kind: &str, before: &Map<String, Value>) -> Vec<Difference> {
         let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
@@ -70,7 +71,7 @@ impl Data {
             let (before, after) = (before.get(field.name).map(shown), self.members.get(field.name).map(shown));
             let same = match field.class {
                 FieldClass::Location => before == after,
-                // Of an id, a version shows the end.
+                // A version shows only the end of an ID.
                 FieldClass::Id => match (&before, &after) {
                     (Some(before), Some(after)) => after.ends_with(before.trim_start_matches(['…', '.', '*'])),
                     (before, after) => before == after,
@@ -87,7 +88,7 @@ impl Data {
         fields.iter().filter_map(difference).collect()
     }
 
-    /// The required secrets of the type that it does not contain.
+    /// Returns the required secrets of the type that are missing.
     pub(crate) fn missing_secrets(&self, kind: &str) -> Vec<&'static str> {
         let fields = CredentialType::parse(kind).map(CredentialType::fields).unwrap_or_default();
         let is_missing = |field: &&FieldSpec| {
@@ -96,8 +97,8 @@ impl Data {
         fields.iter().filter(is_missing).map(|field| field.name).collect()
     }
 
-    /// Asks again for the fields that a server refused, by their pointers (`/data/bucket`), and tells why. `false`: it was not
-    /// typed, or something else was refused.
+    /// Prints why the server rejected fields, given by pointers (`/data/bucket`), and prompts for them again. Returns
+    /// `false` if the data was not typed, or if the server rejected something else.
     pub(crate) fn ask_again(&mut self, refused: &[(String, String)]) -> Result<bool, Failure> {
         let Some(fields) = self.typed else { return Ok(false) };
         let of = |pointer: &str| {
@@ -117,18 +118,18 @@ impl Data {
     }
 }
 
-/// The end of an id.
+/// Returns the end of an ID.
 fn ending(id: &str) -> String {
     let skipped = id.chars().count().saturating_sub(4);
     format!("…{}", id.chars().skip(skipped).collect::<String>())
 }
 
-/// What a server says, without what a terminal would carry out.
+/// Removes control characters from a server's text, which a terminal would interpret.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// The data in `file`, or what the terminal's user answers when asked for each field of the type that `kind` names.
+/// Reads the data from `file`, or prompts for each field of the type that `kind` returns.
 pub(crate) fn read(file: Option<&Path>, kind: impl FnOnce() -> Result<String, Failure>) -> Result<Data, Failure> {
     if let Some(file) = file {
         return in_file(file);
@@ -155,7 +156,7 @@ fn in_file(file: &Path) -> Result<Data, Failure> {
     Ok(Data { members, typed: None, text: Some(Zeroizing::new(text.to_owned())) })
 }
 
-/// Asks for the required fields, and then for the names of others.
+/// Prompts for the required fields, and then for the names of optional fields.
 fn asked(kind: CredentialType) -> Result<Data, Failure> {
     let mut data = Map::new();
     let (required, mut optional): (Vec<&FieldSpec>, Vec<&FieldSpec>) =
@@ -190,7 +191,7 @@ pub(crate) fn buckets(text: &str) -> Value {
     }
 }
 
-/// The value of a field. Asks again until it has its form; whether it is accepted is for the server to say.
+/// Prompts for the value of a field until it has the right form. Only the server validates it further.
 fn value(field: &FieldSpec) -> Result<Value, Failure> {
     loop {
         let found = match (field.kind, field.class) {
@@ -206,11 +207,11 @@ fn value(field: &FieldSpec) -> Result<Value, Failure> {
             }
             (ValueKind::Headers, _) => {
                 let answer = prompt::hidden(FLAG, &format!("{} (a JSON object, hidden)", field.name))?;
-                serde_json::from_str(answer.expose_secret()).ok() // on its way to the server
+                serde_json::from_str(answer.expose_secret()).ok() // sent to the server
             }
             (_, FieldClass::Secret) => {
                 let answer = prompt::hidden(FLAG, &format!("{} (hidden)", field.name))?;
-                Some(Value::from(answer.expose_secret())) // on its way to the server
+                Some(Value::from(answer.expose_secret())) // sent to the server
             }
             (ValueKind::Bucket, _) => {
                 Some(buckets(&prompt::line(FLAG, &format!("{} (several: separated by commas)", field.name))?))

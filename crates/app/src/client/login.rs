@@ -1,4 +1,4 @@
-//! The logins of this user, kept between commands: where, as whom, and the access token.
+//! Stored logins of this user: server URL, e-mail address and access token.
 
 use super::data::printable;
 use crate::failure::{Failure, flag_of, rejected};
@@ -15,26 +15,25 @@ use std::str::FromStr;
 use std::time::Duration;
 use vault_client::{Client, ClientError, ClientSettings, ProblemCode, Session, WireSecret};
 
-/// The longest file that is read, in bytes.
+/// Maximum size of a login file in bytes.
 const MAX_FILE: usize = 16 * 1024;
 
-/// The longest name of a profile, in characters.
+/// Maximum length of a profile name in characters.
 const MAX_PROFILE: usize = 64;
 
-/// The name under which a login is kept, so that a user can have several: one for each server and account.
+/// The name of a stored login. A user can have several, for example one per server and account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Profile(String);
 
 impl Profile {
-    /// The profile that is used where none is named.
+    /// The default profile.
     pub(crate) const DEFAULT: &str = "default";
 
-    /// The name.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The command that logs in to it.
+    /// Returns the command that logs in to this profile.
     pub(crate) fn login_command(&self) -> String {
         if self.0 == Self::DEFAULT {
             "orgvault login".to_owned()
@@ -43,7 +42,7 @@ impl Profile {
         }
     }
 
-    /// All profiles that have a login, by name.
+    /// Returns all profiles with a stored login, sorted by name.
     pub(crate) fn all() -> Result<Vec<Self>, Failure> {
         let directory = directory()?;
         let failed = |error: std::io::Error| Failure::new(format!("cannot read {}: {error}", directory.display()));
@@ -61,12 +60,12 @@ impl Profile {
         Ok(found)
     }
 
-    /// Whether this user has a directory for profiles.
+    /// Returns whether this user has a directory for profiles.
     pub(crate) fn can_exist() -> bool {
         directory().is_ok()
     }
 
-    /// The file of its login.
+    /// Returns the path of the login file.
     fn path(&self) -> Result<PathBuf, Failure> {
         Ok(directory()?.join(format!("{}.json", self.0)))
     }
@@ -93,7 +92,7 @@ impl FromStr for Profile {
     }
 }
 
-/// A login, as its file holds it.
+/// A login, in the format of its file.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Login {
     pub(crate) url: String,
@@ -102,23 +101,23 @@ pub(crate) struct Login {
     pub(crate) email: String,
     pub(crate) access_token: WireSecret,
     pub(crate) expires_at: String,
-    /// Where jobs of this user run, which `quickstart` records.
+    /// The activation listener for this user's jobs, which `quickstart` stores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) activation: Option<StoredActivation>,
 }
 
-/// An activation listener and the integration token for it, by which `exec` and `activate` work without flags. The two are used
-/// together or not at all, so that a token is only sent to the listener that issued it.
+/// An activation listener and the file of its integration token, with which `exec` and `activate` need no flags. They
+/// are used together or not at all, so that the token is sent only to the listener that accepts it.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct StoredActivation {
-    /// Address of the listener, as `--activation-url` has it.
+    /// Address of the listener, in the format of `--activation-url`.
     pub(crate) url: String,
-    /// The token's file. The token itself is not in the profile.
+    /// Path of the token file. The profile does not contain the token.
     pub(crate) token_file: PathBuf,
 }
 
 impl Login {
-    /// The login of a profile.
+    /// Reads the login of a profile. Fails if there is none.
     pub(crate) fn read(profile: &Profile) -> Result<Self, Failure> {
         let log_in = profile.login_command();
         match Self::find(profile)? {
@@ -133,7 +132,7 @@ impl Login {
         }
     }
 
-    /// The login of a profile, if it has one.
+    /// Reads the login of a profile, if it has one.
     pub(crate) fn find(profile: &Profile) -> Result<Option<Self>, Failure> {
         let path = profile.path()?;
         match path.try_exists() {
@@ -142,7 +141,7 @@ impl Login {
             Err(error) => return Err(Failure::new(format!("cannot read {}: {error}", path.display()))),
         }
         let bytes = secret_file::read(&NamedFiles::default(), "login", &path, MAX_FILE)?;
-        // The parser's message could repeat a part of the token.
+        // The parser's message could contain part of the token.
         let damaged = |_| {
             let path = path.display();
             Failure::new(format!("{path} is damaged. Remove it and run `{}`", profile.login_command()))
@@ -150,7 +149,7 @@ impl Login {
         serde_json::from_slice(&bytes).map(Some).map_err(damaged)
     }
 
-    /// Keeps the login for later commands, in place of an earlier one of the profile.
+    /// Stores the login for later commands. Replaces an earlier login of the profile.
     pub(crate) fn write(&self, profile: &Profile) -> Result<PathBuf, Failure> {
         let path = profile.path()?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -161,13 +160,13 @@ impl Login {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new).map_err(failed)?;
         let written = file.write_all(&text).and_then(|()| fs::rename(&new, &path));
         written.map_err(|error| {
-            let _ = fs::remove_file(&new); // the first error is the one to tell
+            let _ = fs::remove_file(&new); // report the first error
             failed(error)
         })?;
         Ok(path)
     }
 
-    /// Forgets the login of a profile.
+    /// Removes the login of a profile.
     pub(crate) fn remove(profile: &Profile) -> Result<(), Failure> {
         let path = profile.path()?;
         match fs::remove_file(&path) {
@@ -178,12 +177,12 @@ impl Login {
         }
     }
 
-    /// The session that it began.
+    /// Returns the session of this login.
     pub(crate) fn session(self) -> Result<Session, Failure> {
         self.session_with(ClientSettings::default())
     }
 
-    /// The same, whose requests may take no longer than `deadline`.
+    /// Returns the session of this login, with a time limit for each request.
     pub(crate) fn session_within(self, deadline: Duration) -> Result<Session, Failure> {
         self.session_with(ClientSettings { deadline: Some(deadline), ..ClientSettings::default() })
     }
@@ -194,7 +193,7 @@ impl Login {
     }
 }
 
-/// Where logins are kept: in the user's state directory.
+/// Returns the directory for logins, in the user's state directory.
 fn directory() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
@@ -202,7 +201,7 @@ fn directory() -> Result<PathBuf, Failure> {
     Ok(state.join("orgvault/logins"))
 }
 
-/// What was being done, what stood in the way, and what to do.
+/// Describes a failed request: the operation, the cause and the next step.
 pub(crate) fn failure(doing: &str, error: &ClientError) -> Failure {
     Failure::new(match error {
         _ if error.code() == Some(ProblemCode::InvalidToken) => {

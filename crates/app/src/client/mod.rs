@@ -1,4 +1,4 @@
-//! `orgvault login` and `orgvault credential`: a client of the HTTP interface.
+//! `orgvault login` and `orgvault credential`: a client of the HTTP API.
 
 pub(crate) mod args;
 pub(crate) mod data;

@@ -1,4 +1,4 @@
-//! Asks on the terminal. What is secret is not shown there while it is typed.
+//! Terminal prompts. The terminal does not echo secrets.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -9,10 +9,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use std::io::{self, IsTerminal, Read as _, Write as _};
 use std::path::Path;
 
-/// The longest answer that is read, in bytes: the longest line that a terminal hands over.
+/// Maximum length of an answer in bytes: the maximum line length of a terminal.
 const MAX_ANSWER: usize = 4 * 1024;
 
-/// The secret in the file that `flag` names, or what the terminal's user types when asked for `what`.
+/// Reads the secret from the file that `flag` names, or prompts for `what`.
 pub(crate) fn secret(flag: &str, file: Option<&Path>, what: &str) -> Result<SecretString, Failure> {
     let Some(path) = file else { return hidden(flag, what) };
     let bytes = secret_file::read_or_stdin(&NamedFiles::default(), flag, path, MAX_ANSWER)?;
@@ -21,26 +21,26 @@ pub(crate) fn secret(flag: &str, file: Option<&Path>, what: &str) -> Result<Secr
     Ok(SecretString::from(without_newline(text)))
 }
 
-/// What the terminal's user types when asked for `what`, which is not shown. Scripts use `flag`.
+/// Prompts for `what` without echo. `flag` is the alternative for scripts.
 pub(crate) fn hidden(flag: &str, what: &str) -> Result<SecretString, Failure> {
     let answer = ask(flag, what, true)?;
     Ok(SecretString::from(answer.as_str()))
 }
 
-/// What the terminal's user types when asked for `what`. Scripts use `flag`.
+/// Prompts for `what`. `flag` is the alternative for scripts.
 pub(crate) fn line(flag: &str, what: &str) -> Result<String, Failure> {
     Ok(ask(flag, what, false)?.trim().to_owned())
 }
 
-/// The passcode in the file that `flag` names, or typed. Authenticator apps show and copy it in groups, so white space between its
-/// digits is removed.
+/// Reads the passcode from the file that `flag` names, or prompts for it. Removes white space, because authenticator
+/// apps show and copy the digits in groups.
 pub(crate) fn passcode(flag: &str, file: Option<&Path>, what: &str) -> Result<SecretString, Failure> {
     let typed = secret(flag, file, what)?;
-    Ok(without_spaces(typed.expose_secret())) // sent without spaces
+    Ok(without_spaces(typed.expose_secret())) // sent to the server, without spaces
 }
 
 fn without_spaces(text: &str) -> SecretString {
-    let mut digits = String::with_capacity(text.len()); // one that grows leaves copies behind
+    let mut digits = String::with_capacity(text.len()); // growing would leave copies in memory
     digits.extend(text.chars().filter(|one| !one.is_whitespace()));
     SecretString::from(digits)
 }
@@ -55,11 +55,11 @@ fn ask(flag: &str, what: &str, hide: bool) -> Result<Zeroizing<String>, Failure>
         return Err(Failure::usage(format!("{what} required, but standard input is not a terminal. Pass {flag}")));
     }
     let mut stderr = io::stderr().lock();
-    // Before the question, so that an answer that is already on its way is not shown.
+    // Disable echo before the prompt, so that input that arrives early is not shown.
     let silence = if hide { Some(Silence::begin()?) } else { None };
     write!(stderr, "{what}: ")?;
     stderr.flush()?;
-    let mut answer = Zeroizing::new(Vec::with_capacity(MAX_ANSWER)); // one that grows leaves copies behind
+    let mut answer = Zeroizing::new(Vec::with_capacity(MAX_ANSWER)); // growing would leave copies in memory
     let mut lock = stdin.lock();
     let mut byte = [0];
     while answer.len() < MAX_ANSWER && lock.read(&mut byte)? == 1 {
@@ -79,7 +79,7 @@ fn ask(flag: &str, what: &str, hide: bool) -> Result<Zeroizing<String>, Failure>
     Ok(Zeroizing::new(without_newline(text).to_owned()))
 }
 
-/// While it lives, the terminal does not show what is typed.
+/// Disables the terminal's echo until it is dropped.
 struct Silence(Termios);
 
 impl Silence {
@@ -94,7 +94,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0); // the terminal may be gone
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0); // the terminal may be disconnected
     }
 }
 

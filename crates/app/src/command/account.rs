@@ -33,7 +33,7 @@ impl From<RoleArg> for Role {
     }
 }
 
-/// An authenticator's secret, as scripts read it.
+/// An authenticator's secret in JSON output.
 #[derive(Serialize)]
 pub(crate) struct ShownTotp {
     secret: String,
@@ -42,12 +42,12 @@ pub(crate) struct ShownTotp {
 
 impl From<&PasscodeSecret> for ShownTotp {
     fn from(passcode: &PasscodeSecret) -> Self {
-        // Printed for its owner, once.
+        // Printed once, for the owner of the account.
         Self { secret: passcode.secret.expose_secret().to_owned(), uri: passcode.uri.expose_secret().to_owned() }
     }
 }
 
-/// A new account, as scripts read it.
+/// A new account in JSON output.
 #[derive(Serialize)]
 pub(crate) struct ShownCreated {
     pub(crate) id: String,
@@ -74,7 +74,7 @@ impl From<&CreatedAccount> for ShownCreated {
     }
 }
 
-/// A secret in the open, to be printed for its owner, once.
+/// Reveals a secret, which is printed once, for the owner of the account.
 fn reveal(secret: &SecretString) -> String {
     secret.expose_secret().to_owned()
 }
@@ -94,7 +94,7 @@ struct ShownAccount {
     last_refused_at: Option<String>,
     #[serde(flatten)]
     lock: Option<ShownLock>,
-    /// Of `unlock`: the lockout that it found.
+    /// The lockout that `unlock` removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<ShownLock>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,20 +107,20 @@ struct ShownAccount {
     recovery_codes: Option<Vec<String>>,
 }
 
-/// How far logins are locked, as scripts read it.
+/// The lockouts of an account in JSON output.
 #[derive(Clone, Serialize)]
 struct ShownLock {
-    /// Whether correct logins may be refused.
+    /// Set if the server may reject a correct login.
     locked: bool,
-    /// The most failed logins in a row from one class of networks.
+    /// Highest number of consecutive failed logins from one throttle bucket.
     attempts: u32,
-    /// When logins are evaluated again, where that is a matter of time.
+    /// End of the lockout, if it is temporary.
     #[serde(skip_serializing_if = "Option::is_none")]
     locked_until: Option<String>,
-    /// Whether logins are refused until `account unlock`.
+    /// Set if logins are rejected until `account unlock`.
     closed: bool,
     wrong_passcodes: u32,
-    /// Whether time-based passcodes are refused until `account reset-passcode`.
+    /// Set if time-based passcodes are rejected until `account reset-passcode`.
     passcode_disabled: bool,
 }
 
@@ -138,19 +138,18 @@ impl From<&AccountLogins> for ShownLock {
 }
 
 impl ShownLock {
-    /// The lockouts after failed logins, which `unlock` clears.
+    /// Returns the lockouts after failed logins, which `unlock` removes.
     fn lockouts(&self) -> Vec<String> {
         let until = self.locked_until.as_ref().map(|until| format!("locked until {until}"));
         until.into_iter().chain(self.closed.then(|| "login closed".to_owned())).collect()
     }
 
-    /// All that may refuse a correct login.
+    /// Returns all lockouts, including a disabled passcode, which `unlock` does not enable.
     fn all(&self) -> Vec<String> {
         self.lockouts().into_iter().chain(self.passcode_disabled.then(|| "passcode disabled".to_owned())).collect()
     }
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Invite { org, account, role } => {
@@ -218,7 +217,6 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
     }
 }
 
-/// Creates an account.
 pub(crate) async fn create(
     vault: &OpenVault,
     organization: String,
@@ -232,7 +230,7 @@ pub(crate) async fn create(
     vault.accounts().create(request).await.map_err(|error| refused(error, NO_ACCOUNT)).doing(|| what)
 }
 
-/// The login details of a new account, for people.
+/// Formats the login details of a new account.
 pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> {
     let grant = &created.grant;
     let password = created.generated_password.as_ref().map_or_else(|| "as given".to_owned(), reveal);
@@ -245,7 +243,7 @@ pub(crate) fn created_text(created: &CreatedAccount) -> Result<String, Failure> 
     ))
 }
 
-/// Changes an account; `doing` is the change in an error, `done` what is printed of it.
+/// Changes an account. Errors name the operation `doing`, and `done` formats the success line.
 async fn change(
     vault: &OpenVault,
     account: AccountRef<'_>,
@@ -304,7 +302,7 @@ async fn set_password(
     output.print(&shown, &text)
 }
 
-/// Says what it found, so that nobody takes the unlocking of an account that was not locked for the cure.
+/// Unlocks an account. Prints the lockout that was removed, so that the operator notices if there was none.
 async fn unlock(vault: &OpenVault, email: &str, output: Output) -> Result<(), Failure> {
     let changed = vault.accounts().change(&Principal::Operator, AccountRef::email(email), AccountCommand::Unlock).await;
     let changed = changed.map_err(|error| refused(error, NO_ACCOUNT));
@@ -374,7 +372,7 @@ async fn show(vault: &OpenVault, asked: AccountRef<'_>, output: Output) -> Resul
     output.print(&row, &text)
 }
 
-/// What lists show of an account.
+/// Returns the fields of an account in lists.
 fn listed(account: &ListedAccount, organization: String) -> ShownAccount {
     ShownAccount {
         created_at: Some(rfc3339(account.created_at)),
@@ -420,7 +418,7 @@ async fn list(vault: &OpenVault, org: Option<String>, output: Output) -> Result<
     )
 }
 
-/// Every account of a scope, by organization and address.
+/// Returns all accounts of a scope, ordered by organization and address.
 pub(super) async fn all(vault: &OpenVault, scope: Scope) -> Result<Vec<ListedAccount>, Failure> {
     let accounts = vault.accounts();
     let (mut listed, mut request) = (Vec::new(), PageRequest::default());
@@ -470,7 +468,7 @@ async fn passcode(vault: &OpenVault, email: &str, output: Output) -> Result<(), 
         let read = accounts.read_passcode(email).await.map_err(|error| refused(error, NO_ACCOUNT));
         match read.doing(|| format!("show the passcode of {email}"))? {
             CurrentPasscode::Ready(code, until) => {
-                let code = code.expose_secret(); // printed because it was asked for
+                let code = code.expose_secret(); // the operator requested it
                 return output.print(&ShownPasscode { passcode: code, expires_at: rfc3339(until) }, code);
             }
             CurrentPasscode::SpentUntil(next) => {
@@ -495,7 +493,7 @@ impl AccountOrInvitation {
     }
 }
 
-/// How a person calls it.
+/// Returns the name of an account for messages.
 const fn address(account: AccountRef<'_>) -> &str {
     match account {
         AccountRef::Email { email, .. } => email,
@@ -504,7 +502,7 @@ const fn address(account: AccountRef<'_>) -> &str {
 }
 
 impl PasswordFile {
-    /// The password in the file, if one was named, without a trailing newline.
+    /// Reads the password from the file, if one was given, without a trailing newline.
     fn read(&self, files: &NamedFiles) -> Result<Option<SecretString>, Failure> {
         let Some(path) = &self.password_file else { return Ok(None) };
         const FLAG: &str = "--password-file";

@@ -1,4 +1,4 @@
-//! `orgvault activate`
+//! `orgvault activate`: activates a namespace and prints its credentials.
 
 use super::check;
 use crate::activation::args::ActivateArgs;
@@ -13,7 +13,6 @@ use std::process::ExitCode;
 use vault_core::activation::Form;
 use vault_core::credential::SecretText;
 
-/// Carries the command out.
 pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) -> Result<ExitCode, Failure> {
     if args.check {
         return check::run(args, &Listener::open(&args.listener, base_path)?, output);
@@ -26,7 +25,7 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     }
     let mut opened = Opened::read(listener.activate_within(&args.wanted.request(), args.listener.wait())?)?;
     let chosen = args.choice.narrow(&mut opened).and_then(|()| Ok(args.choice.of(&opened, form == Form::Json)?));
-    // End an activation whose credentials are not printed.
+    // End an activation whose credentials cannot be printed.
     let pieces = chosen.and_then(|chosen| render(form, &opened, &chosen));
     let pieces = pieces.inspect_err(|_| end(&listener, &opened.activation))?;
     if to_terminal {
@@ -36,7 +35,7 @@ pub(crate) fn run(args: &ActivateArgs, base_path: Option<&str>, output: Output) 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The form to print. Secrets go to a terminal only if somebody says so, since they stay there to be scrolled back to.
+/// Returns the output format. Secrets stay in a terminal's scrollback, so a terminal requires an explicit `--format`.
 fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Failure> {
     match asked {
         Some(form) if json && form != Form::Json => Err(Failure::usage("--json cannot be combined with --format")),
@@ -47,7 +46,7 @@ fn form(asked: Option<Form>, json: bool, to_terminal: bool) -> Result<Form, Fail
     }
 }
 
-/// Whether texts of this form may stand one behind another.
+/// Returns whether the outputs of several credentials can be concatenated.
 const fn holds_several(form: Form) -> bool {
     match form {
         Form::Json | Form::Env | Form::AzureEnv | Form::AwsIni | Form::Rclone | Form::Duckdb | Form::Hadoop => true,
@@ -66,12 +65,12 @@ fn render(form: Form, opened: &Opened, chosen: &[Chosen]) -> Result<Vec<SecretTe
     rendered.collect()
 }
 
-/// Prints what was rendered; as JSON the whole activation, as the interface answers it.
+/// Prints the rendered credentials. JSON output has the same fields as the response of the HTTP API.
 fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let mut write = || {
         if form != Form::Json {
-            // Printed because it was asked for.
+            // The user requested these secrets on standard output.
             pieces.iter().try_for_each(|piece| stdout.write_all(piece.expose().as_bytes()))?;
             return stdout.flush();
         }
@@ -81,19 +80,19 @@ fn print(form: Form, opened: &Opened, pieces: &[SecretText]) -> Result<(), Failu
         write!(stdout, "{{\"id\":{id},\"namespace\":{namespace},\"expires_at\":{end},\"credentials\":[")?;
         for (index, piece) in pieces.iter().enumerate() {
             let comma = if index > 0 { "," } else { "" };
-            write!(stdout, "{comma}{}", piece.expose().trim_end())?; // printed because it was asked for
+            write!(stdout, "{comma}{}", piece.expose().trim_end())?; // the user requested these secrets
         }
         stdout.write_all(b"]}\n")?;
         stdout.flush()
     };
     match write() {
-        // Whoever reads has read enough.
+        // The reader closed the pipe, for example `head`.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => Ok(result?),
     }
 }
 
-/// Ends an activation. If that fails, it ends by itself when its time is over.
+/// Ends an activation. If the request fails, the activation expires later.
 pub(super) fn end(listener: &Listener, activation: &str) {
     if let Err(failure) = listener.end(activation) {
         warn(&format!("{failure}\n  It expires by itself"));

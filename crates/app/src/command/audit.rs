@@ -14,24 +14,24 @@ use std::io::Write as _;
 use vault_core::audit::{AuditFinding, AuditVerification};
 use vault_embed::OpenVault;
 
-/// How many findings one JSON document holds.
+/// Maximum number of findings in one JSON document.
 const DOCUMENTED: usize = 10_000;
 
-/// What verifying came to, as scripts read it.
+/// The result of `audit verify` in JSON output.
 #[derive(Serialize)]
 struct Verified {
-    /// How many entries stand as they were sealed.
+    /// Number of entries that match their seal.
     verified: u64,
     checkpoints: u64,
     unsealed: u64,
     newest_checkpoint: i64,
-    /// The checkpoint up to which entries were removed (`--keep-audit`); 0 if none were.
+    /// Checkpoint up to which `--keep-audit` removed entries. 0 if none were removed.
     start: i64,
-    /// The checkpoint that the anchor knows; none if there is no anchor.
+    /// Checkpoint in the anchor file. `None` if there is no anchor.
     anchor: Option<i64>,
-    /// How many findings there are.
+    /// Total number of findings.
     found: u64,
-    /// The first 10,000 of them.
+    /// The first 10,000 findings.
     findings: Vec<Finding>,
 }
 
@@ -50,7 +50,6 @@ impl From<AuditFinding> for Finding {
     }
 }
 
-/// Carries the command out.
 pub(crate) async fn run(
     settings: &Settings,
     vault: &OpenVault,
@@ -72,7 +71,7 @@ async fn verify(settings: &Settings, vault: &OpenVault, output: Output) -> Resul
     let mut findings = Vec::new();
     let mut report = |finding: AuditFinding| {
         if !output.is_json() {
-            let _ = writeln!(std::io::stdout(), "{finding}"); // whoever reads may have read enough
+            let _ = writeln!(std::io::stdout(), "{finding}"); // the reader may have closed the pipe
         } else if findings.len() < DOCUMENTED {
             findings.push(Finding::from(finding));
         }

@@ -1,4 +1,4 @@
-//! `orgvault backup`: a copy of the embedded vault in use, in one file.
+//! `orgvault backup`: copies the embedded database into one file while servers use it.
 
 use crate::cli::BackupArgs;
 use crate::compose;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use vault_embed::{Backup, BackupError, BackupProgress, BackupStep, BackupTarget, OpenVault};
 
-/// What an operator reads about backups of PostgreSQL.
+/// Section of the operator documentation about backups of PostgreSQL.
 pub(crate) const POSTGRES_PAGE: &str = "docs/operate/backup.md, \"Backup of PostgreSQL\"";
 
 #[derive(Serialize)]
@@ -26,7 +26,6 @@ struct Made {
     tables: BTreeMap<String, u64>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, args: BackupArgs, output: Output) -> Result<(), Failure> {
     if settings.database.file().is_none() {
         return Err(Failure::new(format!(
@@ -53,7 +52,7 @@ async fn make(settings: &Settings, vault: &OpenVault, args: &BackupArgs) -> Resu
     made.map_err(failure)
 }
 
-/// Why there is no backup, and what to do.
+/// Describes why the backup failed, and the next step.
 pub(crate) fn failure(error: BackupError) -> Failure {
     let advice = match &error {
         BackupError::Copy(vault_embed::CopyError::Full(_)) | BackupError::Full(_) => {
@@ -65,10 +64,10 @@ pub(crate) fn failure(error: BackupError) -> Failure {
     Failure::new(format!("{}. {advice}", Failure::from(error)))
 }
 
-/// How long a step runs before it is told again.
+/// Interval of progress lines within a step, if there is no terminal.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// The progress of a backup or a restore: a bar on a terminal, else a line for each step, and now and then while it lasts.
+/// The progress of a backup or restore: a bar on a terminal, otherwise a line per step and at intervals.
 pub(crate) struct Bar {
     bar: ProgressBar,
     told: Option<(BackupStep, Instant)>,

@@ -10,7 +10,7 @@ use vault_client::{CheckRequest, CheckedNamespace};
 use vault_core::port::Clock as _;
 use vault_embed::SystemClock;
 
-/// Carries the command out: status 1 if a credential cannot be used.
+/// Runs the check. Returns status 1 if a credential cannot be used.
 pub(super) fn run(args: &ActivateArgs, listener: &Listener, output: Output) -> Result<ExitCode, Failure> {
     let request = CheckRequest {
         namespace: args.wanted.namespace.to_string(),

@@ -24,12 +24,11 @@ use vault_core::namespace::Namespace;
 use vault_core::port::Clock as _;
 use vault_embed::SystemClock;
 
-/// How long the result of a check is waited for.
+/// Maximum time to wait for the result of a check.
 const CHECK_DEADLINE: Duration = Duration::from_secs(60);
-/// How long is waited between two looks at it.
+/// Interval of requests for the result.
 const CHECK_POLL: Duration = Duration::from_millis(500);
 
-/// Carries the command out.
 pub(crate) fn run(args: CredentialArgs, output: Output) -> Result<ExitCode, Failure> {
     let profile = args.profile.profile;
     carry_out(args.command, &profile, output).map_err(|failure| match profile.as_str() {
@@ -94,17 +93,17 @@ fn carry_out(command: CredentialCommand, profile: &Profile, output: Output) -> R
     .map(|()| ExitCode::SUCCESS)
 }
 
-/// A moment as the interface takes it.
+/// Formats a time as the HTTP API accepts it.
 fn moment(moment: Moment) -> String {
     rfc3339(moment.from(SystemClock.now()))
 }
 
-/// What a new version becomes.
+/// The state that a new version gets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Becoming {
     Current,
     Staged,
-    /// Staged, and current if nobody else changes the credential meanwhile.
+    /// Staged, and then promoted unless another user changes the credential in the meantime.
     StagedThenCurrent,
 }
 
@@ -118,7 +117,7 @@ impl Becoming {
     }
 }
 
-/// A new version, as scripts read it.
+/// A new version in JSON output.
 #[derive(Serialize)]
 struct Replaced<'a> {
     id: &'a str,
@@ -126,20 +125,20 @@ struct Replaced<'a> {
     state: &'static str,
 }
 
-/// What `request` of `doing` comes to, in the words of the command line.
+/// Converts the error of a request. `doing` names the operation.
 fn told<T>(doing: impl FnOnce() -> String, answer: Result<T, ClientError>) -> Result<T, Failure> {
     answer.map_err(|error| failure(&doing(), &error))
 }
 
 impl DataArgs {
-    /// The data of a credential of the type that `kind` names, and how it is to be sent.
+    /// Reads the data of a credential of the type that `kind` returns, and the options of the request.
     fn read(self, kind: impl FnOnce() -> Result<String, Failure>) -> Result<(Data, RequestOptions), Failure> {
         let Self { data_file, verify, idempotency_key } = self;
         Ok((data::read(data_file.as_deref(), kind)?, RequestOptions { verify, idempotency_key, if_match: None }))
     }
 }
 
-/// Sends data, and again as long as what was typed is refused field by field and typed anew.
+/// Sends data. If a user typed it and the server rejects fields, prompts for these and sends it again.
 fn sent<T>(
     data: &mut Data,
     doing: impl Fn() -> String,
@@ -162,7 +161,7 @@ fn sent<T>(
     }
 }
 
-/// Takes the places of the current version over into `data`, and tells which, and what else differs.
+/// Copies the locations of the current version to `data`. Returns lines about the copied fields and other differences.
 fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String> {
     let Some(before) = &item.information else { return Vec::new() };
     let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
@@ -207,12 +206,12 @@ fn save(
     output.print(&saved, &format!("Saved credential {}.", saved.id))
 }
 
-/// Asks before a save if the namespace already has a credential: a job that does not choose one is then refused.
-/// Without a terminal, the save is refused if an integration can use the namespace.
+/// Asks for confirmation if the namespace already contains a credential, because jobs that do not select one are
+/// rejected if there are several. Without a terminal, rejects the save if an integration can use the namespace.
 fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, output: Output) -> Result<(), Failure> {
     let filter = ListFilter { namespace: Some(namespace.to_owned()), page_size: Some(1), ..ListFilter::default() };
     let first = match session.list(filter).next().transpose() {
-        // The save reports this value together with all others.
+        // The save itself reports an invalid namespace, together with all other errors.
         Err(ClientError::Problem(problem)) if !problem.errors.is_empty() => return Ok(()),
         first => told(|| format!("list credentials in {namespace}"), first)?,
     };
@@ -275,7 +274,7 @@ fn show(session: &Session, id: &str, output: Output) -> Result<(), Failure> {
     output.print(&item, &described(&item))
 }
 
-/// What a credential's data is replaced by.
+/// The new data of a credential, and how to apply it.
 struct Replacing {
     data: DataArgs,
     becoming: Becoming,
@@ -294,9 +293,9 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     let (mut data, options) = data.read(|| Ok(kind))?;
     let compared = compare(&mut data, &item, complete);
     if asking.dry_run {
-        // The comparison validates the data as the replacement does.
+        // The comparison validates the data like a replacement.
         let same = match session.matches(id, data.to_wire()?) {
-            // The data is valid, but it has been compared too often.
+            // The data is valid, but the limit on comparisons was reached.
             Err(error) if error.code() == Some(ProblemCode::TooManyRequests) => false,
             answer => told(doing, answer).map_err(|error| with_secrets(error, &data, &item))?,
         };
@@ -306,7 +305,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     for line in &compared {
         let _ = writeln!(io::stderr(), "{line}"); // standard error may be closed
     }
-    // A staged version changes nothing for anybody, and a script has nobody to ask.
+    // A staged version affects no job, and a script cannot answer.
     if becoming != Becoming::Staged && !asking.yes && io::stdin().is_terminal() {
         let question = format!("{} They get the new data from their next activation on.", used_by(session, id)?);
         output.confirm(&question, "yes")?;
@@ -319,7 +318,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     let replaced = replaced.map_err(|error| with_secrets(error, &data, &item))?;
     let number = replaced.version;
     if becoming == Becoming::StagedThenCurrent {
-        // Only if it is still the staged one: who staged another meanwhile did so knowing of this one.
+        // Promote it only if no other version was staged in the meantime. The user who staged it may rely on it.
         let doing = || format!("promote version {number} of credential {id}");
         let (item, tag) = told(doing, session.show_tagged(id))?;
         if item.staged_version != Some(number) && item.version != number {
@@ -342,7 +341,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     output.print(&Replaced { id, version: number, state }, &text)
 }
 
-/// Explains why data without a secret cannot replace a version, if that is why it was refused.
+/// Adds an explanation to the error if the data lacks required secrets.
 fn with_secrets(error: Failure, data: &Data, item: &CredentialItem) -> Failure {
     let missing = data.missing_secrets(&item.kind);
     if missing.is_empty() {
@@ -382,7 +381,7 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
     let (number, tag) = match number {
         Some(number) => (number, None),
         None => {
-            // What is promoted is what was looked at.
+            // Pass the entity tag, so that exactly the version that was shown is promoted.
             let (item, tag) = told(|| format!("show credential {id}"), session.show_tagged(id))?;
             let none = || Failure::new(format!("credential {id} has no staged version. Name a version with --version"));
             (item.staged_version.ok_or_else(none)?, tag)
@@ -458,7 +457,7 @@ fn matches(
     output.print(&json!({"id": id, "same": same}), &text)
 }
 
-/// Requests a check, and waits for its result: status 1 if the check failed.
+/// Requests a check and waits for its result. Returns status 1 if the check failed.
 fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: Output) -> Result<ExitCode, Failure> {
     let doing = || format!("check credential {id}");
     let item = told(doing, session.show(id))?;
@@ -497,12 +496,12 @@ fn check(session: &Session, id: &str, number: Option<i64>, wait: bool, output: O
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What the last check of the version `number` found.
+/// Returns the result of the last check of version `number`.
 fn checked(versions: &[VersionItem], number: i64) -> Option<HealthItem> {
     versions.iter().find(|version| version.version == number)?.health.clone()
 }
 
-/// All activations of the last 30 days that issued the credential.
+/// Returns all activations of the last 30 days that issued the credential.
 fn all_uses(session: &Session, id: &str) -> Result<Vec<CredentialUse>, Failure> {
     let (mut uses, mut cursor) = (Vec::new(), None);
     loop {
@@ -535,7 +534,7 @@ struct UsedBy {
     last: String,
 }
 
-/// The integrations that activated the credential in the last 30 days, the latest first.
+/// Returns the integrations that activated the credential in the last 30 days, most recent first.
 fn users(uses: Vec<CredentialUse>) -> Vec<UsedBy> {
     let mut users: Vec<UsedBy> = Vec::new();
     for used in uses {
@@ -561,7 +560,7 @@ fn dry_run(session: &Session, id: &str, compared: Vec<String>, output: Output) -
     output.print(&json!({"id": id, "used_by": users, "changes": compared}), &text)
 }
 
-/// Who would notice, as a sentence.
+/// Returns a sentence that names the affected integrations.
 fn used_by(session: &Session, id: &str) -> Result<String, Failure> {
     let names: Vec<String> = users(all_uses(session, id)?).into_iter().map(|user| user.integration).collect();
     Ok(match names.is_empty() {
@@ -570,7 +569,7 @@ fn used_by(session: &Session, id: &str) -> Result<String, Failure> {
     })
 }
 
-/// A credential, for people.
+/// Formats a credential for the terminal.
 fn described(item: &CredentialItem) -> String {
     let mut rows = vec![
         ("id", item.id.clone()),
@@ -603,12 +602,12 @@ fn described(item: &CredentialItem) -> String {
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "{name:<width$}  {value}"); // a String takes everything
+        let _ = writeln!(text, "{name:<width$}  {value}"); // writing to a String cannot fail
         text
     })
 }
 
-/// A value of the information, without the quotation marks of JSON.
+/// Formats a value of the information, without JSON quotation marks.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -16,7 +16,6 @@ struct Shown<'a> {
     key: &'a str,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(
     settings: &Settings,
     vault: &OpenVault,
@@ -38,7 +37,7 @@ pub(crate) async fn run(
         vault.ports().environment.record(vault.ports().environment.now(), None, actor, action, Subject::Instance);
     vault.ports().store.audit.append(vec![record]).await?;
     let key = key.expose_hex();
-    // Printed because it was asked for, after it was recorded.
+    // The operator requested it, and the request is in the audit log.
     let literal = Zeroizing::new(format!("x'{}'", key.expose_secret()));
     output.print(&Shown { database: file.display().to_string(), key: &literal }, &literal)
 }

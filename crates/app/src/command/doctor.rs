@@ -1,5 +1,5 @@
-//! `orgvault doctor`: looks at a vault's surroundings and, with `--deep`, at all that is stored, and says what is unsafe and how to
-//! mend it. Changes nothing.
+//! `orgvault doctor`: checks the environment of a vault and, with `--deep`, all stored data. Reports problems and
+//! remedies, and changes nothing.
 
 mod deep;
 mod spread;
@@ -21,17 +21,17 @@ use vault_core::key_use::KeyUseLimits;
 use vault_core::usecase::{DeliveryProgress, MAX_SKEW};
 use vault_embed::OpenVault;
 
-/// Where systemd-timesyncd says that the clock is synchronized.
+/// File that exists if systemd-timesyncd has synchronized the clock.
 const SYNCHRONIZED: &str = "/run/systemd/timesync/synchronized";
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Outcome {
     Passed,
     Warning,
     Failed,
-    /// It cannot be seen from here.
+    /// The check is not possible on this host.
     Skipped,
 }
 
@@ -68,12 +68,12 @@ impl Check {
 #[derive(Serialize)]
 struct Report {
     checks: Vec<Check>,
-    /// What `--deep` found, in words; its first 10,000 findings.
+    /// The first 10,000 findings of `--deep`, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<String>>,
 }
 
-/// Carries the command out: a failure if a check fails.
+/// Runs all checks. Fails if one of them fails.
 pub(crate) async fn run(settings: &Settings, args: &DoctorArgs, output: Output) -> Result<(), Failure> {
     let mut findings = None;
     let mut checks = vec![directory(settings), root_key(settings), database_disk(settings), space(settings), swap()];
@@ -173,7 +173,7 @@ fn root_key(settings: &Settings) -> Check {
     Check::passed("root-key", format!("{} is not on the disk of the database", path.display()))
 }
 
-/// Whether the disk of the embedded database is encrypted.
+/// Checks whether the disk of the embedded database is encrypted.
 fn database_disk(settings: &Settings) -> Check {
     let Some(file) = settings.database.file() else {
         let remedy = "Addresses, names, namespaces and the audit log are readable in PostgreSQL's files. Check on the \
@@ -196,7 +196,7 @@ fn database_disk(settings: &Settings) -> Check {
     }
 }
 
-/// Refuses to serve from a disk that is not seen to be encrypted.
+/// Fails unless the disk of the embedded database is detected as encrypted.
 pub(crate) fn require_disk_encryption(settings: &Settings) -> Result<(), Failure> {
     let refused = |found: String| {
         let next = "Put the data directory on an encrypted disk, or remove --require-disk-encryption";
@@ -236,7 +236,7 @@ fn space(settings: &Settings) -> Check {
     }
 }
 
-/// The backups that the server makes. Those of other tools cannot be seen.
+/// Checks whether swap is encrypted.
 fn backups(settings: &Settings, vault: &OpenVault) -> Check {
     let server = &settings.server;
     let (Some(every), Some(directory)) = (server.backup_every, &server.backup_to) else {
@@ -303,7 +303,8 @@ fn is_safe_swap(area: &Path) -> bool {
     in_memory || encrypted().unwrap_or(false)
 }
 
-/// Passcodes need the time, and tokens need the replicas to agree on it.
+/// Checks the clock against the database's. Passcodes depend on the time, and replicas must agree on the expiry of
+/// tokens.
 async fn clock(vault: &OpenVault) -> Check {
     let remedy = "Synchronize the clocks of this machine and of the database server, for example with chrony.";
     match vault.operator().check_store().await {
@@ -326,7 +327,7 @@ async fn clock(vault: &OpenVault) -> Check {
     }
 }
 
-/// Whether somebody keeps the audit from its sink.
+/// Checks whether the recorded delivery progress of the audit log was modified.
 async fn audit_sink(vault: &OpenVault) -> Check {
     let remedy = "Somebody wrote to the table audit_delivery. A server with --audit-sink then delivers all stored entries \
                   anew. Find out who can write to the database, and compare the sink with `orgvault audit export`.";
@@ -346,7 +347,7 @@ async fn audit_sink(vault: &OpenVault) -> Check {
     }
 }
 
-/// How far the organizations' keys are from their limits.
+/// Checks how close the organizations' keys are to their usage limits.
 async fn keys(vault: &OpenVault) -> Check {
     let organizations = match vault.keys().overview().await {
         Ok(overview) => overview.organizations,

@@ -1,4 +1,4 @@
-//! `orgvault exec`: a command with a namespace's credentials, and nothing left of them afterwards.
+//! `orgvault exec`: runs a command with a namespace's credentials and removes them afterwards.
 
 use super::activate::end;
 use crate::activation::args::{ExecArgs, LISTENER_VARIABLES};
@@ -23,10 +23,9 @@ use vault_core::port::IdGenerator as _;
 use vault_crypto::OsEntropy;
 use vault_embed::{SystemClock, SystemIds};
 
-/// The exit status where `exec` itself failed, as env(1) and timeout(1) have it: commands seldom use it.
+/// Exit status of a failure of `exec` itself. env(1) and timeout(1) use the same value, which few commands return.
 const OWN_FAILURE: u8 = 125;
 
-/// Carries the command out.
 pub(crate) fn run(args: &mut ExecArgs, base_path: Option<&str>) -> Result<ExitCode, Failure> {
     args.listener
         .complete()
@@ -43,13 +42,13 @@ fn execute(args: &ExecArgs, base_path: Option<&str>) -> Result<u8, Failure> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let status = runtime.block_on(activate_and_run(args, base_path, listener));
-    // Without waiting for a listener that does not answer.
+    // Do not wait for a listener that does not respond.
     runtime.shutdown_background();
     status
 }
 
 async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Arc<Listener>) -> Result<u8, Failure> {
-    // Before anything is begun, so that nothing is left undone.
+    // Listen before the activation starts, so that a signal cannot prevent the clean-up.
     let mut signals = Signals::listen()?;
     let places = places();
     remove_abandoned(&places);
@@ -58,7 +57,7 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     let answer = tokio::select! {
         biased;
         answer = spawn_blocking(move || asking.activate_within(&request, wait)) => answer??,
-        // If the listener begins the activation all the same, it ends by itself.
+        // The server may still start the activation. It then expires without being used.
         signal = signals.stop() => return Err(stopped(args, signal)),
     };
     let mut activation = answer.id.clone();
@@ -80,7 +79,7 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     };
     let status = run.await;
 
-    // They were for the command.
+    // These signals were meant for the command, which has exited.
     signals.forget().await;
     let (ending, ended) = (listener, activation.clone());
     tokio::select! {
@@ -91,13 +90,13 @@ async fn activate_and_run(args: &ExecArgs, base_path: Option<&str>, listener: Ar
     status
 }
 
-/// Told to stop before the command was started: the status that shells give to a command which a signal ended.
+/// The failure of a stop before the command was started. Its status is 128 plus the signal, as in shells.
 fn stopped(args: &ExecArgs, signal: Signal) -> Failure {
     let status = u8::try_from(128 + signal.as_raw()).unwrap_or(u8::MAX);
     Failure::with_status(format!("stopped before {} was started", args.command[0].to_string_lossy()), status)
 }
 
-/// A command and its credentials.
+/// The command and its credentials.
 struct Run {
     command: Command,
     supply: Supply,
@@ -126,7 +125,7 @@ impl Run {
         Ok(Self { command, supply })
     }
 
-    /// Starts it, waits for its end while `renewal` keeps its credentials, and removes its files.
+    /// Starts the command, waits for its exit while `renewal` renews its credentials, and removes its files.
     async fn wait(self, signals: &mut Signals, renewal: Option<&mut Renewal<'_>>) -> Result<u8, Failure> {
         let Self { command, mut supply } = self;
         supply.files().share_lock()?;

@@ -1,4 +1,4 @@
-//! `orgvault identity inspect`: what the identity token at hand says, and the trust that would fit it.
+//! `orgvault identity inspect`: prints the claims of the available identity token, and a trust that matches it.
 
 use crate::activation::identity::{TokenSource, claims};
 use crate::cli::{IdentityCommand, InspectIdentity};
@@ -10,12 +10,11 @@ use vault_client::github_identity_token;
 use vault_core::identity::{audience, integration_of};
 use vault_core::time::Timestamp;
 
-/// Claims that say when or how a token was made, and not for whom.
+/// Claims about the time or method of issuance, rather than about the workload.
 const NOT_TRUSTED: [&str; 7] = ["iss", "aud", "exp", "nbf", "iat", "jti", "sub"];
-/// Claims that name an owner by a number that stays when names change.
+/// Claims that identify an owner by a number, which does not change when the owner is renamed.
 const STABLE: [&str; 3] = ["repository_id", "repository_owner_id", "project_id"];
 
-/// Carries the command out.
 pub(crate) fn run(command: &IdentityCommand, output: Output) -> Result<(), Failure> {
     let IdentityCommand::Inspect(args) = command;
     let source = match &args.file {

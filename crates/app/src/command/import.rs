@@ -1,4 +1,4 @@
-//! `orgvault import`: saves the storage credentials in files of other programs.
+//! `orgvault import`: saves storage credentials from files of other programs.
 
 use crate::activation::names::named;
 use crate::client::args::ProfileArg;
@@ -22,12 +22,11 @@ use vault_client::{ClientError, ListFilter, SaveRequest, Session, WireJson};
 use vault_core::credential::Labels;
 use vault_core::namespace::Namespace;
 
-/// The largest file that is read, in bytes.
+/// Maximum file size in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-/// The placeholder for an entry's name in a rule.
+/// Placeholder for the entry's name in `--namespace`.
 const PLACEHOLDER: &str = "{name}";
 
-/// The flags of `orgvault import`.
 #[derive(Args)]
 pub(crate) struct ImportArgs {
     #[command(flatten)]
@@ -60,22 +59,22 @@ pub(crate) struct ImportArgs {
     yes: bool,
 }
 
-/// The result for an entry.
+/// The result of an entry.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
 enum Outcome {
-    /// It would be saved.
+    /// Valid, and not saved yet.
     Ready {
         #[serde(skip)]
         data: WireJson,
     },
-    /// It was saved.
+    /// The server saved it.
     Saved { id: String },
     /// The namespace contains a credential with this name and the same data.
     Present { id: String },
     /// The namespace contains a credential with this name and other data.
     Different { id: String },
-    /// It cannot be saved.
+    /// Invalid, or rejected by the server.
     Refused {
         #[serde(skip_serializing_if = "Option::is_none")]
         line: Option<usize>,
@@ -93,7 +92,7 @@ struct Import {
     kind: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
-    /// Names in the entry that fill no field.
+    /// Names in the entry that do not match any field.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     #[serde(skip)]
@@ -110,7 +109,6 @@ impl From<Flaw> for Outcome {
     }
 }
 
-/// Carries the command out.
 pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let mut entries = read(&args)?;
@@ -129,7 +127,7 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
     if entries.iter().any(|entry| entry.name.is_empty()) {
         return Err(Failure::usage("--name required: standard input does not contain a name for the credential"));
     }
-    // Prompt only if standard input is a terminal, not a file to import.
+    // Standard input may be a file to import, so prompt only if it is a terminal.
     let asks = io::stdin().is_terminal() && !output.is_json();
     let rule = rule(args.namespace.as_deref(), asks)?;
     let buckets = Buckets::parse(&args.buckets, &entries, asks)?;
@@ -150,7 +148,7 @@ pub(crate) fn run(args: ImportArgs, output: Output) -> Result<ExitCode, Failure>
     Ok(if refused > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The entries of all files.
+/// Reads the entries of all files.
 fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
     let mut texts = Vec::new();
     for file in &args.files {
@@ -168,7 +166,7 @@ fn read(args: &ImportArgs) -> Result<Vec<Entry>, Failure> {
         variable: &|name| std::env::var(name).ok(),
         read: &|path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display())),
     };
-    // Other files are relative to the folder of the first, which therefore needs its whole path.
+    // `$RCLONE_CONFIG_DIR` in rclone.conf is the folder of that file, as an absolute path.
     let absolute = |file: &Path| match std::path::absolute(file) {
         Ok(path) if file != Path::new("-") => path,
         _ => file.to_owned(),
@@ -192,7 +190,7 @@ fn rule(given: Option<&str>, asks: bool) -> Result<String, Failure> {
     }
 }
 
-/// The buckets of entries that name none.
+/// The buckets for entries that do not name one.
 struct Buckets {
     all: Option<String>,
     of: BTreeMap<String, String>,
@@ -227,13 +225,13 @@ impl Buckets {
     }
 }
 
-/// The name in a namespace: letters, digits and `. _ - /` stay, all else becomes a hyphen.
+/// Converts a name to a namespace: keeps letters, digits and `. _ - /`, and replaces other characters by a hyphen.
 fn in_namespace(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-/".contains(c) { c } else { '-' };
     name.chars().map(plain).collect()
 }
 
-/// The name as the value of a label, which holds no slash and at most 63 characters.
+/// Converts a name to a label value, which may contain no slash and at most 63 characters.
 fn as_label(name: &str) -> String {
     in_namespace(name).replace('/', "-").chars().take(Labels::MAX_LENGTH).collect()
 }
@@ -284,7 +282,7 @@ fn prepare(entry: Entry, rule: &str, buckets: &Buckets, session: &Session) -> Re
     Ok(import)
 }
 
-/// The result for an entry whose namespace contains credentials with its name: whether one of them has the same data.
+/// Returns the result if the namespace already contains a credential with this name: with the same data, or different.
 fn present(
     session: &Session,
     namespace: &str,
@@ -305,7 +303,7 @@ fn present(
     Ok(other.map(|id| Outcome::Different { id }))
 }
 
-/// Saves the entries that are ready, each in its own request. If the server does not respond, the others stay unsaved.
+/// Saves the entries that are ready, one request each. After the server fails to respond, the others are not tried.
 fn save(session: &Session, imports: &mut [Import]) {
     let mut gone = false;
     for import in imports {

@@ -1,4 +1,4 @@
-//! `orgvault init`: data directory, root key and schema, nothing else.
+//! `orgvault init`: creates the data directory, the root key and the schema.
 
 use crate::compose;
 use crate::failure::Failure;
@@ -19,10 +19,9 @@ struct Made {
     instance: String,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failure> {
     compose::make_data_dir(settings)?;
-    // With the anchor: a command may make the first checkpoint of the audit before a server runs, which then looks for it.
+    // Also create the anchor: another command may create the first checkpoint before a server starts and requires it.
     let vault = compose::create(settings)?
         .anchor(compose::anchor(settings), false)
         .await
@@ -54,7 +53,7 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     output.print(&made, &text)
 }
 
-/// What the owner of a new root key must know.
+/// Returns the instructions for the owner of a new root key.
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let Some(path) = settings.root_key.file() else {
         return format!(

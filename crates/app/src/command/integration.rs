@@ -23,10 +23,10 @@ use vault_core::usecase::integrations::{
 };
 use vault_embed::OpenVault;
 
-/// How many are read at once.
+/// Page size of lists.
 const PAGE: usize = 1_000;
 
-/// An integration and its new token, as scripts read it.
+/// An integration and its new token in JSON output.
 #[derive(Serialize)]
 struct ShownToken<'a> {
     id: String,
@@ -42,7 +42,7 @@ struct ShownToken<'a> {
     expires_at: Option<String>,
 }
 
-/// An integration, as scripts read it.
+/// An integration in JSON output.
 #[derive(Serialize)]
 struct Shown {
     id: String,
@@ -53,20 +53,19 @@ struct Shown {
     created_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<String>,
-    /// When the current token was last used, to the minute.
+    /// Time of the last use of the current token, rounded to the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_used_at: Option<String>,
-    /// When the previous token expires, if it is still valid.
+    /// Expiry time of the previous token, if it is still valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     previous_token_until: Option<String>,
-    /// The audience of identity tokens for it.
+    /// Audience that identity tokens for this integration must have.
     #[serde(skip_serializing_if = "Option::is_none")]
     audience: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     trusts: Vec<serde_json::Value>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Create { integration, namespace, expires, trust, no_token, token } => {
@@ -166,7 +165,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
     }
 }
 
-/// What is wrong with each flag, all at once.
+/// Returns one error that lists all invalid flags.
 fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
     let flag = |pointer: &str| match pointer.strip_prefix("/namespaces/").map(str::parse::<usize>) {
         Some(Ok(index)) => format!("--namespace {}", namespaces.get(index).map_or("", String::as_str)),
@@ -176,7 +175,7 @@ fn wrong_flags(errors: &[FieldError], namespaces: &[String]) -> Failure {
     Failure::new(rejected(errors.iter().map(|error| (flag(&error.pointer), &*error.detail))))
 }
 
-/// What to do with an integration.
+/// A change of an integration.
 enum Deed {
     Rotate(Overlap),
     Set(IntegrationState),
@@ -216,7 +215,8 @@ async fn print_changed(
     output.print(&shown(&changed, integration.org.clone(), vault.integrations().now()), &text)
 }
 
-/// Where the token goes, if it is not printed: created before the token is issued, which may replace another.
+/// Creates the file for the token, if it is not printed. Called before the token is issued, which may replace another
+/// one.
 fn token_file(token: &TokenOutput) -> Result<Option<(NewSecretFile, PathBuf)>, Failure> {
     let Some(path) = &token.output else { return Ok(None) };
     let path = std::path::absolute(path)?;
@@ -232,7 +232,7 @@ fn print_token(
     output: Output,
 ) -> Result<(), Failure> {
     let namespaces = patterns(integration);
-    let token = token.text().expose_secret(); // written or printed for its integration, once
+    let token = token.text().expose_secret(); // written or printed once, for the integration
     let expires = integration.expires_at.map_or_else(|| "never".to_owned(), rfc3339);
     let facts = format!(
         "  namespaces      {}\n  expires         {expires}\n  integration id  {}",
@@ -264,7 +264,7 @@ fn issued<'a>(integration: &Integration, token: Option<&'a str>) -> ShownToken<'
     }
 }
 
-/// Who acts for it without a token, and what their jobs need.
+/// Describes the workloads that the integration trusts, and the settings that their jobs need.
 fn workloads(settings: &Settings, integration: &Integration) -> String {
     let mut text = format!("  audience        {}\n", audience(integration.id));
     for trust in integration.trusts.iter() {
@@ -295,8 +295,8 @@ async fn find(vault: &OpenVault, integration: &NamedIntegration) -> Result<Store
     found.map_err(|error| refused(error, NO_INTEGRATION))
 }
 
-/// The job's side, ready to paste: the token into a file, a test of the namespace, and the job. The first command asks
-/// for the token, so that it does not reach a shell's history.
+/// Returns shell commands for the job's host: they save the token to a file, test the namespace and start the job. The
+/// first one prompts for the token, which therefore does not appear in the shell's history.
 fn job_lines(settings: &Settings, integration: &Integration, namespaces: &[String], file: Option<&str>) -> String {
     let name: String = integration.name.to_string().to_lowercase();
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();

@@ -15,21 +15,21 @@ use vault_core::role::Role;
 use vault_core::usecase::{AccountCommand, AccountRef, Invited};
 use vault_embed::OpenVault;
 
-/// An invitation, as scripts read it.
+/// An invitation in JSON output.
 #[derive(Serialize)]
 struct ShownInvitation<'a> {
     id: String,
     email: String,
     organization: &'a str,
     role: &'static str,
-    /// Of `re-enrol`: a disabled account stays disabled.
+    /// State of the account, for `re-enrol`. A disabled account stays disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     enrolment_code: &'a str,
     expires_at: String,
 }
 
-/// Carries the command out.
+/// Invites a user.
 pub(super) async fn run(
     settings: &Settings,
     vault: &OpenVault,
@@ -51,7 +51,7 @@ pub(super) async fn run(
         organization: &organization,
         role: invited.grant.role.as_str(),
         state: None,
-        enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
+        enrolment_code: invited.code.text().expose_secret(), // printed once, for the invited user
         expires_at: rfc3339(invited.expires_at),
     };
     let server = Server::of(settings);
@@ -61,7 +61,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Has the owner of an account enrol again.
+/// Requires the owner of an account to enrol again.
 pub(super) async fn re_enrol(
     settings: &Settings,
     vault: &OpenVault,
@@ -82,7 +82,7 @@ pub(super) async fn re_enrol(
         organization: &organization,
         role: grant.role.as_str(),
         state: Some(grant.state.as_str()),
-        enrolment_code: invited.code.text().expose_secret(), // printed for its owner, once
+        enrolment_code: invited.code.text().expose_secret(), // printed once, for the owner of the account
         expires_at: rfc3339(invited.expires_at),
     };
     let done = format!(
@@ -101,7 +101,7 @@ pub(super) async fn re_enrol(
     Ok(())
 }
 
-/// Where the invited person finds the server: at the address of the settings, else where it was served last.
+/// The URLs of the server for the invited user: from the settings, else the address at which it was last served.
 struct Server {
     base_url: String,
     console: String,
@@ -125,9 +125,10 @@ impl Server {
         }
     }
 
-    /// The console's page for the code, which stands in the fragment: browsers send it to no server.
+    /// Returns the URL of the console's enrolment page. The code is in the fragment, which browsers do not send to
+    /// servers.
     fn enrolment_url(&self, invited: &Invited) -> String {
-        format!("{}#/enrol/{}", self.console, invited.code.text().expose_secret()) // printed for its owner, once
+        format!("{}#/enrol/{}", self.console, invited.code.text().expose_secret()) // printed once, for the invited user
     }
 
     fn warn_if_local(&self, output: Output) {
@@ -140,7 +141,7 @@ impl Server {
     }
 }
 
-/// An enrolment code for people, after what was `done`.
+/// Formats an enrolment code after the success line `done`.
 fn text(done: &str, invited: &Invited, link: &str) -> String {
     let grant = &invited.grant;
     format!(

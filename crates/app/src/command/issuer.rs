@@ -1,4 +1,4 @@
-//! `orgvault issuer …`: whose identity tokens are looked at.
+//! `orgvault issuer …`: issuers of identity tokens.
 
 use super::organization::Organizations;
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
@@ -19,11 +19,11 @@ use vault_embed::OpenVault;
 use vault_storage::IssuerClient;
 
 const PAGE: usize = 1_000;
-/// The largest file of keys or certificates, in bytes.
+/// Maximum size of a file with keys or certificates, in bytes.
 const MAX_FILE: u64 = 1024 * 1024;
 const NO_ISSUER: &str = "no issuer has this name; `orgvault issuer list` lists them";
 
-/// An issuer, as scripts read it.
+/// An issuer in JSON output.
 #[derive(Serialize)]
 struct Shown {
     name: String,
@@ -37,7 +37,6 @@ struct Shown {
     last_error: Option<String>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     match command {
         Asked::Add(add) => add_issuer(vault, add, output).await,
@@ -125,7 +124,7 @@ async fn remove(vault: &OpenVault, name: &IssuerName, force: bool, output: Outpu
         let error = Refusal::IssuerTrusted(trusting.iter().map(named).collect());
         return Err(Failure::new(format!("{error}. Remove these trusts first, or all of them with --force")));
     }
-    // The issuer goes first: what it vouches for ends at once.
+    // Remove the issuer before the trusts. Its tokens are then rejected immediately.
     let removed = vault.operator().remove_issuer(name).await.map_err(|error| refused(error, NO_ISSUER));
     removed.doing(|| format!("remove issuer {name}"))?;
     for stored in &trusting {

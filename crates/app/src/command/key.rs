@@ -27,7 +27,7 @@ use vault_core::usecase::{
 };
 use vault_embed::OpenVault;
 
-/// How often a step is tried again while the database is unavailable, and how long to wait before each try.
+/// Number of retries of a step while the database is unavailable, and the pause before each.
 const TRIES: u32 = 60;
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -35,12 +35,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 struct Overview {
     instance: String,
     root_key: String,
-    /// Other root keys that the database key is still wrapped under: a replacement was interrupted.
+    /// Other root keys under which the database key is still wrapped, if a replacement was interrupted.
     other_root_keys: Vec<String>,
     instance_key: String,
-    /// Instance keys that were replaced and are not destroyed yet.
+    /// Replaced instance keys that are not destroyed yet.
     retiring_instance_keys: Vec<ShownRetiringInstance>,
-    /// Keys of tokens, the audit, receivers and look-ups.
+    /// Keys of tokens, the audit log, receivers and lookups.
     purpose_keys: Vec<ShownPurposeKey>,
     organizations: Vec<ShownKeys>,
 }
@@ -77,7 +77,7 @@ struct ShownPurposeKey {
     key: String,
     state: &'static str,
     since: String,
-    /// What still needs a key that retires.
+    /// Number of rows that still need a retiring key.
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<i64>,
 }
@@ -93,14 +93,14 @@ struct Rotated {
     #[serde(flatten)]
     subject: Subject,
     active_key: String,
-    /// Whether this run made the key; else it completed an earlier rotation.
+    /// Set if this run created the key. Otherwise, it completed an earlier rotation.
     new_key: bool,
     moved: u64,
     destroyed: Vec<String>,
     kept: Vec<Kept>,
 }
 
-/// Whose key is rotated.
+/// The owner of the rotated key.
 #[derive(Clone, Serialize)]
 #[serde(untagged)]
 enum Subject {
@@ -114,7 +114,6 @@ struct Kept {
     damaged: i64,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(vault: &OpenVault, command: KeyCommand, output: Output) -> Result<(), Failure> {
     match command {
         KeyCommand::Status => status(vault, output).await,
@@ -184,7 +183,7 @@ fn purpose_table(keys: &[ShownPurposeKey]) -> String {
     table(&["PURPOSE", "STATE", "KEY", "SINCE", "NEEDED BY"], &keys.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Destroys the keys that nothing needs any more. Before a look-up key is, all rows are gone through.
+/// Destroys replaced keys that no row needs. Before it destroys a lookup key, it moves all rows to the new one.
 async fn destroy_replaced(vault: &OpenVault) -> Result<Vec<KeyTerm>, Failure> {
     let bar = progress::bar("{msg} {pos} rows {per_sec}")?;
     bar.set_message("moving digests to the new look-up key");
@@ -269,7 +268,7 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
         };
         match rotated_one {
             Ok(one) => rotated.push(one),
-            // It was deleted meanwhile.
+            // The organization was deleted in the meantime.
             Err(Stopped::Gone) if args.all => {}
             Err(Stopped::Gone) => return Err(Failure::new(NO_ORGANIZATION)),
             Err(Stopped::Failed(failure)) => {
@@ -289,9 +288,9 @@ async fn rotate(vault: &OpenVault, args: RotateArgs, output: Output) -> Result<(
     }
 }
 
-/// Why a rotation ended early.
+/// The reason why a rotation stopped.
 enum Stopped {
-    /// The organization does not exist any more.
+    /// The organization no longer exists.
     Gone,
     Failed(Failure),
 }
@@ -333,7 +332,7 @@ async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -
     ))
 }
 
-/// A rotation under way.
+/// A rotation in progress.
 enum Rotation {
     Organization(Box<OrganizationRotation>),
     Instance(Box<InstanceRotation>),
@@ -383,7 +382,7 @@ impl From<&Organization> for Subject {
 }
 
 impl Subject {
-    /// What the log and the bar call it.
+    /// Returns the name for the log and the progress bar.
     fn name(&self) -> &str {
         match self {
             Self::Organization { name, .. } => name,
@@ -396,7 +395,7 @@ async fn begin(vault: &OpenVault, organization: &Organization) -> Result<Rotatio
     Ok(Rotation::Organization(Box::new(vault.keys().rotate_organization(organization.id).await?)))
 }
 
-/// Moves rows until none is left, and destroys the old keys.
+/// Moves all rows to the new key and destroys the old keys.
 async fn carry_out(rotation: Rotation, subject: Subject, workers: usize) -> Result<Rotated, Stopped> {
     let rotation = Arc::new(rotation);
     let progress = Arc::new(Progress::new(subject.name(), &rotation)?);
@@ -408,7 +407,7 @@ async fn carry_out(rotation: Rotation, subject: Subject, workers: usize) -> Resu
         while let Some(worked) = running.join_next().await {
             worked.map_err(|error| Stopped::Failed(error.into()))??;
         }
-        // Rows that changed place meanwhile may be left.
+        // Repeat until no row remains: rows that moved in the meantime may have been skipped.
         if let Some(end) = rotation.finish().await? {
             break end;
         }
@@ -424,7 +423,7 @@ async fn carry_out(rotation: Rotation, subject: Subject, workers: usize) -> Resu
     })
 }
 
-/// Moves rows until none is left.
+/// Moves batches of rows until none remains.
 async fn work(rotation: Arc<Rotation>, progress: Arc<Progress>) -> Result<(), vault_core::Error> {
     let mut tries = 0;
     loop {
@@ -434,7 +433,7 @@ async fn work(rotation: Arc<Rotation>, progress: Arc<Progress>) -> Result<(), va
                 progress.add(moved);
             }
             Ok(None) => return Ok(()),
-            // The database restarts, or is busy.
+            // The database is restarting or overloaded.
             Err(error) if error.kind() == ErrorKind::Retry && tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(PAUSE).await;
@@ -448,7 +447,7 @@ fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// Shows how far a rotation is: a bar on a terminal, else a line in the log for each tenth.
+/// The progress of a rotation: a bar on a terminal, otherwise a log line per tenth.
 struct Progress {
     bar: ProgressBar,
     name: String,

@@ -12,10 +12,10 @@ use vault_core::port::Clock as _;
 use vault_core::time::Timestamp;
 use vault_embed::SystemClock;
 
-/// Where a server is looked for that nobody has named: where `quickstart` serves.
+/// Default URL of the server, which `quickstart` serves.
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:8080/v1";
 
-/// A login, as scripts read it: without its token.
+/// A login in JSON output, without its token.
 #[derive(Serialize)]
 struct Shown<'a> {
     profile: &'a str,
@@ -24,7 +24,7 @@ struct Shown<'a> {
     expires_at: &'a str,
 }
 
-/// A kept login in a list.
+/// A stored login in a list.
 #[derive(Serialize)]
 struct Listed {
     profile: String,
@@ -52,7 +52,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     if stdin(&password_file) && stdin(&passcode_file) {
         return Err(Failure::usage("--password-file and --passcode-file cannot both read standard input"));
     }
-    // A damaged login is replaced: it says nothing.
+    // Ignore a damaged login file, which is replaced below.
     let last = Login::find(&profile).ok().flatten();
     let same_server = |login: &&Login| url.as_ref().is_none_or(|url| *url == login.url);
     let ca_file = match server_ca_file {
@@ -60,7 +60,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
         None => last.as_ref().filter(same_server).and_then(|login| login.ca_file.clone()),
     };
     let last_url = || last.as_ref().map_or_else(|| DEFAULT_URL.to_owned(), |login| login.url.clone());
-    // Signing in again keeps what belongs to this server.
+    // Keep the activation settings if the user logs in to the same server again.
     let activation = last.as_ref().filter(same_server).and_then(|login| login.activation.clone());
     let url = url.clone().unwrap_or_else(last_url);
     let client = Client::with(&url, &ClientSettings { ca_file: ca_file.clone(), ..ClientSettings::default() })?;
@@ -82,7 +82,7 @@ pub(crate) fn log_in(args: LoginArgs, output: Output) -> Result<(), Failure> {
     output.print(&shown, &format!("Logged in to {} as {} until {}.", login.url, login.email, login.expires_at))
 }
 
-/// Logs out. A login that has ended by itself is only forgotten.
+/// Logs out. A login that has expired is only removed from this host.
 pub(crate) fn log_out(profile: &Profile, output: Output) -> Result<(), Failure> {
     let login = Login::read(profile)?;
     let (url, email) = (login.url.clone(), login.email.clone());
@@ -100,7 +100,7 @@ pub(crate) fn log_out(profile: &Profile, output: Output) -> Result<(), Failure> 
     output.print(&document, &text)
 }
 
-/// Lists the logins of this user, without asking their servers.
+/// Lists the stored logins of this user without contacting the servers.
 pub(crate) fn list(output: Output) -> Result<(), Failure> {
     let now = SystemClock.now();
     let mut listed = Vec::new();

@@ -1,4 +1,4 @@
-//! `orgvault export`, `plan` and `apply`: an organization described in documents, over HTTP as an admin that is logged in.
+//! `orgvault export`, `plan` and `apply`: configuration as code, over HTTP with the login of an admin.
 
 use crate::client::args::ProfileArg;
 use crate::client::data::printable;
@@ -26,24 +26,22 @@ use vault_client::{
     Session, TrustRequest, WireJson,
 };
 
-/// The exit status of a plan that would change something.
+/// Exit status of a plan with changes.
 const DIFFERS: u8 = 3;
-/// The largest document that is read, in bytes.
+/// Maximum size of a document in bytes.
 const MAX_DOCUMENT: u64 = 4 * 1024 * 1024;
-/// How often a save is named anew whose earlier answer was of a credential that has been deleted since.
+/// Number of idempotency keys to try if the response is that of an earlier save whose credential was deleted since.
 const SAVE_TRIES: usize = 5;
 
-/// The flags of `orgvault export`.
 #[derive(Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     profile: ProfileArg,
-    /// Name of the set
+    /// Name of the set in the document
     #[arg(long, value_name = "NAME", default_value = "main")]
     set: String,
 }
 
-/// The flags of `orgvault plan`.
 #[derive(Args)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
@@ -52,39 +50,38 @@ pub(crate) struct PlanArgs {
     documents: DocumentArgs,
 }
 
-/// The flags of `orgvault apply`.
 #[derive(Args)]
 pub(crate) struct ApplyArgs {
     #[command(flatten)]
     profile: ProfileArg,
     #[command(flatten)]
     documents: DocumentArgs,
-    /// Delete so many objects at most, with --prune
+    /// Maximum number of objects that --prune may delete
     #[arg(long, value_name = "N", default_value_t = 10)]
     max_deletes: usize,
-    /// New file (mode 0600) for what is made once: tokens of integrations, signing secrets of webhooks and enrolment codes. Without it, documents that ask for them
-    /// are refused
+    /// New file (mode 0600) for tokens of integrations, signing secrets of webhooks and enrolment codes. Required if
+    /// the documents create one of these
     #[arg(long, value_name = "FILE")]
     secrets_out: Option<PathBuf>,
-    /// Apply without asking
+    /// Apply without confirmation
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Args)]
 struct DocumentArgs {
-    /// Document (YAML or JSON), or directory of them; repeatable
+    /// Document (YAML or JSON), or directory of documents; repeatable
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Delete credentials and integrations of the set that it no longer describes; needs --set
+    /// Delete credentials and integrations of the set that the documents no longer contain; requires --set
     #[arg(long, requires = "set")]
     prune: bool,
-    /// The set that the documents must have
+    /// Set that the documents must declare
     #[arg(long, value_name = "NAME")]
     set: Option<String>,
 }
 
-/// Carries `orgvault export` out.
+/// Runs `orgvault export`.
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let (present, nameless) = read_present(&session, true)?;
@@ -92,14 +89,14 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Fail
     if !nameless.is_empty() {
         let said = format!("{} without the label {NAME} are left out", count(nameless.len(), "credential"));
         note(&said);
-        let _ = write!(text, "\n# {said}:\n"); // a String takes everything
+        let _ = write!(text, "\n# {said}:\n"); // writing to a String cannot fail
         nameless.iter().for_each(|line| text.push_str(&format!("#   {}\n", printable(line))));
     }
     output.print(&json!({"document": text}), &text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Carries `orgvault plan` out.
+/// Runs `orgvault plan`.
 pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let Planned { changes, .. } = Planned::read(&session, &args.documents)?;
@@ -107,7 +104,7 @@ pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure>
     Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
-/// Carries `orgvault apply` out.
+/// Runs `orgvault apply`.
 pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let Planned { manifest, changes, data, urls } = Planned::read(&session, &args.documents)?;
@@ -130,7 +127,7 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
         write!(io::stderr(), "{}", text_of(&changes))?;
         output.confirm(&format!("Makes {}.", count(changes.len(), "change")), "yes")?;
     }
-    // Before anything is made whose secret it has to hold.
+    // Create the file before the first change whose secret it must contain.
     let secrets = args.secrets_out.as_deref().map(Secrets::create).transpose()?;
     let mut apply = Apply { session: &session, set: &manifest.set, data, urls, secrets };
     let mut done = Vec::new();
@@ -168,18 +165,18 @@ fn text_of(changes: &[Change]) -> String {
     }
 }
 
-/// What documents would change, and the data that this needs.
+/// The changes that documents require, and the data for them.
 struct Planned {
     manifest: Manifest,
     changes: Vec<Change>,
-    /// By namespace and name.
+    /// Data by namespace and name.
     data: BTreeMap<(String, String), Zeroizing<String>>,
-    /// URLs of new webhooks, as they are shown and whole.
+    /// Complete URLs of new webhooks, by the URL without secrets.
     urls: BTreeMap<String, Zeroizing<String>>,
 }
 
 impl Planned {
-    /// Reads and judges everything, before anything is changed.
+    /// Reads and validates everything before anything is changed.
     fn read(session: &Session, args: &DocumentArgs) -> Result<Self, Failure> {
         let manifest = document::read(&texts(&args.files)?).map_err(|flaws| told(&flaws))?;
         let flaws = judge(&manifest);
@@ -218,13 +215,13 @@ impl Planned {
     }
 }
 
-/// All flaws, a line each.
+/// Returns an error that lists all violations, one per line.
 fn told(flaws: &[Flaw]) -> Failure {
     let lines: Vec<String> = flaws.iter().map(|flaw| printable(&flaw.to_string())).collect();
     Failure::new(format!("nothing was changed:\n  {}", lines.join("\n  ")))
 }
 
-/// The texts of documents: those named, and those in directories that are named.
+/// Reads the documents, including those in the given directories.
 fn texts(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
     let failed = |path: &Path, error: io::Error| Failure::new(format!("cannot read {}: {error}", path.display()));
     let mut files = Vec::new();
@@ -259,7 +256,7 @@ fn texts(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
     files.into_iter().map(read).collect()
 }
 
-/// What there is; and the credentials that have no name.
+/// Returns the existing objects, and descriptions of the credentials without a name.
 fn read_present(session: &Session, people: bool) -> Result<(Present, Vec<String>), Failure> {
     let refused = |doing: &'static str| move |error: ClientError| failure(doing, &error);
     let mut present = Present {
@@ -280,7 +277,7 @@ fn read_present(session: &Session, people: bool) -> Result<(Present, Vec<String>
     Ok((present, nameless))
 }
 
-/// A file for what is made once.
+/// The file for secrets that are shown only once.
 struct Secrets(File);
 
 impl Secrets {
@@ -290,7 +287,7 @@ impl Secrets {
             .map_err(|error| Failure::new(format!("--secrets-out: cannot create {}: {error}", path.display())))
     }
 
-    /// Writes a line of JSON, and has it on the disk.
+    /// Appends a line of JSON and syncs it to disk.
     fn write(&mut self, line: &Value) -> Result<(), Failure> {
         let text = Zeroizing::new(format!("{line}\n"));
         self.0.write_all(text.as_bytes())?;
@@ -298,7 +295,7 @@ impl Secrets {
     }
 }
 
-/// Makes changes.
+/// Applies changes.
 struct Apply<'a> {
     session: &'a Session,
     set: &'a str,
@@ -314,7 +311,7 @@ impl Apply<'_> {
             Change::Invite { email, role } => {
                 let request = InviteRequest { email: email.clone(), role: role.clone() };
                 let invited = self.session.invite(&request).map_err(refused)?;
-                // The file is for it.
+                // The file is intended for enrolment codes.
                 let (code, end) = (invited.enrolment_code, invited.expires_at);
                 self.keep(&json!({"person": email, "enrolment_code": code, "expires_at": end}))
             }
@@ -325,7 +322,8 @@ impl Apply<'_> {
             }
             Change::CreateIntegration(integration) => {
                 let made = self.create(integration).map_err(refused)?;
-                // The file is for it; and before anything else can fail, since it is not shown again.
+                // The file is intended for tokens. Write it before anything else can fail, because the token is not
+                // shown again.
                 if let Some(token) = made.token {
                     self.keep(&json!({"integration": made.name, "token": token}))?;
                 }
@@ -392,7 +390,8 @@ impl Apply<'_> {
         SecretString::from(text.map(|text| text.as_str()).unwrap_or_default()).into()
     }
 
-    /// What names this request, so that whoever repeats it, or does the same at the same time, saves no second credential.
+    /// Returns the idempotency key of a request. A repeated or concurrent run has the same key and creates no second
+    /// credential.
     fn key(&self, doing: &str, id: &str, credential: &Credential) -> String {
         let Credential { namespace, name, data_version, .. } = credential;
         let text = format!("{id}\0{}\0{namespace}\0{name}\0{data_version}", self.set);
@@ -412,7 +411,8 @@ impl Apply<'_> {
         for attempt in 1.. {
             let saved = self.session.save(&request, Some(&format!("{key}-{attempt}")))?;
             match self.session.show(&saved.id) {
-                // The first answer to this request, whose credential was deleted since.
+                // The response to an earlier request with this key, whose credential was deleted since. Try the next
+                // key.
                 Err(ClientError::Problem(problem)) if problem.status == 404 && attempt < SAVE_TRIES => {}
                 shown => return shown.map(drop),
             }

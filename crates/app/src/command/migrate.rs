@@ -1,4 +1,4 @@
-//! `orgvault migrate`: brings the schema up to date, with progress, and spreads tables over machines if asked to.
+//! `orgvault migrate`: applies schema migrations and, on request, distributes tables with Citus.
 
 use crate::cli::MigrateArgs;
 use crate::compose;
@@ -15,12 +15,11 @@ use vault_embed::{Migration, OpenVault, Opening};
 #[derive(Serialize)]
 struct Migrated {
     applied: Vec<String>,
-    /// How many tables were spread, where that was asked for.
+    /// Number of distributed tables, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     spread: Option<usize>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output) -> Result<(), Failure> {
     let opening = with_bar(compose::serve(settings, "migrate", &ServerEvents::default())?.without_maintenance())?;
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
@@ -43,7 +42,7 @@ pub(crate) async fn run(settings: &Settings, args: &MigrateArgs, output: Output)
     output.print(&Migrated { applied, spread }, &(text + &placed))
 }
 
-/// Spreads the tables. How many were moved, and what is said of it.
+/// Distributes the tables. Returns the number of moved tables and a message.
 async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     let begun = Instant::now();
     let moved = vault.spread().await.map_err(|error| Failure::new(format!("the tables were not spread: {error}")))?;
@@ -60,7 +59,7 @@ async fn spread(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     Ok((Some(moved), text))
 }
 
-/// What is said of tables that could be spread and are not.
+/// Returns a message if the database supports distributed tables but has none.
 async fn notice(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     let could_be = vault.spreading().await.is_ok_and(|found| found.is_some_and(|found| found.is_absent()));
     let text = match could_be {
@@ -72,9 +71,9 @@ async fn notice(vault: &OpenVault) -> Result<(Option<usize>, String), Failure> {
     Ok((None, text.to_owned()))
 }
 
-/// Has pending migrations applied, with a bar on standard error where it is a terminal.
+/// Applies pending migrations, with a progress bar on standard error if it is a terminal.
 pub(crate) fn with_bar(opening: Opening) -> Result<Opening, Failure> {
-    let bar = progress::bar("{bar:30} {pos}/{len} {msg}")?; // dropped with the closure
+    let bar = progress::bar("{bar:30} {pos}/{len} {msg}")?; // dropped together with the closure
     Ok(opening.migrate(move |migration, index, total| {
         bar.set_length(u64::try_from(total).unwrap_or_default());
         bar.set_position(u64::try_from(index).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `orgvault migrate-to`: moves the vault from the embedded file to PostgreSQL.
+//! `orgvault migrate-to`: moves the vault from the embedded database to PostgreSQL.
 
 use crate::cli::MigrateToArgs;
 use crate::compose;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use vault_embed::{CopiedTable, MoveError, OpenVault, Progress, Step, TransferError, migrate_to};
 
-/// What an operator reads about the move.
+/// Page of the operator documentation about the migration.
 const PAGE: &str = "docs/operate/migrate-to-postgresql.md";
 
 #[derive(Serialize)]
@@ -28,11 +28,10 @@ struct Moved {
 struct MovedTable {
     name: String,
     rows: u64,
-    /// SHA-256 of its rows in hexadecimal.
+    /// SHA-256 of the table's rows, in hexadecimal.
     digest: String,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, args: MigrateToArgs, output: Output) -> Result<(), Failure> {
     if settings.database.file().is_none() {
         return Err(Failure::new(format!("{}. Nothing was done", MoveError::NotEmbedded)));
@@ -65,7 +64,7 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
     let bar = progress::bar(SHARE)?;
     let mut told = None;
     let mut tell = |progress: Progress<'_>| {
-        // Both steps read every row.
+        // Both steps read all rows, so each is half of the total.
         let (doing, before) = match progress.step {
             Step::Copying => ("copying", 0),
             Step::Comparing => ("comparing", progress.total),
@@ -74,7 +73,7 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
         bar.set_length(all);
         bar.set_position(done);
         bar.set_message(format!("{doing} {}", progress.table));
-        // Without a terminal a line for each tenth.
+        // Without a terminal, log a line per tenth.
         let tenth = done * 10 / all.max(1);
         if bar.is_hidden() && told != Some(tenth) {
             told = Some(tenth);
@@ -86,7 +85,7 @@ async fn move_vault(settings: &Settings, vault: &OpenVault, args: &MigrateToArgs
     moved.map_err(|error| failure(error, &args.url.to_string()))
 }
 
-/// Why the vault was not moved, and what to do.
+/// Describes why the vault was not moved, and the next step.
 fn failure(error: MoveError, target: &str) -> Failure {
     const UNCHANGED: &str = "Nothing was moved";
     let advice = match &error {
@@ -126,7 +125,7 @@ impl Moved {
         }
         let mut text =
             format!("Moved the vault to {database}: {rows} rows in {count} tables, compared with the file.\n");
-        // Without the old database, which is among the flags if it has a place of its own.
+        // Omit the flag of the old database.
         let flags = settings.location_flags().into_iter().filter(|flag| !flag.starts_with("--database-url"));
         let flags: Vec<String> = flags.map(|flag| quoted(&flag)).collect();
         let file = settings.database.file().map(|file| file.display().to_string()).unwrap_or_default();

@@ -11,24 +11,24 @@ use vault_core::port::{Freezing, FrozenNamespace, NAMESPACE_COUNT_LIMIT, NamePos
 use vault_core::principal::{Principal, Scope};
 use vault_embed::OpenVault;
 
-/// How many are read at once.
+/// Page size of lists.
 const PAGE: usize = 1_000;
 
-/// The outcome for a namespace, as scripts read it.
+/// The result for a namespace in JSON output.
 #[derive(Serialize)]
 struct Changed {
     organization: String,
     namespace: String,
     frozen: bool,
-    /// Whether this command changed it.
+    /// Set if this command changed the state.
     changed: bool,
-    /// How many credentials it has, counted to 1,000.
+    /// Number of credentials in the namespace, at most 1,000.
     credentials: i64,
-    /// How many integrations may activate it.
+    /// Number of integrations that may activate the namespace.
     integrations: i64,
 }
 
-/// A frozen namespace, as scripts read it.
+/// A frozen namespace in JSON output.
 #[derive(Serialize)]
 struct Shown {
     organization: String,
@@ -36,7 +36,6 @@ struct Shown {
     frozen_at: String,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(vault: &OpenVault, command: NamespaceCommand, output: Output) -> Result<(), Failure> {
     match command {
         NamespaceCommand::Freeze(namespace) => set(vault, namespace, true, output).await,
@@ -73,7 +72,7 @@ async fn set(vault: &OpenVault, given: NamedNamespace, frozen: bool, output: Out
     output.print(&Changed { organization, namespace, frozen, changed, credentials, integrations }, &text)
 }
 
-/// `no credentials`, `1 credential`, `2 credentials`, `1000 or more credentials`.
+/// Formats a number: `no credentials`, `1 credential`, `2 credentials`, `1000 or more credentials`.
 fn number(count: i64, what: &str) -> String {
     match count {
         0 => format!("no {what}s"),

@@ -29,7 +29,6 @@ impl From<&Organization> for Shown {
     }
 }
 
-/// Carries the command out.
 pub(crate) async fn run(vault: &OpenVault, command: OrgCommand, output: Output) -> Result<(), Failure> {
     let (name, change, doing, done) = match command {
         OrgCommand::Create(org) => {
@@ -77,7 +76,7 @@ async fn list(vault: &OpenVault, output: Output) -> Result<(), Failure> {
     output.print(&shown, &table(&["NAME", "STATE", "CREATED", "ID"], &rows))
 }
 
-/// All organizations, to go from names to ids and back.
+/// All organizations, for conversions between names and IDs.
 pub(super) struct Organizations(Vec<Organization>);
 
 impl Organizations {
@@ -85,7 +84,7 @@ impl Organizations {
         Ok(Self(vault.operator().organizations().await?))
     }
 
-    /// The organization of this name.
+    /// Returns the ID of the organization with this name.
     pub(super) fn id_of(&self, name: &str) -> Result<OrganizationId, Failure> {
         let key = OrganizationName::parse(name).map(|name| name.uniqueness_key()).unwrap_or_default();
         let found = self.0.iter().find(|organization| organization.name.uniqueness_key() == key);
@@ -93,7 +92,7 @@ impl Organizations {
         Ok(found.ok_or_else(missing)?.id)
     }
 
-    /// The name of an organization; empty where it has just been deleted.
+    /// Returns the name of an organization, or an empty string if it was deleted in the meantime.
     pub(super) fn name_of(&self, id: OrganizationId) -> String {
         let found = self.0.iter().find(|organization| organization.id == id);
         found.map_or_else(String::new, |organization| organization.name.to_string())

@@ -1,4 +1,4 @@
-//! `orgvault quickstart`: the main job in one command.
+//! `orgvault quickstart`: creates and serves a vault with an account and an integration for its jobs.
 
 use crate::cli::QuickstartArgs;
 use crate::client::login::{Login, Profile, StoredActivation};
@@ -44,23 +44,23 @@ use vault_embed::OpenVault;
 
 const DEFAULT_ORGANIZATION: &str = "Example";
 const DEFAULT_EMAIL: &str = "admin@example.com";
-/// The integration for this user's jobs, and the namespaces that it may activate.
+/// Name of the integration for this user's jobs, and the namespaces that it may activate.
 pub(super) const INTEGRATION: &str = "quickstart";
 const NAMESPACES: &str = "imports/*";
-/// Names in the data directory: the file of its token, and the activation socket.
+/// Names in the data directory: the token file of the integration, and the activation socket.
 const TOKEN_FILE: &str = "quickstart.token";
 const SOCKET: &str = "activation.sock";
-/// How long before its end a step of the passcode counts as ending, in milliseconds: longer than a login takes.
+/// In the last milliseconds of a time step, its passcode may expire during the login. Longer than a login takes.
 const NEAR_END: i64 = 10_000;
-/// The longest path of a Unix socket in bytes: `sun_path` of Linux has 108 with the final NUL (unix(7)).
+/// Maximum length of a Unix socket path in bytes. `sun_path` on Linux has 108, including the final NUL (unix(7)).
 const LONGEST_SOCKET_PATH: usize = 107;
-/// Networks of storage emulators on this machine.
+/// Networks on which storage emulators of this host listen.
 const LOOPBACK: [IpNet; 2] = [
     IpNet::V4(Ipv4Net::new_assert(Ipv4Addr::new(127, 0, 0, 0), 8)),
     IpNet::V6(Ipv6Net::new_assert(Ipv6Addr::LOCALHOST, 128)),
 ];
 
-/// What the command printed, as scripts read it.
+/// The output with `--json`.
 #[derive(Serialize)]
 struct Started {
     base_url: String,
@@ -71,21 +71,20 @@ struct Started {
     activation_url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     token_file: Option<String>,
-    /// The profile that this user was signed in to.
+    /// Profile in which the session was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     profile: Option<&'static str>,
 }
 
-/// What a new vault was given.
+/// The objects created in a new vault.
 struct SetUp {
     account: CreatedAccount,
-    /// The file with the token of the integration, if the vault serves jobs.
+    /// Path of the integration's token file, if the vault has an activation listener.
     token_file: Option<PathBuf>,
-    /// When the session of this user expires, or why there is none.
+    /// Expiry time of this user's session, or the reason why the login failed.
     signed_in: Result<String, String>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Output) -> Result<(), Failure> {
     check_arguments(&args)?;
     let is_local = is_for_this_host_only(&settings);
@@ -96,7 +95,7 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
     if is_local {
         settings.server.allow_egress.extend(LOOPBACK);
     }
-    // What is shown once must not be followed by a failure that could have been known before.
+    // Check first, so that no failure follows the secrets, which are shown only once.
     check_addresses(&settings).map_err(|failure| compose::already_served(&settings).unwrap_or(failure))?;
     if let Some(files) = settings.server.tls() {
         files.load(&settings.files)?;
@@ -125,12 +124,13 @@ pub(crate) async fn run(mut settings: Settings, args: QuickstartArgs, output: Ou
         profile: set_up.as_ref().filter(|set_up| set_up.signed_in.is_ok()).map(|_| Profile::DEFAULT),
     };
     output.print(&document, &text)?;
-    drop((document, text, set_up)); // what was shown once need not stay in memory
+    drop((document, text, set_up)); // free the secrets, which were shown once
     serve::run(Arc::new(settings), vault, opener, &events).await
 }
 
-/// In a container, a loopback address reaches nobody. Unless settings say where to listen: all addresses, though only the engine
-/// may connect, as a proxy does; it passes on what arrives at published ports.
+/// In a container, listens on all addresses unless the settings contain an address, because other hosts cannot reach a
+/// loopback address. Only the container engine may connect, as a trusted proxy. It forwards connections to published
+/// ports.
 fn reachable(settings: &mut Settings) {
     let server = &mut settings.server;
     if server.names_address() || !server.trusted_proxy.is_empty() {
@@ -148,15 +148,15 @@ fn reachable(settings: &mut Settings) {
     }
 }
 
-/// Whether the vault is for users of this host. Behind a proxy it also listens on loopback, but its users are remote; so may be
-/// those of a container's published ports.
+/// Returns whether only users of this host can reach the vault. Behind a proxy or in a container, the listener may be
+/// on loopback although the users are remote.
 fn is_for_this_host_only(settings: &Settings) -> bool {
     let server = &settings.server;
     let is_direct = server.trusted_proxy.is_empty() && server.public_url.is_none();
     server.listen.ip().is_loopback() && is_direct && !container::is_main_process()
 }
 
-/// Checks the arguments before anything is written.
+/// Validates the arguments before anything is written.
 fn check_arguments(args: &QuickstartArgs) -> Result<(), Failure> {
     let usage = |flag: &str, flaw: &dyn std::fmt::Display| Failure::usage(format!("{flag}: {flaw}"));
     if let Some(email) = &args.email {
@@ -182,7 +182,8 @@ async fn has_accounts(vault: &OpenVault) -> Result<bool, Failure> {
     Ok(!vault.accounts().list(&Principal::Operator, Scope::All, request).await?.items.is_empty())
 }
 
-/// What a vault without accounts is given. The account comes last: as long as there is none, another run does all of it again.
+/// Creates the objects of a vault without accounts. The account is created last: until it exists, another run repeats
+/// all steps.
 async fn set_up(settings: &mut Settings, vault: &OpenVault, args: &QuickstartArgs) -> Result<SetUp, Failure> {
     let name = args.org.clone().unwrap_or_else(|| DEFAULT_ORGANIZATION.to_owned());
     let email = args.email.clone().unwrap_or_else(|| DEFAULT_EMAIL.to_owned());
@@ -199,7 +200,7 @@ async fn set_up(settings: &mut Settings, vault: &OpenVault, args: &QuickstartArg
     Ok(SetUp { account, token_file, signed_in })
 }
 
-/// The organization, which an interrupted run may have created before.
+/// Returns the organization's ID. An interrupted run may have created it.
 async fn organization(vault: &OpenVault, name: &str) -> Result<OrganizationId, Failure> {
     let key = OrganizationName::parse(name)?.uniqueness_key();
     let organizations = vault.operator().organizations().await?;
@@ -209,8 +210,8 @@ async fn organization(vault: &OpenVault, name: &str) -> Result<OrganizationId, F
     }
 }
 
-/// Adds an activation socket for this user to the settings, and writes it into the settings file of the data directory, so that
-/// later runs and `orgvault serve` listen there too.
+/// Adds an activation socket for this user to the settings and to the settings file in the data directory, so that
+/// later runs and `orgvault serve` use it too.
 fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
     let beside = settings.data_dir.join(SOCKET);
     let (path, named) = if beside.as_os_str().len() <= LONGEST_SOCKET_PATH {
@@ -240,30 +241,30 @@ fn add_activation_socket(settings: &mut Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A short path for the socket in this user's runtime directory, which is private (XDG Base Directory Specification).
+/// Returns a short socket path in the user's private runtime directory (XDG Base Directory Specification).
 fn runtime_socket(settings: &Settings) -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())?;
     let metadata = runtime.metadata().ok()?;
     let is_private = metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o077 == 0;
-    let mut digest = DefaultHasher::new(); // tells data directories apart; nothing depends on its strength
+    let mut digest = DefaultHasher::new(); // only distinguishes data directories; need not be cryptographic
     settings.data_dir.hash(&mut digest);
     let path = runtime.join(format!("orgvault-{:016x}.sock", digest.finish()));
     (is_private && path.as_os_str().len() <= LONGEST_SOCKET_PATH).then_some(path)
 }
 
-/// `text` as a basic string of TOML.
+/// Quotes `text` as a basic TOML string.
 fn toml_string(text: &str) -> String {
-    serde_json::Value::from(text).to_string() // each escape of JSON is one of TOML
+    serde_json::Value::from(text).to_string() // every JSON escape is also a TOML escape
 }
 
-/// An integration for this user's jobs, and its token in a file.
+/// Creates the integration for this user's jobs. Writes its token to a file and returns the path.
 async fn create_integration(
     settings: &Settings,
     vault: &OpenVault,
     organization: OrganizationId,
 ) -> Result<PathBuf, Failure> {
     let path = settings.data_dir.join(TOKEN_FILE);
-    let _ = fs::remove_file(&path); // of an interrupted run, whose token was shown to nobody
+    let _ = fs::remove_file(&path); // of an interrupted run, which never printed its token
     let file = NewSecretFile::create("quickstart", &path)?;
     let request = CreateIntegrationRequest {
         name: INTEGRATION.to_owned(),
@@ -283,12 +284,12 @@ async fn create_integration(
         created => created?.token,
     };
     let token = token.ok_or_else(|| Failure::new("the new integration has no token"))?;
-    file.write(token.text().expose_secret())?; // the file is for this user's jobs
+    file.write(token.text().expose_secret())?; // readable only by this user, whose jobs need it
     Ok(path)
 }
 
-/// Logs this user in as the new account and stores the session as the default profile, with the jobs' listener and token. Returns
-/// why that was not possible: the vault is served all the same.
+/// Logs this user in as the new account. Stores the session, the activation listener and the token file as the default
+/// profile. On failure, returns the reason, and the vault is served without a session.
 async fn sign_in(
     settings: &Settings,
     vault: &OpenVault,
@@ -304,8 +305,8 @@ async fn sign_in(
     }
     let email = account.grant.email.to_string();
     let password = account.generated_password.clone().ok_or("the password was given")?;
-    // The code of the previous step, which a login accepts, so that the current one remains for the console. Near the end of a step
-    // it could be too old once the password is hashed, and the next step is near.
+    // Use the passcode of the previous step, which a login accepts too, so that the current one remains valid for the
+    // console. Near the end of a step, the previous passcode could expire while the password is hashed.
     let now = vault.ports().environment.now();
     let current = TimeStep::at(now);
     let is_near_end = current.next().begins_at().millis_since(now) < NEAR_END;
@@ -338,7 +339,7 @@ async fn sign_in(
     Ok(login.expires_at)
 }
 
-/// What is printed of a new vault, in the order in which it is needed.
+/// Formats the output for a new vault, in the order in which the user needs it.
 fn created_text(
     settings: &Settings,
     console_url: &str,
@@ -357,7 +358,7 @@ fn created_text(
     if args.qr {
         let _ = write!(text, "\n{}", passcode_sheet(&account.passcode, &account.recovery_codes)?);
     } else {
-        let _ = writeln!(text, "  authenticator  {}", account.passcode.uri.expose_secret()); // shown to its owner, once
+        let _ = writeln!(text, "  authenticator  {}", account.passcode.uri.expose_secret()); // shown once, to its owner
         let _ = write!(text, "\n{}", recovery_codes(&account.recovery_codes));
     }
     text += "\nPassword and codes are not shown again.\n";
@@ -382,7 +383,7 @@ fn created_text(
     Ok(text)
 }
 
-/// What to type next.
+/// Formats the commands to run next.
 fn next_commands(jobs: bool) -> String {
     let program = program();
     let mut text = String::new();
@@ -398,7 +399,7 @@ fn next_commands(jobs: bool) -> String {
     text
 }
 
-/// What is printed of an existing vault.
+/// Formats the output for an existing vault.
 async fn existing_text(
     settings: &Settings,
     base_url: &str,

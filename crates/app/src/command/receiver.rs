@@ -1,4 +1,4 @@
-//! `orgvault receiver …`: who is told what happens to the vault itself.
+//! `orgvault receiver …`: receivers of notifications about the instance.
 
 use crate::cli::{ReceiverAddress, ReceiverCommand as Asked};
 use crate::failure::{Doing, Failure, refused};
@@ -20,10 +20,10 @@ use vault_embed::OpenVault;
 const OPERATOR: Principal = Principal::Operator;
 const NO_RECEIVER: &str = "the instance has no receiver with this id; `orgvault receiver list` lists them";
 const NO_EVENT: &str = "no such event was delivered to this receiver; `orgvault receiver deliveries` lists them";
-/// What a webhook's owner does with the secret.
+/// Instructions for the owner of a new webhook.
 const SECRET_NOTE: &str = "It is shown this once. Libraries of Standard Webhooks verify messages with it.";
 
-/// A receiver, as scripts read it.
+/// A receiver in JSON output.
 #[derive(Serialize)]
 struct Shown {
     id: String,
@@ -40,7 +40,7 @@ struct Shown {
     secret: Option<String>,
 }
 
-/// A delivery, as scripts read it.
+/// A delivery in JSON output.
 #[derive(Serialize)]
 struct ShownDelivery {
     id: String,
@@ -57,7 +57,6 @@ struct ShownDelivery {
     last_error: Option<&'static str>,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, output: Output) -> Result<(), Failure> {
     let receivers = vault.receivers();
     match command {
@@ -73,7 +72,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let mut shown = shown(&added.receiver);
             let mut text = format!("Added receiver {} ({}).\n", shown.id, shown.address);
             if let Some(secret) = &added.secret {
-                let secret = secrecy::ExposeSecret::expose_secret(secret); // printed this once
+                let secret = secrecy::ExposeSecret::expose_secret(secret); // printed only once
                 text.push_str(&format!("\n  signing secret  {secret}\n\n{SECRET_NOTE}\n"));
                 shown.secret = Some(secret.to_owned());
             }
@@ -119,7 +118,7 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
         Asked::RotateSecret { id } => {
             let replaced = receivers.replace_secret(&OPERATOR, id).await.map_err(|error| refused(error, NO_RECEIVER));
             let (stored, secret) = replaced.doing(|| format!("replace the signing secret of receiver {id}"))?;
-            let secret = secrecy::ExposeSecret::expose_secret(&secret).to_owned(); // printed this once
+            let secret = secrecy::ExposeSecret::expose_secret(&secret).to_owned(); // printed only once
             let until = rfc3339(stored.target.previous_until);
             let text = format!(
                 "Receiver {id} has another signing secret.\n\n  signing secret  {secret}\n\n{SECRET_NOTE} Until {until}, \

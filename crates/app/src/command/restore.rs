@@ -1,4 +1,4 @@
-//! `orgvault restore`: the embedded vault from a backup, or the steps after a restore by other tools.
+//! `orgvault restore`: restores the embedded database from a backup, or completes a restore by other tools.
 
 use crate::cli::RestoreArgs;
 use crate::command::backup::Bar;
@@ -15,7 +15,7 @@ use vault_embed::{
     Accepted, OpeningError, Present, Replayed, RestoreError, Restored, SinceCredential, SinceNamed, newest_backup,
 };
 
-/// How many lines are printed of one kind; the JSON document has all.
+/// Maximum number of printed lines per kind. JSON output contains all.
 const LINES: usize = 20;
 
 #[derive(Serialize)]
@@ -37,9 +37,9 @@ struct ShownRestored {
     database: String,
     rows: u64,
     migrations: Vec<String>,
-    /// Where the files of the database that was in use are.
+    /// Path of the replaced database's files.
     replaced: Option<String>,
-    /// Why the database that was in use could not be read.
+    /// Reason why the replaced database could not be read.
     replaced_unread: Option<String>,
 }
 
@@ -51,7 +51,7 @@ struct Ended {
     invitations: u64,
 }
 
-/// What the database that was in use knew, and holds now.
+/// Security state of the replaced database that was carried over to the restored one.
 #[derive(Serialize)]
 struct Kept {
     organizations: usize,
@@ -63,7 +63,7 @@ struct Kept {
     disabled_integrations: Vec<Named>,
 }
 
-/// What the database that was in use had beside that.
+/// Changes in the replaced database that the restored one does not contain.
 #[derive(Serialize)]
 struct Lost {
     organizations: Vec<String>,
@@ -90,7 +90,6 @@ struct Credential {
     namespace: String,
 }
 
-/// Carries the command out.
 pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) -> Result<(), Failure> {
     let Some(backup) = args.backup.filter(|_| !args.after_external) else {
         return settle(settings, output).await;
@@ -112,7 +111,7 @@ pub(crate) async fn run(settings: &Settings, args: RestoreArgs, output: Output) 
     output.print(&document, &document.text(settings))
 }
 
-/// The steps after a restore by other tools.
+/// Completes a restore by other tools.
 async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
     let opening = compose::serve(settings, "restore", &ServerEvents::default())?.without_maintenance();
     let vault = opening.await.map_err(|error| compose::failure(settings, error))?;
@@ -127,7 +126,7 @@ async fn settle(settings: &Settings, output: Output) -> Result<(), Failure> {
     output.print(&document, &document.text(settings))
 }
 
-/// The backup that is meant: the newest of a directory.
+/// Returns the backup. If the path is a directory, returns its newest backup.
 fn found(backup: PathBuf) -> Result<PathBuf, Failure> {
     if !backup.is_dir() {
         return Ok(backup);
@@ -142,7 +141,7 @@ fn found(backup: PathBuf) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Why nothing was restored, and what to do.
+/// Describes why nothing was restored, and the next step.
 fn failure(settings: &Settings, error: RestoreError) -> Failure {
     const UNCHANGED: &str = "Nothing was changed";
     match error {

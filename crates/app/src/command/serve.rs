@@ -1,4 +1,4 @@
-//! `orgvault serve`: the listeners, and an orderly stop.
+//! `orgvault serve`: runs the listeners and shuts them down gracefully.
 
 use crate::background::Background;
 use crate::cli::ServeArgs;
@@ -29,22 +29,22 @@ use vault_core::usecase::MAX_SKEW;
 use vault_embed::{OpenVault, VaultFailure};
 use vault_http::{MetricsText, Readiness};
 
-/// How long the first wait for the place of the root key is; each later one is twice as long, up to the longest.
+/// First pause before a retry while the root key is unavailable. Each pause doubles, up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often the recorder of metrics frees what it no longer needs, and the log says what it left out.
+/// Interval of the metrics recorder's upkeep, and of log lines about suppressed messages.
 const MAINTENANCE_EVERY: Duration = Duration::from_secs(5);
 /// Upper bounds of the latency histograms, in seconds.
 const LATENCY_BUCKETS: [f64; 12] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// An attempt to open the vault.
+/// The result of an attempt to open the vault.
 enum Attempt {
     Opened(Box<OpenVault>, Arc<dyn Opener>),
-    /// The place of the root key was unreachable, for this reason.
+    /// The root key is unavailable for this reason.
     Unavailable(String),
 }
 
-/// Opens the vault as its one server and serves it. While the place of its root key is unreachable, waits for it.
+/// Opens the vault and serves it. While the root key is unavailable, retries.
 pub(crate) async fn open_and_run(settings: Settings, args: ServeArgs) -> Result<(), Failure> {
     let (settings, events) = (Arc::new(settings), ServerEvents::default());
     let opened = match open(&settings, &args, &events).await? {
@@ -75,7 +75,8 @@ async fn open(settings: &Settings, args: &ServeArgs, events: &ServerEvents) -> R
     }
 }
 
-/// Answers every request with 503 and tries again until the vault opens; nothing if the server is to stop.
+/// Responds to every request with 503 and retries until the vault opens. Returns `None` if the process was asked to
+/// stop.
 async fn wait_for_root_key(
     settings: &Arc<Settings>,
     args: ServeArgs,
@@ -112,7 +113,7 @@ async fn wait_for_root_key(
         .await
 }
 
-/// Serves until told to stop, and closes the vault.
+/// Serves until a signal asks to stop, and closes the vault.
 pub(crate) async fn run(
     settings: Arc<Settings>,
     vault: OpenVault,
@@ -153,7 +154,7 @@ async fn serve(
         readiness: readiness(vault),
         metrics: rendered(&metrics, vault, settings.data_dir.clone()),
     };
-    // The public side never opens the data of credentials.
+    // Only a process with the activation listener decrypts credential data, also for integrity checks.
     let inspecting = settings.server.activation().is_some().then(|| Arc::clone(&opener));
     let listeners = Listeners::bind(&settings, vault, opener, parts)?;
     let background: [Option<Background>; 4] = [
@@ -204,7 +205,7 @@ async fn serve(
     Ok(())
 }
 
-/// Ready while the store answers and its clock, where it has one, agrees with ours.
+/// Returns the readiness check: the database must respond, and its clock must agree with that of this host.
 fn readiness(vault: &OpenVault) -> Readiness {
     let operator = vault.operator();
     Readiness::new(move || {
@@ -244,7 +245,7 @@ async fn run_maintenance(metrics: PrometheusHandle, events: ServerEvents) {
     }
 }
 
-/// Waits for a signal that asks for an orderly stop. SIGHUP is one: a terminal that closes sends it.
+/// Waits for a signal that asks for a graceful shutdown. This includes SIGHUP, which a closing terminal sends.
 async fn wait_for_signal() -> Result<(), Failure> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -257,7 +258,7 @@ async fn wait_for_signal() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Warns if nobody can log in. What keeps the accounts from being read shows with the first request.
+/// Warns if the vault has no account. An error is ignored here, because the first request reports it.
 async fn warn_without_accounts(vault: &OpenVault) {
     let page = PageRequest { limit: 1, ..PageRequest::default() };
     let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
@@ -269,7 +270,7 @@ async fn warn_without_accounts(vault: &OpenVault) {
     }
 }
 
-/// Logs which vault is open, and what is insecure about the set-up.
+/// Logs which vault is open, and insecure settings.
 fn announce(settings: &Settings, vault: &OpenVault) {
     if let Some(mode) = compose::open_mode(&settings.data_dir) {
         tracing::warn!(

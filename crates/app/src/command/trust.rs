@@ -1,4 +1,4 @@
-//! How trusts are written on the command line: as JSON, or by what people know of their pipelines.
+//! Syntax of trusts on the command line: JSON, or the name of a pipeline or service account.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ const GITLAB: &str = "gitlab:GROUP/PROJECT[@BRANCH]";
 pub(crate) const FORMS: &str = "JSON, or github:OWNER[@ID]/REPO[@ID][@BRANCH][,environment=NAME], \
                                 gitlab:GROUP/PROJECT[@BRANCH] or kubernetes:ISSUER:NAMESPACE/SERVICEACCOUNT";
 
-/// The trust in `text`, as the interface takes it.
+/// Converts the text of a trust to the HTTP API's JSON.
 pub(crate) fn parse(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
         return serde_json::from_str(text).map_err(|error| format!("is not JSON: {error}"));
@@ -30,7 +30,7 @@ fn github(text: &str) -> Result<Value, String> {
     let wrong = || format!("must be {GITHUB}");
     let (owner, rest) = place.split_once('/').ok_or_else(wrong)?;
     let (owner, owner_id) = split_at_sign(owner);
-    // Repositories with ids in their subjects have both ids.
+    // GitHub includes either both numeric IDs in the subject, or none.
     let ((repository, repository_id), branch) = match owner_id {
         None => {
             let (repository, branch) = split_at_sign(rest);
@@ -60,7 +60,7 @@ fn github(text: &str) -> Result<Value, String> {
         _ => format!("repo:{owner}/{repository}"),
     };
     let reference = branch.map(reference);
-    // A job with an environment has it as its subject, whatever its branch. GitHub escapes colons in its name.
+    // A job with an environment has it in its subject instead of the branch. GitHub escapes colons in its name.
     let subject = match (environment, &reference) {
         (Some(environment), _) => format!("{subject}:environment:{}", environment.replace(':', "%3A")),
         (None, Some(reference)) => format!("{subject}:ref:{reference}"),
@@ -73,7 +73,7 @@ fn github(text: &str) -> Result<Value, String> {
     Ok(json!({"issuer": "github", "claims": claims}))
 }
 
-/// A branch by its name, or any ref by its full name.
+/// Returns the ref of a branch name. A full ref name stays unchanged.
 fn reference(text: &str) -> String {
     if text.starts_with("refs/") { text.to_owned() } else { format!("refs/heads/{text}") }
 }
@@ -102,12 +102,12 @@ fn kubernetes(text: &str) -> Result<Value, String> {
     Ok(json!({"issuer": issuer, "claims": {"/sub": format!("system:serviceaccount:{namespace}:{account}")}}))
 }
 
-/// What precedes the first `@`, and what follows it.
+/// Splits the text at the first `@`.
 fn split_at_sign(text: &str) -> (&str, Option<&str>) {
     text.split_once('@').map_or((text, None), |(place, branch)| (place, Some(branch)))
 }
 
-/// A colon or a wildcard in a name would change which part of the subject is matched.
+/// Returns whether the text is a valid name. A colon or wildcard would change which part of the subject is matched.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(['*', ',', ' ', ':'])
 }

@@ -1,4 +1,4 @@
-//! Connections of Apache Airflow, as `airflow connections export` writes them ("Managing Connections").
+//! Apache Airflow connections, in the formats of `airflow connections export` ("Managing Connections").
 
 use super::Flaw;
 use super::json::flattened;
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use url::form_urlencoded;
 use vault_core::credential::CredentialType;
 
-/// A connection, however it is written.
+/// A connection, from either its JSON object or its URI.
 struct Connection {
     kind: String,
     host: String,
@@ -21,7 +21,7 @@ struct Connection {
     extra: Map<String, Value>,
 }
 
-/// The type in a connection's URI.
+/// Returns the connection type in a connection URI, or `None` if it is not one that the table lists.
 pub(super) fn kind(address: &str) -> Option<String> {
     let (scheme, _) = address.split_once("://")?;
     let kind = scheme.replace('-', "_");
@@ -44,9 +44,9 @@ pub(super) fn of_object(members: &Map<String, Value>, line: usize) -> Result<Fie
     )
 }
 
-/// `type://login:password@host:port/schema?name=value`.
+/// Reads a connection URI: `type://login:password@host:port/schema?name=value`.
 pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
-    // No URL in the strict sense: its scheme may have underscores, and its host may be empty.
+    // Not a valid URL: the scheme may contain underscores, and the host may be empty.
     let (scheme, rest) = address.split_once("://").unwrap_or_default();
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = place.split_once('/').unwrap_or((place, ""));
@@ -58,7 +58,7 @@ pub(super) fn of_address(address: &str, line: usize) -> Result<Fields, Flaw> {
     let parameters = form_urlencoded::parse(query.as_bytes());
     let mut extra: Map<String, Value> =
         parameters.map(|(name, value)| (name.into_owned(), Value::from(value.into_owned()))).collect();
-    // Nested ones are a JSON object in one parameter.
+    // Airflow encodes nested parameters as one JSON object in this parameter.
     if let Some(Value::String(text)) = extra.remove("__extra__") {
         extra = serde_json::from_str(&text).map_err(|_| Flaw::of(line, "extra", "json"))?;
     }
@@ -82,13 +82,13 @@ fn credential(connection: Connection, line: usize) -> Result<Fields, Flaw> {
         return Err(Flaw::of(line, "conn_type", if named.is_empty() { "no-type" } else { "type" }));
     };
     let mut pairs = flattened(&extra, "", &|_| line);
-    // Settings of other services do not concern a bucket.
+    // Settings of other AWS services do not apply to a bucket.
     pairs.retain(|pair| {
         let service = pair.name.strip_prefix("service_config.");
         service.is_none_or(|name| name.starts_with("s3.") || name.starts_with("sts."))
     });
     for pair in &mut pairs {
-        // Older releases put the provider into the name.
+        // Older Airflow releases prefix the name with the provider (`extra__aws__...`).
         let bare = pair.name.rsplit_once("__").map(|(_, bare)| bare.to_owned());
         let own = bare.or_else(|| pair.name.strip_prefix("service_config.").map(str::to_owned));
         pair.counts_as = own.map(Cow::Owned);
@@ -109,7 +109,7 @@ fn credential(connection: Connection, line: usize) -> Result<Fields, Flaw> {
         }
         CredentialType::AzureIdentity => {
             let is_application = has("tenantid") || has("tenant");
-            // Without a directory, the login is the account, and the password its key.
+            // Without a tenant, the login is the storage account, and the password is its key.
             let account = if host.is_empty() { "account" } else { "ignored" };
             add("login", login, if is_application { "client_id" } else { account });
             add("password", password, if is_application { "client_secret" } else { "account_key" });

@@ -1,4 +1,4 @@
-//! Profiles of the AWS tools (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
+//! AWS profiles (AWS SDKs and Tools Reference Guide, "Shared config and credentials files").
 
 use super::ini::{Section, find, merged, value};
 use super::reading::{Fields, Pair, interpret};
@@ -8,10 +8,10 @@ use vault_core::credential::CredentialType;
 
 const KEYS: [&str; 3] = ["aws_access_key_id", "aws_secret_access_key", "aws_session_token"];
 
-/// Sections that are no profiles.
+/// Sections that are not profiles.
 const OTHERS: [&str; 3] = ["plugins", "preview", "toplevel"];
 
-/// The profiles in the sections of one or several files.
+/// Returns the profiles in the sections of one or several files.
 pub(super) fn entries(sections: Vec<Section>) -> Vec<Entry> {
     let (mut profiles, mut services) = (Vec::new(), Vec::new());
     for section in sections {
@@ -28,7 +28,7 @@ pub(super) fn entries(sections: Vec<Section>) -> Vec<Entry> {
             None => all.push(Section { name, line: section.line, lines: merged(section.lines) }),
             Some(other) => {
                 let before = std::mem::take(&mut other.lines);
-                // The credentials file, in which a header is only the name, takes precedence over the config file.
+                // The credentials file, whose headers contain only the name, takes precedence over the config file.
                 let (first, then) = if kind == "profile" { (section.lines, before) } else { (before, section.lines) };
                 other.lines = merged(first.into_iter().chain(then));
             }
@@ -43,7 +43,7 @@ fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Res
     let mut pairs = section.lines.clone();
     let flaw =
         |field, kind| Err(Flaw::of(find(&section.lines, field).map_or(section.line, |line| line.line), field, kind));
-    // A role is assumed with the key of another profile.
+    // An assumed role uses the key of another profile.
     let source = value(&section.lines, "source_profile");
     if !source.is_empty() && source != section.name {
         let Some(from) = profiles.iter().find(|other| other.name == source) else {
@@ -74,7 +74,7 @@ fn profile(section: &Section, profiles: &[Section], services: &[Section]) -> Res
         .unwrap_or_else(|| Err(Flaw::of(section.line, "", "unknown")))
 }
 
-/// Whether a nested setting concerns a bucket: those of other services do not.
+/// Returns whether a nested setting applies to a bucket, rather than to another AWS service.
 fn is_of_bucket(name: &str) -> bool {
     name.starts_with("s3.") || name.starts_with("sts.")
 }

@@ -1,4 +1,4 @@
-//! The connection string of an Azure account, made of what a file says of the account and its cloud.
+//! Azure connection strings, built from the account and cloud that an entry names.
 
 use super::Flaw;
 use super::reading::{Fields, Sorted};
@@ -6,7 +6,7 @@ use super::table::{normal, table};
 
 const PUBLIC: &str = "core.windows.net";
 
-/// The account and the cloud in an address, a host or the suffix of a cloud.
+/// The account and the cloud suffix from an address, a host or a cloud's suffix.
 #[derive(Default)]
 struct Address {
     account: Option<String>,
@@ -48,7 +48,7 @@ impl Address {
     }
 }
 
-/// The suffix of the cloud of a connection string; empty if it is not known.
+/// Returns the cloud suffix of a connection string, or an empty string if it is not recognized.
 fn suffix_of(connection: &str) -> String {
     let segments = || connection.split(';').filter_map(|segment| segment.split_once('='));
     let find = |wanted: &dyn Fn(&str) -> bool| {
@@ -61,7 +61,7 @@ fn suffix_of(connection: &str) -> String {
     }
 }
 
-/// The suffix of a cloud by any of its names.
+/// Returns the suffix of a cloud, given any of its names.
 fn cloud(named: &str) -> Option<&'static str> {
     let lower = named.to_ascii_lowercase();
     let host = lower.strip_prefix("https://").or_else(|| lower.strip_prefix("http://")).unwrap_or(&lower);

@@ -1,26 +1,26 @@
-//! INI files: sections of names and values, as rclone and the AWS tools write them.
+//! INI files of rclone and the AWS tools: sections of names and values.
 
 use super::reading::Pair;
 use super::{Flaw, unquoted};
 use serde_json::Value;
 
-/// `[name]` and the lines below it.
+/// A `[name]` header and the lines below it.
 pub(super) struct Section {
     pub(super) name: String,
     pub(super) line: usize,
     pub(super) lines: Vec<Pair>,
 }
 
-/// Which program's rules a file follows.
+/// The INI rules of a program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Indented lines belong to the line above (`s3.addressing_style`), and a comment can follow a value.
+    /// An indented line belongs to the line above (`s3.addressing_style`), and a comment may follow a value.
     Aws,
-    /// Indentation means nothing, and a value is the rest of the line.
+    /// Indentation has no meaning, and a value extends to the end of the line.
     Rclone,
 }
 
-/// The value of this name.
+/// Returns the value of `name`, or an empty string.
 pub(super) fn value<'a>(lines: &'a [Pair], name: &str) -> &'a str {
     find(lines, name).and_then(|line| line.value.as_str()).unwrap_or_default()
 }
@@ -29,7 +29,7 @@ pub(super) fn find<'a>(lines: &'a [Pair], name: &str) -> Option<&'a Pair> {
     lines.iter().find(|line| line.name == name)
 }
 
-/// Lines of several sections: the last of a name counts.
+/// Merges the lines of several sections. The last value of a name takes precedence.
 pub(super) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
     let mut merged: Vec<Pair> = Vec::new();
     for line in lines {
@@ -41,7 +41,7 @@ pub(super) fn merged(lines: impl IntoIterator<Item = Pair>) -> Vec<Pair> {
     merged
 }
 
-/// Whether a line starts a section.
+/// Returns the section name if the line is a section header.
 pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
     let end = match dialect {
         Dialect::Aws => line.rfind(']')?,
@@ -50,7 +50,7 @@ pub(super) fn header(line: &str, dialect: Dialect) -> Option<&str> {
     line.get(1..end).filter(|name| line.starts_with('[') && !name.is_empty()).map(str::trim)
 }
 
-/// The sections of a file.
+/// Parses the sections of a file.
 pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Flaw> {
     let mut sections: Vec<Section> = Vec::new();
     let mut above: Option<(String, usize)> = None;
@@ -87,7 +87,7 @@ pub(super) fn sections(text: &str, dialect: Dialect) -> Result<Vec<Section>, Fla
     Ok(sections)
 }
 
-/// The value before ` #` or ` ;`.
+/// Returns the value without a trailing comment (` #` or ` ;`).
 fn without_comment(value: &str) -> &str {
     let mut before = ' ';
     for (at, c) in value.char_indices() {

@@ -1,4 +1,4 @@
-//! JSON: secrets of OpenBao and Vault, one or several by path; connections of Airflow; what cloud tools print.
+//! JSON: OpenBao and Vault secrets (one, or several by path), Airflow connections, and output of cloud tools.
 
 use super::airflow;
 use super::reading::{Fields, Pair, interpret, key_file};
@@ -25,7 +25,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
         _ => return Err(Flaw::new(1, table().reason("json"))),
     };
     let one = |value: &Value, line: usize| Ok(secret("", value, line).into_iter().collect());
-    // The tools print the secret in `data`; version 2 of the engine has it in `data` of that.
+    // The tools print the secret in `data`. Version 2 of the key-value engine nests it in another `data`.
     if let (Some(outer @ Value::Object(data)), true) = (members.get("data"), members.contains_key("request_id")) {
         let inner = data.get("data").filter(|inner| inner.is_object() && data.get("metadata").is_some());
         return one(inner.unwrap_or(outer), line_of(text, "data"));
@@ -47,7 +47,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, Flaw> {
     Ok(if single.is_some() || !has_objects { single.into_iter().collect() } else { all(members) })
 }
 
-/// Whether an object contains connections of Airflow.
+/// Returns whether an object contains Airflow connections.
 pub(super) fn is_airflow(document: &Value) -> bool {
     let is_connection = |value: &Value| match value {
         Value::String(text) => airflow::kind(text).is_some(),
@@ -60,12 +60,12 @@ pub(super) fn is_airflow(document: &Value) -> bool {
     }
 }
 
-/// The value of an output of Terraform.
+/// Returns the value of a Terraform output.
 fn printed(value: &Value) -> Option<&Value> {
     value.get("value").filter(|_| value.get("type").is_some() || value.get("sensitive").is_some())
 }
 
-/// The members of an object, those of objects in it with both names.
+/// Flattens an object. Fields of nested objects get both names, separated by a dot.
 pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn Fn(&str) -> usize) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (name, value) in members {
@@ -80,7 +80,7 @@ pub(super) fn flattened(members: &Map<String, Value>, prefix: &str, lines: &dyn 
     pairs
 }
 
-/// The credential in a value. `None` if it has no name, and nothing says what it is.
+/// Returns the credential in a value, or `None` if it has no name and no recognizable type.
 pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Option<Entry> {
     let entry = |content| Some(Entry { name: name.to_owned(), content });
     let read = |content: Option<Result<Fields, Flaw>>| match content {
@@ -106,7 +106,7 @@ pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
     }
     let mut pairs = flattened(members, "", &|name| line_after(text, line, name));
     for pair in &mut pairs {
-        // In aliases of MinIO's client, it is the style of addresses.
+        // In aliases of the MinIO client, `path` is the addressing style.
         if pair.name == "path" && pair.value.as_str().is_some_and(|style| table().is_flag(style)) {
             pair.counts_as = Some("path_style".into());
         }
@@ -114,12 +114,12 @@ pub(super) fn secret(name: &str, value: &Value, text: &str, line: usize) -> Opti
     read(interpret(&pairs, None, line))
 }
 
-/// An error in the text. The parser's own message may contain a part of the text, so only the position is reported.
+/// Converts a syntax error. The parser's message may contain part of the text, so only the position is reported.
 pub(super) fn syntax(error: &serde_json::Error) -> Flaw {
     Flaw::new(error.line(), format!("{} (column {})", table().reason("json"), error.column()))
 }
 
-/// The line of the first member of this name.
+/// Returns the line of the first field with this name.
 fn line_of(text: &str, name: &str) -> usize {
     line_after(text, 1, name)
 }

@@ -1,4 +1,4 @@
-//! Text of other forms: variables of any shell, labels with values below them, tables, connection strings, links.
+//! Other text: shell variables, labels with values below them, tables, connection strings and links.
 
 use super::reading::{Pair, interpret};
 use super::table::{is_known, normal};
@@ -6,10 +6,10 @@ use super::{Entry, Flaw, airflow, json, unquoted};
 use serde_json::Value;
 use vault_core::credential::CredentialType;
 
-/// Commands that assignments or options follow.
+/// Commands that may precede assignments or options.
 const COMMANDS: [&str; 11] =
     ["export", "setx", "setenv", "set", "env", "declare", "typeset", "docker", "podman", "run", "sudo"];
-/// Options that assignments follow.
+/// Options that may precede assignments.
 const OPTIONS: [&str; 7] = ["e", "env", "x", "gx", "Ux", "xg", "from-literal"];
 const CONNECTION_PARTS: [&str; 4] = ["AccountName=", "AccountKey=", "BlobEndpoint=", "SharedAccessSignature="];
 
@@ -48,7 +48,7 @@ fn starts_with_ignoring_case(text: &str, start: &str) -> bool {
     text.get(..start.len()).is_some_and(|own| own.eq_ignore_ascii_case(start))
 }
 
-/// The rows of a table: a line of headings, then a line for each key.
+/// Parses a table: a line of headings, then one line per key.
 fn table(text: &str) -> Vec<Entry> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let Some((_, head)) = lines.next() else { return Vec::new() };
@@ -103,7 +103,7 @@ fn cells(line: &str, separator: char) -> Vec<String> {
     cells.iter().map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// The lines of a text with their numbers: continued lines are joined, comments left out.
+/// Returns the lines with their numbers. Joins continued lines and drops comments.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut open: Option<(usize, String)> = None;
@@ -131,7 +131,7 @@ fn is_link(line: &str) -> bool {
     (line.starts_with("https://") || line.starts_with("http://")) && !line.contains(char::is_whitespace)
 }
 
-/// Variables and labels.
+/// Parses variables and labels.
 fn assigned(text: &str) -> Vec<Entry> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let ["mc" | "mc.exe", "alias", "set", name, url, key, secret, ..]
@@ -185,7 +185,7 @@ fn assigned(text: &str) -> Vec<Entry> {
     connections.iter().filter_map(connection).chain(rest).collect()
 }
 
-/// Kubernetes lists variables as pairs of their own: `name: X`, then `value: Y`.
+/// Joins the pairs with which Kubernetes lists a variable: `name: X`, then `value: Y`.
 fn named_by_value(pairs: Vec<Pair>) -> Vec<Pair> {
     let mut named: Vec<Pair> = Vec::new();
     for pair in pairs {
@@ -199,13 +199,13 @@ fn named_by_value(pairs: Vec<Pair>) -> Vec<Pair> {
     named
 }
 
-/// A label without the sign behind it.
+/// Removes the sign after a label.
 fn without_sign(line: &str) -> &str {
     line.strip_suffix([':', '=']).unwrap_or(line).trim_end()
 }
 
-/// The names and values in a line: `NAME=value`, `export A=b C=d`, `$Env:NAME = "value"`, `NAME: value`, `setx NAME value`,
-/// `docker run -e NAME=value`. `None` if it is no assignment.
+/// Parses the names and values in a line: `NAME=value`, `export A=b C=d`, `$Env:NAME = "value"`, `NAME: value`, `setx
+/// NAME value`, `docker run -e NAME=value`. Returns `None` if the line is not an assignment.
 fn assignments(line: &str) -> Option<Vec<(String, String)>> {
     if let Some(pair) = spaced(line).or_else(|| labelled(line)) {
         return Some(vec![pair]);
@@ -232,7 +232,7 @@ fn assignments(line: &str) -> Option<Vec<(String, String)>> {
             rest = rest.trim_start_matches(|c: char| !c.is_whitespace());
         } else {
             let last = found.last_mut()?;
-            last.1 = format!("{} {rest}", last.1); // its spaces are refused
+            last.1 = format!("{} {rest}", last.1); // values with spaces are refused later
             return Some(found);
         }
     }
@@ -247,7 +247,7 @@ fn word(text: &str) -> (&str, &str) {
     text.split_once(char::is_whitespace).map_or((text, ""), |(word, rest)| (word, rest.trim_start()))
 }
 
-/// `setx NAME value`, `setenv NAME value` and `set -x NAME value`.
+/// Parses `setx NAME value`, `setenv NAME value` and `set -x NAME value`.
 fn spaced(line: &str) -> Option<(String, String)> {
     let (command, mut rest) = word(line);
     if command.eq_ignore_ascii_case("set") {
@@ -267,7 +267,7 @@ fn spaced(line: &str) -> Option<(String, String)> {
     is_pair.then(|| (name.to_owned(), unquoted(value.trim()).to_owned()))
 }
 
-/// A known name with spaces in it, and its value: `Access key ID: value`.
+/// Parses a known name that contains spaces, and its value: `Access key ID: value`.
 fn labelled(line: &str) -> Option<(String, String)> {
     let at = line.find([':', '=', '\t'])?;
     let (name, value) = (line[..at].trim_end(), line[at + 1..].trim());
@@ -276,7 +276,7 @@ fn labelled(line: &str) -> Option<(String, String)> {
     is_pair.then(|| (name.to_owned(), unquoted(value).to_owned()))
 }
 
-/// What follows a command, or an option before an assignment.
+/// Returns the text after a command, or after an option that precedes an assignment.
 fn after_command(rest: &str) -> Option<&str> {
     let (first, after) = word(rest);
     if !after.is_empty() && (COMMANDS.iter().any(|command| first.eq_ignore_ascii_case(command)) || first == "aws") {
@@ -288,7 +288,7 @@ fn after_command(rest: &str) -> Option<&str> {
     OPTIONS.contains(&&option[..end]).then(|| option[end + 1..].trim_start())
 }
 
-/// `--endpoint-url address`: a known name, its value and the rest.
+/// Parses `--endpoint-url address` into a known name, its value and the remaining text.
 fn option(rest: &str) -> Option<(&str, &str, &str)> {
     let option = rest.strip_prefix('-')?;
     let option = option.strip_prefix('-').unwrap_or(option);
@@ -300,10 +300,10 @@ fn option(rest: &str) -> Option<(&str, &str, &str)> {
     (is_name && length > 0 && is_known(name)).then(|| (name, &value[..length], &value[length..]))
 }
 
-/// A name, a sign, and what follows.
+/// An assignment: a name, a sign and the remaining text.
 struct Assignment<'a> {
     name: &'a str,
-    /// Whether it is `NAME=value` without spaces, as in shells.
+    /// `NAME=value` without spaces, as in shells.
     is_tight: bool,
     rest: &'a str,
 }
@@ -331,7 +331,7 @@ impl<'a> Assignment<'a> {
         Some(Self { name, is_tight, rest })
     }
 
-    /// The value and what follows it.
+    /// Returns the value and the remaining text.
     fn value(&self) -> (String, &'a str) {
         if let Some((value, after)) = quoted(self.rest) {
             return (value, after);
@@ -350,7 +350,7 @@ impl<'a> Assignment<'a> {
     }
 }
 
-/// A text in quotes, and what follows it.
+/// Parses a quoted string. Returns its content and the remaining text.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let quote = text.chars().next().filter(|c| *c == '"' || *c == '\'')?;
     let mut value = String::new();

@@ -1,8 +1,8 @@
-//! Reads the storage credentials in files of other programs.
+//! Import of storage credentials from files of other programs.
 //!
-//! A file contains entries: remotes, profiles, connections, secrets. Each becomes a credential or a reason why it cannot be
-//! saved, with its line and field, and never with a value. The console's `paste.js` reads the same text in the same way:
-//! both use one table of names (`formats.js`), and `vectors.json` tests both.
+//! A file contains entries: remotes, profiles, connections, secrets. Each entry becomes a credential, or an error with
+//! its line and field but without any value. The console's `paste.js` parses the same formats with the same rules: both
+//! use one table of names (`formats.js`), and `vectors.json` tests both.
 
 mod airflow;
 mod aws;
@@ -22,10 +22,10 @@ use vault_core::credential::{CredentialData, CredentialType, DataPolicy, FieldCl
 use vault_core::{Error, field::FieldError};
 use zeroize::Zeroizing;
 
-/// The program that a file belongs to.
+/// The format of a file, named after the program that writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// `rclone.conf`, or what `rclone config show` prints.
+    /// `rclone.conf`, or the output of `rclone config show`.
     Rclone,
     /// The config and credentials files of the AWS tools.
     Aws,
@@ -33,15 +33,13 @@ pub(crate) enum Source {
     Airflow,
     /// JSON: the output of `bao kv get -format=json` or `vault kv get -format=json`, secrets by path, or a single object.
     Kv,
-    /// Variables, labels with values, tables, connection strings, links.
+    /// Variables, labels with values, tables, connection strings and links.
     Text,
 }
 
 impl Source {
-    /// Every one.
     pub(crate) const ALL: [Self; 5] = [Self::Rclone, Self::Aws, Self::Airflow, Self::Kv, Self::Text];
 
-    /// Its name.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Rclone => "rclone",
@@ -52,12 +50,11 @@ impl Source {
         }
     }
 
-    /// The source of this name.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|source| source.as_str() == text)
     }
 
-    /// The source of a text, by its form.
+    /// Detects the format from the text.
     pub(crate) fn detect(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '[']) {
@@ -82,16 +79,16 @@ impl Source {
     }
 }
 
-/// What a file refers to outside of itself.
+/// Access to the variables and files that an imported file refers to.
 pub(crate) struct Files<'a> {
-    /// The value of an environment variable.
+    /// Returns the value of an environment variable.
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
-    /// The content of another file.
+    /// Returns the content of another file.
     pub(crate) read: &'a dyn Fn(&Path) -> Result<String, String>,
 }
 
 impl Files<'_> {
-    /// A file's name as rclone expands it: `~` at the start, then variables. A relative name is relative to the current folder.
+    /// Expands a file name like rclone: `~` at the start, then variables. `folder` is the value of `RCLONE_CONFIG_DIR`.
     fn expanded(&self, folder: &Path, name: &str) -> PathBuf {
         let home = name.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         let name = match home.zip((self.variable)("HOME")) {
@@ -119,7 +116,7 @@ impl Files<'_> {
     }
 }
 
-/// The text in `bytes`: UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it.
+/// Decodes UTF-8, or UTF-16 with a byte order mark (PowerShell redirection writes it).
 pub(crate) fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let units: Zeroizing<Vec<u16>> =
@@ -137,18 +134,18 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Zeroizing<String>, String> {
     }
 }
 
-/// A text without the quotes around it.
+/// Removes the quotes around a text.
 fn unquoted(text: &str) -> &str {
     let quotes = ['"', '\'', '`'].into_iter();
     quotes.filter_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote)).next().unwrap_or(text)
 }
 
-/// Why an entry cannot be saved. Never contains a value.
+/// The reason why an entry cannot be saved. Never contains a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
-    /// The line, from one.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// The field, as the file calls it.
+    /// Name of the field in the file.
     pub(crate) field: Option<String>,
     pub(crate) reason: String,
 }
@@ -158,7 +155,7 @@ impl Flaw {
         Self { line, field: None, reason: reason.into() }
     }
 
-    /// A reason from the table.
+    /// Creates an error with a reason from the table.
     fn of(line: usize, field: &str, kind: &str) -> Self {
         let field = Some(field.to_owned()).filter(|field| !field.is_empty());
         Self { line, field, reason: table::table().reason(kind).to_owned() }
@@ -178,16 +175,15 @@ impl fmt::Display for Flaw {
     }
 }
 
-/// One entry of a file.
 pub(crate) struct Entry {
-    /// What the file calls it.
+    /// Name in the file.
     pub(crate) name: String,
-    /// What it is, or why it cannot be taken.
+    /// The credential, or the reason why it cannot be imported.
     pub(crate) content: Result<Fields, Flaw>,
 }
 
-/// The entries of the files of one source, in their order. An entry without a name in its file has the file's
-/// name; from standard input, its name is empty.
+/// Reads the entries of all files of one format, in file order. An entry without a name gets the name of its file. From
+/// standard input, its name stays empty.
 pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
     let mut sections = Vec::new();
@@ -196,7 +192,7 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
             Source::Rclone => rclone::entries(text, path.parent().unwrap_or(Path::new("")), files),
             Source::Airflow | Source::Kv => json::entries(text),
             Source::Text => Ok(lines::entries(text)),
-            // A profile can be in several files.
+            // Merged below, because a profile can be split across files.
             Source::Aws => ini::sections(text, ini::Dialect::Aws).map(|found| {
                 sections.extend(found);
                 Vec::new()
@@ -219,7 +215,7 @@ pub(crate) fn read(source: Source, texts: &[(&Path, &str)], files: &Files<'_>) -
     Ok(entries)
 }
 
-/// Whether the server will accept the data of an entry, as far as this can be checked here: the first error.
+/// Checks the data of an entry as far as the client can, and returns the first error. The server may still reject it.
 pub(crate) fn check(fields: &Fields) -> Result<(), Flaw> {
     if let Some(missing) =
         fields.needs.as_ref().filter(|_| fields.get("endpoint").or(fields.get("connection_string")).is_none())
@@ -245,7 +241,7 @@ fn flaw(fields: &Fields, flaw: &FieldError) -> Flaw {
     Flaw { line, field: Some(field.to_owned()), reason }
 }
 
-/// The field in which a type's bucket or container is.
+/// Returns the name of the field that contains the bucket or container.
 pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
     match kind {
         CredentialType::S3 | CredentialType::Gcs => Some("bucket"),
@@ -254,7 +250,7 @@ pub(crate) const fn place(kind: CredentialType) -> Option<&'static str> {
     }
 }
 
-/// What of an entry may be seen: its places.
+/// Returns the non-secret fields of an entry for the preview: its locations.
 pub(crate) fn shown(fields: &Fields) -> String {
     let places = fields.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
     let shown = places.filter_map(|field| Some(format!("{} {}", field.name, fields.get(field.name)?.shown())));

@@ -1,4 +1,4 @@
-//! Remotes of rclone (rclone.org: "s3", "azureblob", "googlecloudstorage").
+//! rclone remotes (rclone.org: "s3", "azureblob", "googlecloudstorage").
 
 use super::ini::{Dialect, Section, find, merged, sections, value};
 use super::reading::{Fields, Pair, interpret};
@@ -47,7 +47,7 @@ fn remote(start: usize, mut lines: Vec<Pair>, folder: &Path, files: &Files<'_>) 
             if endpoint.is_empty() && !["", "AWS"].contains(&provider) {
                 return flaw("provider", "endpoint-needed");
             }
-            // What rclone does (`setQuirks` in its s3.go): some providers never get the bucket in the path.
+            // Same as `setQuirks` in rclone's s3.go: for some providers, it never uses path-style addresses.
             let is_virtual = table().rclone.virtual_hosted.iter().any(|name| name == provider);
             if is_virtual {
                 without.push("force_path_style");

@@ -1,4 +1,4 @@
-//! Reads names and values as a credential: which type they are, and which field each fills.
+//! Interpretation of names and values as a credential: its type and its fields.
 
 use super::Flaw;
 use super::azure;
@@ -16,9 +16,9 @@ use vault_core::time::Timestamp;
 pub(super) struct Pair {
     pub(super) name: String,
     pub(super) value: Value,
-    /// The line, from one.
+    /// Line number, from 1.
     pub(super) line: usize,
-    /// The name that it counts as, if that is another.
+    /// The name to use for the lookup in the table, if it differs from `name`.
     pub(super) counts_as: Option<Cow<'static, str>>,
 }
 
@@ -31,7 +31,7 @@ impl Pair {
         Self { counts_as: Some(Cow::Borrowed(name)), ..self }
     }
 
-    /// The name that counts, as the table writes it.
+    /// Returns the name in the table's normal form.
     pub(super) fn normal(&self) -> String {
         normal(self.counts_as.as_deref().unwrap_or(&self.name))
     }
@@ -45,40 +45,39 @@ impl Pair {
     }
 }
 
-/// A field and where it was found.
+/// The value of a field and its position in the file.
 #[derive(Clone)]
 pub(crate) struct Field {
     value: Value,
-    /// The line, from one.
+    /// Line number, from 1.
     pub(crate) line: usize,
-    /// What the file calls it.
+    /// Name in the file.
     pub(crate) called: String,
     rank: Option<usize>,
 }
 
 impl Field {
-    /// Its text, if it is one.
     pub(crate) fn text(&self) -> Option<&str> {
         self.value.as_str()
     }
 
-    /// Its value as the preview prints it, for a field that is not secret.
+    /// Returns the value for the preview. Must not be called for a secret field.
     pub(crate) fn shown(&self) -> String {
         self.text().map_or_else(|| self.value.to_string(), str::to_owned)
     }
 }
 
-/// A credential in a file.
+/// The fields of a credential in a file.
 pub(crate) struct Fields {
     pub(crate) kind: CredentialType,
-    /// Where it starts.
+    /// Line number of the first line.
     pub(crate) line: usize,
     fields: BTreeMap<String, Field>,
-    /// Names that fill no field.
+    /// Names that do not match any field.
     pub(crate) left_out: Vec<String>,
-    /// What is missing although the type does not require it.
+    /// Error to report if no endpoint was set. The credential type itself does not require one.
     pub(crate) needs: Option<Flaw>,
-    /// When it expires, if the file says so.
+    /// Expiry time, if the file contains one.
     pub(crate) expires_at: Option<String>,
 }
 
@@ -87,18 +86,17 @@ impl Fields {
         Self { kind, line, fields: BTreeMap::new(), left_out: Vec::new(), needs: None, expires_at: None }
     }
 
-    /// The field that the credential calls `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&Field> {
         self.fields.get(name)
     }
 
-    /// Sets a field, which the file calls `called`.
+    /// Sets the field `name`, which the file calls `called`.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<Value>, line: usize, called: &str) {
         let field = Field { value: value.into(), line, called: called.to_owned(), rank: None };
         self.fields.insert(name.to_owned(), field);
     }
 
-    /// As the HTTP API expects it.
+    /// Returns the fields as the HTTP API accepts them.
     pub(crate) fn to_json(&self) -> Result<Zeroizing<String>, serde_json::Error> {
         let members: Map<String, Value> =
             self.fields.iter().map(|(name, field)| (name.clone(), field.value.clone())).collect();
@@ -106,7 +104,7 @@ impl Fields {
     }
 }
 
-/// Pairs, sorted into the fields of a type.
+/// Pairs, assigned to the fields of a type.
 pub(super) struct Sorted {
     pub(super) line: usize,
     found: BTreeMap<String, Field>,
@@ -114,7 +112,7 @@ pub(super) struct Sorted {
     foreign: Option<(String, usize)>,
 }
 
-/// Fields of which the best name counts, if several are set.
+/// Fields that several names can set. The name with the best rank takes precedence.
 const RANKED: [&str; 2] = ["region", "expires_at"];
 const NO_SPACES: [&str; 10] = [
     "access_key_id",
@@ -193,12 +191,12 @@ impl Sorted {
         self.found.get(field).map_or(&Value::Null, |field| &field.value)
     }
 
-    /// The text of a field; empty if it has none.
+    /// Returns the text of a field, or an empty string.
     pub(super) fn text(&self, field: &str) -> String {
         text(self.value(field))
     }
 
-    /// What the file calls a field.
+    /// Returns the name of a field in the file.
     pub(super) fn called<'a>(&'a self, field: &'a str) -> &'a str {
         self.found.get(field).map_or(field, |found| &found.called)
     }
@@ -211,7 +209,7 @@ impl Sorted {
         Flaw::of(self.line(field), self.called(field), kind)
     }
 
-    /// Sets a field of `fields` to its text here, if it has one.
+    /// Copies a field to `fields`, if it has a text.
     pub(super) fn copy(&self, field: &str, fields: &mut Fields) {
         if self.has(field) {
             fields.set(field, self.text(field), self.line(field), self.called(field));
@@ -255,7 +253,7 @@ impl Sorted {
     }
 }
 
-/// What of an address tells it from another one; other values unchanged.
+/// Returns an address without scheme and trailing slash, for comparison. Other values stay unchanged.
 fn bare(value: &Value) -> String {
     let text = text(value);
     let scheme = ["http://", "https://"]
@@ -265,7 +263,7 @@ fn bare(value: &Value) -> String {
     rest.strip_suffix('/').unwrap_or(rest).to_owned()
 }
 
-/// Scheme, host and port of an address without anything else.
+/// Parses an address that consists only of scheme, host and port.
 fn parse_address(text: &str) -> Option<(String, &str, Option<&str>)> {
     let (scheme, rest) = text.split_once("://")?;
     let scheme = Some(scheme.to_ascii_lowercase()).filter(|scheme| scheme == "http" || scheme == "https")?;
@@ -286,7 +284,7 @@ fn parse_address(text: &str) -> Option<(String, &str, Option<&str>)> {
     port.is_none_or(|port| port.bytes().all(|b| b.is_ascii_digit())).then_some((scheme, host, port))
 }
 
-/// The key file in a value, if it is one.
+/// Returns the Google service account key file in a value.
 pub(super) fn key_file(value: &Value) -> Option<Map<String, Value>> {
     let parsed = match value {
         Value::String(text) if text.trim().starts_with('{') => serde_json::from_str(text).ok()?,
@@ -333,7 +331,7 @@ fn kind_of(pairs: &[Pair]) -> Option<CredentialType> {
     is_link.then_some(CredentialType::DirectLink)
 }
 
-/// The credential that `pairs` describe. `None` if nothing says what they are.
+/// Interprets `pairs` as a credential. Returns `None` if they do not identify a type.
 pub(super) fn interpret(pairs: &[Pair], kind: Option<CredentialType>, line: usize) -> Option<Result<Fields, Flaw>> {
     let kind = kind.or_else(|| kind_of(pairs))?;
     Some(Sorted::of(pairs, kind, line).and_then(|sorted| {
@@ -371,7 +369,7 @@ fn s3(sorted: &Sorted, fields: &mut Fields) -> Result<(), Flaw> {
         sorted.copy(field, fields);
     }
     if sorted.has("token") && !sorted.has("session_token") {
-        // The metadata service of an instance calls it so; elsewhere it may be any token.
+        // The instance metadata service uses this name for the session token. Elsewhere, it may be any token.
         if sorted.text("access_key_id").starts_with("ASIA") {
             fields.set("session_token", sorted.text("token"), sorted.line("token"), sorted.called("token"));
         } else {

@@ -1,4 +1,4 @@
-//! The table of names, values and reasons that the console's `formats.js` contains, too.
+//! The table of names, values and reasons, which the console's `formats.js` also uses.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 use vault_core::credential::CredentialType;
 
-/// The console's file: a JSON object behind `export default`.
+/// The console's file: a JSON object after `export default`.
 const SOURCE: &str = include_str!("../../../vault-http/console/formats.js");
 
-/// How many words may be around a name.
+/// Maximum number of additional words around a name.
 const MAX_WORDS: usize = 4;
 
 type Lists = BTreeMap<String, Vec<String>>;
@@ -36,33 +36,33 @@ pub(super) struct Table {
     reasons: BTreeMap<String, String>,
 }
 
-/// The types of a program's entries.
+/// The entry types of a program.
 #[derive(Default, Deserialize)]
 pub(super) struct Programs {
     types: BTreeMap<String, String>,
-    /// Providers of rclone whose buckets are always in the host.
+    /// rclone providers that always use virtual-hosted addresses.
     #[serde(default)]
     pub(super) virtual_hosted: Vec<String>,
 }
 
 impl Programs {
-    /// The type that the program calls `name`.
+    /// Returns the credential type for the program's type `name`.
     pub(super) fn kind(&self, name: &str) -> Option<CredentialType> {
         CredentialType::parse(self.types.get(name)?)
     }
 }
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Clone, Copy)]
 pub(super) struct Name {
     pub(super) field: &'static str,
-    /// Its place among the names of the field. `None` if other words are around it.
+    /// Position among the field's names. `None` if the name has additional words.
     pub(super) rank: Option<usize>,
-    /// Whether only stores other than Amazon's use it.
+    /// Set if the name belongs to a store other than Amazon S3.
     pub(super) foreign: bool,
 }
 
-/// Names of fields by alias.
+/// Fields and ranks by name.
 pub(super) type Names = HashMap<&'static str, (&'static str, usize)>;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
@@ -84,12 +84,12 @@ pub(super) fn table() -> &'static Table {
     &TABLE
 }
 
-/// A name as the table writes it: lower case, without punctuation.
+/// Converts a name to the table's normal form: lower case, without punctuation.
 pub(super) fn normal(name: &str) -> String {
     name.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
-/// What is left of `name` without one word of `words` at its start or end.
+/// Returns `name` without one of `words` at its start or end.
 fn without<'a>(words: &'a [String], name: &'a str) -> impl Iterator<Item = &'a str> {
     words.iter().flat_map(|word| [name.strip_prefix(&**word), name.strip_suffix(&**word)]).flatten()
 }
@@ -116,13 +116,13 @@ fn among(list: &[String], name: &str, depth: usize) -> bool {
 }
 
 impl Table {
-    /// The field of `kind` that `name` fills; `name` is in its normal form.
+    /// Returns the field of `kind` that `name` sets. `name` must be in normal form.
     pub(super) fn field(&self, kind: CredentialType, name: &str) -> Option<Name> {
         let found = resolve(NAMES.get(kind.as_str())?, name, MAX_WORDS)?;
         Some(Name { foreign: found.foreign || among(&self.names_of_stores, name, MAX_WORDS), ..found })
     }
 
-    /// The kind of reason for which an entry with this name is refused.
+    /// Returns the kind of reason to reject an entry with this name and value.
     pub(super) fn refusal(&self, name: &str, value: &Value) -> Option<&'static str> {
         let flag = self.flag(value);
         if let Some(refused) = resolve(&REFUSED, name, MAX_WORDS) {
@@ -133,25 +133,25 @@ impl Table {
         (if_true || unless_true).then_some("not-supported")
     }
 
-    /// The kind of reason that lists this name itself.
+    /// Returns the kind of reason that lists exactly this name.
     pub(super) fn refused_name(name: &str) -> Option<&'static str> {
         REFUSED.get(name).map(|(kind, _)| *kind)
     }
 
-    /// Whether the name is a switch that changes nothing if it has this value.
+    /// Returns whether the name is a flag that has no effect when off.
     pub(super) fn is_switch(&self, name: &str) -> bool {
         among(&self.refused_if_true, name, MAX_WORDS)
             || among(&self.refused_unless_true, name, MAX_WORDS)
             || resolve(&REFUSED, name, MAX_WORDS).is_some()
     }
 
-    /// Whether the name leads nowhere, whatever it looks like. Neither do labels such as `environment: production`.
+    /// Returns whether the name never affects where requests go, as for labels such as `environment: production`.
     pub(super) fn is_harmless(&self, name: &str, value: &Value) -> bool {
         let is_label = ["cloud", "environment", "partition"].iter().any(|word| name.contains(word));
         among(&self.harmless, name, MAX_WORDS) || (is_label && self.harmless_values.contains(&normal(&text(value))))
     }
 
-    /// Whether a name or its value looks like an address, a cloud or a style of addresses.
+    /// Returns whether the name or value looks like an address, a cloud or an addressing style.
     pub(super) fn looks_like_address(&self, kind: CredentialType, name: &str, value: &str) -> bool {
         if self.harmless_prefixes.iter().any(|prefix| normal(name).starts_with(&**prefix)) {
             return false;
@@ -168,7 +168,7 @@ impl Table {
         words(name).split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).any(is_mark)
     }
 
-    /// What a flag says: `Some(None)` for the store's own choice. `None` if it is no flag.
+    /// Returns the meaning of a flag: `Some(None)` for the store's default, `None` if the value is not a flag.
     pub(super) fn flag(&self, value: &Value) -> Option<Option<bool>> {
         self.flags.get(&normal(&text(value))).copied()
     }
@@ -187,7 +187,7 @@ impl Table {
     }
 }
 
-/// The name in lower case, with a space before each word that begins with a capital.
+/// Converts the name to lower case, with a space before each capitalized word.
 fn words(name: &str) -> String {
     let mut split = String::with_capacity(name.len() + 8);
     let mut before = ' ';
@@ -212,13 +212,13 @@ fn is_host_and_port(text: &str) -> bool {
         && port.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Whether `name` is one of the names of a key or an identity.
+/// Returns whether `name` can set a field of an S3 key or an Azure identity.
 pub(super) fn is_known(name: &str) -> bool {
     let name = normal(name);
     [CredentialType::S3, CredentialType::AzureIdentity].into_iter().any(|kind| TABLE.field(kind, &name).is_some())
 }
 
-/// A value as text; empty if it has none.
+/// Returns a value as text, or an empty string for other types.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.trim().to_owned(),

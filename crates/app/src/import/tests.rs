@@ -2,7 +2,7 @@ use super::*;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// A text and its entries, which `tests/paste_vectors.mjs` compares with the console's.
+/// A text and its expected entries. `tests/paste_vectors.mjs` runs the console's parser on the same vectors.
 #[derive(Deserialize)]
 struct Vector {
     about: String,
@@ -20,14 +20,14 @@ fn read_all(text: &str) -> Result<Vec<Entry>, Failure> {
     read(Source::detect(text), &[(Path::new("-"), text)], &NO_FILES)
 }
 
-/// The kind of a reason in the table.
+/// Returns the kind of a reason in the table.
 fn kind(flaw: &Flaw) -> String {
     let reasons = table::table().reasons();
     let found = reasons.iter().find(|(_, reason)| flaw.reason.starts_with(&***reason));
     found.map_or_else(|| flaw.reason.clone(), |(kind, _)| (*kind).clone())
 }
 
-/// An entry as the vectors write it.
+/// Returns an entry in the format of the vectors.
 fn described(entry: &Entry) -> Value {
     let refusal = |flaw: &Flaw| json!([flaw.field.clone().unwrap_or_default(), kind(flaw)]);
     match &entry.content {
@@ -49,7 +49,7 @@ fn described(entry: &Entry) -> Value {
     }
 }
 
-/// Key files are compared as objects, and flags as texts: both are what a form contains.
+/// Normalizes key files to objects and flags to strings, because a form contains either.
 fn comparable(mut entry: Value) -> Value {
     for (name, value) in entry["values"].as_object_mut().into_iter().flatten() {
         let parsed =
@@ -165,7 +165,7 @@ fn files_with_errors_are_refused_with_their_line() {
 }
 
 proptest::proptest! {
-    /// No text stops the reader, and no reason contains a value.
+    /// No input makes a reader panic, and no reason contains a value.
     #[test]
     fn no_text_panics_or_shows_a_value(
         text in "(\\[[a-z ]{0,4}\\]\n|(export |\\$env:)?(type|endpoint|AWS_ACCESS_KEY_ID|secret_key|[a-z_.]{0,6}) ?[=:] ?.{0,4}HUNTER2.{0,4}\n|\\{\"[a-z_]{0,6}\": ?\"HUNTER2\"\\}|\\PC{0,10}\n){0,8}"

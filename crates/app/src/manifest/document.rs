@@ -1,4 +1,4 @@
-//! What documents say, read and judged. All flaws are told at once.
+//! Parsing and validation of documents. All violations are reported together.
 
 use super::yaml::{self, Node, Value};
 use super::{At, Flaw, OWN_LABELS};
@@ -9,10 +9,10 @@ use vault_core::credential::{CredentialType, FieldClass};
 use vault_core::identity::DEFAULT_LIFETIME_SECONDS;
 use vault_core::integration::ManagedBy;
 
-/// What a set of documents describes.
+/// The content of a set of documents.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
-    /// The name of the set, which all its documents have.
+    /// Name of the set, which all its documents must declare.
     pub(crate) set: String,
     pub(crate) people: Vec<Person>,
     pub(crate) integrations: Vec<Integration>,
@@ -20,7 +20,7 @@ pub(crate) struct Manifest {
     pub(crate) credentials: Vec<Credential>,
 }
 
-/// An account, or an invitation where there is none.
+/// An account, or an invitation if there is no account.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Person {
     pub(crate) at: At,
@@ -29,7 +29,7 @@ pub(crate) struct Person {
     pub(crate) disabled: bool,
 }
 
-/// An integration, by its name.
+/// An integration, identified by its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Integration {
     pub(crate) at: At,
@@ -37,34 +37,34 @@ pub(crate) struct Integration {
     pub(crate) namespaces: Vec<String>,
     pub(crate) expires_at: Option<String>,
     pub(crate) disabled: bool,
-    /// Whether a token is made with it.
+    /// Set if the integration gets a token when it is created.
     pub(crate) token: bool,
     pub(crate) trusts: Vec<Trust>,
 }
 
-/// A receiver of events, by its address as it is shown: of a webhook, only its host is.
+/// A receiver of events, identified by its displayed address. For a webhook, that is only the host.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Receiver {
     pub(crate) at: At,
     pub(crate) address: String,
-    /// Where the URL of a webhook is; none of mail.
+    /// Line and source of a webhook's URL. `None` for e-mail.
     pub(crate) url: Option<(usize, Datum)>,
-    /// None: all.
+    /// Selected events. Empty selects all.
     pub(crate) events: Vec<String>,
     pub(crate) disabled: bool,
 }
 
-/// A workload that is trusted.
+/// A trusted workload.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Trust {
     pub(crate) at: At,
     pub(crate) issuer: String,
     pub(crate) claims: BTreeMap<String, Json>,
-    /// In seconds.
+    /// Maximum token lifetime in seconds.
     pub(crate) max_lifetime: i64,
 }
 
-/// A credential, by namespace and name.
+/// A credential, identified by namespace and name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Credential {
     pub(crate) at: At,
@@ -79,18 +79,18 @@ pub(crate) struct Credential {
     pub(crate) data: BTreeMap<String, (usize, Datum)>,
 }
 
-/// A field of a credential's data.
+/// The value of a credential's field.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Datum {
-    /// As it stands in the document.
+    /// A literal value.
     Plain(Json),
-    /// In a file below the directory of the document.
+    /// A file below the directory of the document.
     File(String),
-    /// In a variable of the environment.
+    /// An environment variable.
     Variable(String),
 }
 
-/// Reads documents, each the text of a file.
+/// Parses documents, given by path and text.
 pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Flaw>> {
     let (mut manifest, mut flaws) = (Manifest::default(), Vec::new());
     for (file, text) in texts {
@@ -108,7 +108,7 @@ pub(crate) fn read(texts: &[(PathBuf, String)]) -> Result<Manifest, Vec<Flaw>> {
     if flaws.is_empty() { Ok(manifest) } else { Err(flaws) }
 }
 
-/// What is described twice.
+/// Returns a violation for each object that is described twice.
 fn duplicates(manifest: &Manifest) -> Vec<Flaw> {
     let people = manifest.people.iter().map(|one| (&one.at, "people", one.email.to_lowercase()));
     let integrations = manifest.integrations.iter().map(|one| (&one.at, "integrations", one.name.clone()));
@@ -226,7 +226,7 @@ impl Reader<'_> {
         Some(Receiver { at: self.at(node.line), address, url, events, disabled })
     }
 
-    /// Where something is that must not stand in a document.
+    /// Parses the reference to a value that must not be in the document itself.
     fn reference(&mut self, node: &Node, name: &str) -> Option<Datum> {
         if let Value::Map(reference) = &node.value
             && let [(place, Node { value: Value::Text(text), .. })] = &reference[..]
@@ -347,7 +347,7 @@ impl Reader<'_> {
         data
     }
 
-    /// The members of a map, all of which are `known`.
+    /// Returns the fields of a map, and reports those that are not in `known`.
     fn members<'n>(&mut self, node: &'n Node, field: &str, known: &[&str]) -> Option<BTreeMap<&'n str, &'n Node>> {
         let Value::Map(members) = &node.value else {
             self.flaw(node.line, field, "must be names with values");

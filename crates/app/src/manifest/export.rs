@@ -1,4 +1,4 @@
-//! What there is, as a document: the same for the same organization, byte for byte.
+//! Export of existing objects as a document. The output for the same organization is identical byte for byte.
 
 use super::plan::{Present, address, label};
 use super::{DATA_VERSION, NAME, OWN_LABELS};
@@ -8,12 +8,12 @@ use vault_client::{CredentialItem, IntegrationItem, ReceiverItem};
 use vault_core::credential::{CredentialType, FieldClass};
 use vault_core::receiver::EventKinds;
 
-/// A text in quotation marks, which JSON and YAML read alike.
+/// Quotes a text for both JSON and YAML.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The document of a set.
+/// Formats the document of a set.
 pub(crate) fn export(set: &str, present: &Present) -> String {
     let mut text = format!("set: {}\n", quoted(set));
     let mut people: Vec<_> = present.people.iter().collect();
@@ -41,13 +41,13 @@ pub(crate) fn export(set: &str, present: &Present) -> String {
 
 fn section<T>(text: &mut String, name: &str, all: &[T], mut write: impl FnMut(&mut String, &T)) {
     if !all.is_empty() {
-        let _ = write!(text, "\n{name}:\n"); // a String takes everything
+        let _ = write!(text, "\n{name}:\n"); // writing to a String cannot fail
         all.iter().for_each(|one| write(text, one));
     }
 }
 
 fn line(text: &mut String, name: &str, value: &str) {
-    let _ = writeln!(text, "{name}: {value}"); // a String takes everything
+    let _ = writeln!(text, "{name}: {value}"); // writing to a String cannot fail
 }
 
 fn receiver(text: &mut String, one: &ReceiverItem) {
@@ -128,7 +128,7 @@ fn credential(text: &mut String, item: &CredentialItem) {
                     line(text, &format!("      {}", field.name), &value.to_string());
                 }
             }
-            // The vault does not give them back.
+            // The vault never returns these values, so the document refers to files.
             FieldClass::Id | FieldClass::Secret if value.is_some() || secrets.contains(&field.name) => {
                 let file = format!("data/{}/{name}/{}", item.namespace, field.name);
                 line(text, &format!("      {}", field.name), &format!("{{file: {}}}", quoted(&file)));

@@ -1,4 +1,4 @@
-//! Whether a server will take what documents say, by its own rules: told before anything is changed.
+//! Validation of documents by the server's rules, before anything is changed.
 
 use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
 use super::{At, Flaw, OWN_LABELS};
@@ -15,7 +15,7 @@ use vault_core::receiver::{EventKinds, check_url};
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
-/// All that is wrong.
+/// Returns all violations.
 pub(crate) fn judge(manifest: &Manifest) -> Vec<Flaw> {
     let mut judge = Judge(Vec::new());
     manifest.people.iter().for_each(|one| judge.person(one));
@@ -33,7 +33,7 @@ impl Judge {
         self.0.push(Flaw { at: at.clone(), field: field.to_owned(), reason: reason.into() });
     }
 
-    /// A field's flaws have its name before what lies below it: `namespaces/0`.
+    /// Prefixes the pointers of a field's violations with its name: `namespaces/0`.
     fn fields(&mut self, at: &At, errors: impl IntoIterator<Item = FieldError>) {
         for error in errors {
             self.flaw(at, &error.pointer, error.detail);
@@ -82,7 +82,7 @@ impl Judge {
     fn credential(&mut self, credential: &Credential) {
         let Credential { at, namespace, name, labels, description, vend, expires_at, .. } = credential;
         self.fields(at, Namespace::parse(namespace, "namespace").err());
-        // It becomes the value of a label, as the name of a set does.
+        // The name becomes a label value, like the name of a set.
         self.fields(at, ManagedBy::parse(name, "name").err());
         if labels.len() + OWN_LABELS.len() > Labels::MAX {
             let most = Labels::MAX - OWN_LABELS.len();

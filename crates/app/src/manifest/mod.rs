@@ -1,5 +1,5 @@
-//! An organization described in documents: integrations, credentials and people. What is there is exported as such a document, a plan
-//! says what a document would change, and an apply changes it.
+//! Configuration as code: documents describe users, integrations, receivers and credentials. `export` writes the
+//! existing objects as a document, `plan` shows what documents would change, and `apply` changes it.
 
 pub(crate) mod document;
 pub(crate) mod export;
@@ -12,28 +12,28 @@ pub(crate) use judge::judge;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The label by which a credential is identified in its namespace.
+/// Label that identifies a credential within its namespace.
 pub(crate) const NAME: &str = "name";
-/// The label that says which set describes a credential.
+/// Label with the set that contains a credential.
 pub(crate) const MANAGED_BY: &str = "managed-by";
-/// The label with the number of the data that was sent last.
+/// Label with the number of the last sent data.
 pub(crate) const DATA_VERSION: &str = "data-version";
-/// The labels that are set by these commands alone.
+/// Labels that only these commands set.
 const OWN_LABELS: [&str; 3] = [NAME, MANAGED_BY, DATA_VERSION];
 
-/// A place in a document.
+/// A position in a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct At {
     pub(crate) file: PathBuf,
-    /// The line, from one.
+    /// Line number, from 1.
     pub(crate) line: usize,
 }
 
-/// What is wrong with a document. Never contains a secret.
+/// A violation in a document. Never contains a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flaw {
     pub(crate) at: At,
-    /// The field, as the document calls it.
+    /// Name of the field in the document.
     pub(crate) field: String,
     pub(crate) reason: String,
 }

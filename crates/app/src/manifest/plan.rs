@@ -1,4 +1,4 @@
-//! What a set of documents would change: a pure function of the documents and of what there is.
+//! The changes that a set of documents requires: a pure function of the documents and the existing objects.
 
 use super::document::{Credential, Integration, Manifest, Receiver, Trust};
 use super::{DATA_VERSION, Flaw, MANAGED_BY, NAME};
@@ -12,18 +12,18 @@ use vault_client::{
 use vault_core::credential::FieldClass;
 use vault_core::receiver::EventKinds;
 
-/// What there is in the organization.
+/// The existing objects of the organization.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Present {
     pub(crate) people: Vec<AccountItem>,
     pub(crate) integrations: Vec<IntegrationItem>,
     pub(crate) issuers: Vec<IssuerItem>,
     pub(crate) receivers: Vec<ReceiverItem>,
-    /// Credentials with a label `name`.
+    /// Credentials with the label `name`.
     pub(crate) credentials: Vec<CredentialItem>,
 }
 
-/// One change. Where it takes several requests, the next plan goes on where it was interrupted.
+/// A change. If it needs several requests and is interrupted, the next plan contains the remaining ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Invite { email: String, role: String },
@@ -108,11 +108,11 @@ fn claims(claims: &BTreeMap<String, Value>) -> String {
     claims.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 
-/// A change and its place in the documents; none for what the documents no longer describe.
+/// The changes in order.
 pub(crate) type Planned = Vec<Change>;
 
-/// What has to be changed, in the order in which it is. With `prune`, credentials and integrations of the
-/// set that it no longer describes are deleted.
+/// Returns the required changes in the order of execution. With `prune`, credentials and integrations of the set that
+/// the documents no longer contain are deleted.
 pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Result<Planned, Vec<Flaw>> {
     let (mut changes, mut flaws) = (Vec::new(), Vec::new());
     for integration in &manifest.integrations {
@@ -147,7 +147,7 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
             continue;
         };
         let role = (found.role != person.role).then(|| person.role.clone());
-        // Whoever has not enrolled yet is neither.
+        // An invited user is neither active nor disabled.
         let disabled = (found.state == "active" || found.state == "disabled").then_some(found.state == "disabled");
         let disabled = disabled.filter(|disabled| *disabled != person.disabled).map(|_| person.disabled);
         if role.is_some() || disabled.is_some() {
@@ -169,7 +169,7 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     if flaws.is_empty() { Ok(changes) } else { Err(flaws) }
 }
 
-/// How it is called.
+/// Returns the name of a credential for messages.
 pub(crate) fn place(item: &CredentialItem) -> String {
     format!("{} {}", item.namespace, label(item, NAME).map_or("", String::as_str))
 }
@@ -210,13 +210,13 @@ fn change_integration(set: &str, wanted: &Integration, found: &IntegrationItem) 
         name: name.clone(),
         change,
     });
-    // New ones first, so that a job is trusted all along.
+    // Add trusts before removing others, so that jobs stay trusted throughout.
     let new = new.map(|trust| Change::Trust { id: id.clone(), name: name.clone(), trust: trust.clone() });
     let gone = gone.map(|trust| Change::Distrust { id: id.clone(), name: name.clone(), trust: trust.clone() });
     changed.into_iter().chain(new).chain(gone).collect()
 }
 
-/// The address of a receiver as it is shown.
+/// Returns the displayed address of a receiver.
 pub(crate) fn address(item: &ReceiverItem) -> &str {
     item.url.as_deref().or(item.to.as_deref()).unwrap_or_default()
 }
@@ -250,7 +250,7 @@ fn sorted(texts: &[String]) -> Vec<&String> {
     texts
 }
 
-/// The labels of a credential that `set` describes.
+/// Returns the labels of a credential that belongs to `set`.
 pub(crate) fn labels(set: &str, credential: &Credential) -> BTreeMap<String, String> {
     let own = [
         (NAME, credential.name.clone()),
@@ -287,7 +287,7 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
         return Err(flaw("name", format!("the set {other} describes it, too")));
     }
     let mut changes = Vec::new();
-    // What nobody has described before is taken as it is.
+    // A credential that no document has described yet is adopted with its current data.
     let from = label(item, DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(wanted.data_version);
     if wanted.data_version < from {
         return Err(flaw("data_version", format!("is {}, and {from} was sent already", wanted.data_version)));
@@ -301,7 +301,7 @@ fn change_credential(set: &str, wanted: &Credential, present: &Present) -> Resul
     Ok(changes)
 }
 
-/// A place in the document that is not that of the credential.
+/// Returns a location whose value in the document differs from the credential's.
 fn moved<'a>(wanted: &'a Credential, item: &CredentialItem) -> Option<&'a str> {
     use super::document::Datum;
     let information = item.information.as_ref()?;
@@ -329,7 +329,7 @@ fn describe(set: &str, wanted: &Credential, item: &CredentialItem) -> Option<Cha
     changes.extend(vend.iter().map(|vend| format!("vend becomes {vend}")));
     let description = (item.description != wanted.description).then(|| wanted.description.clone());
     changes.extend(description.iter().map(|_| "another description".to_owned()));
-    // Without one in the document, what the data says counts.
+    // Without an expiry time in the document, that of the data applies.
     let expires_at = wanted.expires_at.clone().filter(|at| item.expires_at.as_ref() != Some(at)).map(Some);
     changes.extend(expires_at.iter().flatten().map(|at| format!("expires {at}")));
     if changes.is_empty() {

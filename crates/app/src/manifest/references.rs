@@ -1,4 +1,4 @@
-//! The data of a credential, with what its document only refers to.
+//! Credential data with resolved references.
 
 use super::document::{Credential, Datum, Receiver};
 use super::{At, Flaw};
@@ -10,10 +10,10 @@ use vault_core::Error;
 use vault_core::credential::{CredentialData, DataPolicy};
 use vault_core::receiver::check_url;
 
-/// The largest file that is read, in bytes.
+/// Maximum size of a referenced file in bytes.
 const MAX_FILE: u64 = 64 * 1024;
 
-/// The data as the interface takes it, or all that is wrong with it.
+/// Returns the data for the HTTP API, or all violations.
 pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Flaw>> {
     let (mut data, mut flaws) = (Map::new(), Vec::new());
     for (name, (line, datum)) in &credential.data {
@@ -26,7 +26,7 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
     if !flaws.is_empty() {
         return Err(flaws);
     }
-    // A file of a key, or of header fields, holds JSON.
+    // Files with header fields contain JSON.
     if let Some(Value::String(text)) = data.get("headers") {
         let headers = serde_json::from_str(text).unwrap_or_else(|_| Value::from(&**text));
         data.insert("headers".to_owned(), headers);
@@ -49,7 +49,7 @@ pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<
     }
 }
 
-/// The URL of a webhook, or what is wrong with it.
+/// Returns the URL of a webhook, or a violation.
 pub(crate) fn url(receiver: &Receiver) -> Result<Option<Zeroizing<String>>, Flaw> {
     let Some((line, datum)) = &receiver.url else { return Ok(None) };
     let at = At { line: *line, ..receiver.at.clone() };
@@ -73,7 +73,7 @@ fn value(at: &At, datum: &Datum) -> Result<Value, String> {
     }
 }
 
-/// A file below the directory of the document. One line feed at its end is not part of it.
+/// Reads a file below the directory of the document, without one trailing line feed.
 fn read(document: &Path, file: &str) -> Result<String, String> {
     let relative = Path::new(file);
     if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {

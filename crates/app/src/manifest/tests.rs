@@ -133,7 +133,7 @@ fn issuer() -> IssuerItem {
     serde_json::from_value(item).expect("an issuer")
 }
 
-/// What a server would answer after `changes`, as far as plans look at it.
+/// Returns the objects that a server would return after `changes`, as far as plans read them.
 fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
     let mut after = present.clone();
     for change in changes {
@@ -155,7 +155,7 @@ fn applied(present: &Present, set: &str, changes: &[Change]) -> Present {
                     }))
                     .expect("an integration"),
                 );
-                // Made active, it is disabled by a change of its own.
+                // The integration is created active, and a second change disables it.
                 if wanted.disabled {
                     after.integrations.last_mut().expect("one").state = "disabled".to_owned();
                 }
@@ -254,7 +254,7 @@ fn texts() -> impl Strategy<Value = String> {
     prop_oneof!["[a-z]{1,6}", "[ -~]{1,12}", "(true|null|7|~|- a|a: b|#x|'|\")", "\\PC{1,6}"]
 }
 
-/// An organization, as a document would describe it.
+/// Generates the content of a document.
 fn manifests() -> impl Strategy<Value = document::Manifest> {
     let at = || At { file: "x".into(), line: 1 };
     let people =
@@ -343,7 +343,7 @@ fn manifests() -> impl Strategy<Value = document::Manifest> {
     })
 }
 
-/// Without the places, which differ between what was written and what was read.
+/// Removes positions, which differ between written and parsed documents.
 fn bare(mut manifest: document::Manifest) -> document::Manifest {
     manifest.people.iter_mut().for_each(|one| one.at = At::default());
     manifest.integrations.iter_mut().for_each(|one| {
@@ -363,7 +363,7 @@ fn bare(mut manifest: document::Manifest) -> document::Manifest {
 }
 
 fn settled(present: Present) -> Present {
-    // Whoever was invited and has enrolled since is active, or disabled where the document says so.
+    // Invited users have enrolled: they are active, or disabled if the document requires it.
     Present {
         people: present
             .people
@@ -380,7 +380,7 @@ fn settled(present: Present) -> Present {
 }
 
 proptest! {
-    /// Exported, applied to an empty vault, and exported again: the same bytes, whatever the organization holds.
+    /// Exporting, applying to an empty vault and exporting again results in identical bytes.
     #[test]
     fn what_is_exported_is_applied_and_exported_again_byte_for_byte(manifest in manifests()) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
@@ -396,12 +396,12 @@ proptest! {
         prop_assert_eq!(export("etl", &second), text);
     }
 
-    /// Whatever there was: what a plan has changed needs no change any more, and nothing else was touched.
+    /// After a plan is applied, the next plan is empty, and other objects are unchanged.
     #[test]
     fn a_plan_that_was_applied_is_empty(before in manifests(), mut after in manifests(), prune: bool) {
         let empty = Present { issuers: vec![issuer()], ..Present::default() };
         let mut present = settled(applied(&empty, "etl", &plan(&before, &empty, false).expect("a plan")));
-        // A lowered version, or a place that moved without a raised one, is refused instead.
+        // A lower version, or a changed location without a higher one, would be rejected.
         for credential in &mut after.credentials {
             let same = before.credentials.iter().find(|one| (&one.namespace, &one.name) == (&credential.namespace, &credential.name));
             credential.data_version = same.map_or(1, |one| one.data_version + 1);

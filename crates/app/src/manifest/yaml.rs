@@ -1,4 +1,5 @@
-//! Documents as trees with lines. Of YAML, and so of JSON, what has one meaning to everybody: no anchors, aliases, merge keys or tags.
+//! Documents as trees with line numbers. Accepts the unambiguous part of YAML and JSON: no anchors, aliases, merge keys
+//! or tags.
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
@@ -11,23 +12,23 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
-    /// Nothing, in a place for a value.
+    /// A missing value.
     Null,
     Flag(bool),
     Number(i64),
     Text(String),
     List(Vec<Node>),
-    /// Members in their order; no name is there twice.
+    /// Fields in order. Names are unique.
     Map(Vec<(String, Node)>),
 }
 
-/// A line and what is wrong there.
+/// A line number and a syntax error.
 pub(super) type SyntaxFlaw = (usize, String);
 
-/// How deep values may lie in each other.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 16;
 
-/// The documents of a text.
+/// Parses the documents in a text.
 pub(super) fn documents(text: &str) -> Result<Vec<Node>, SyntaxFlaw> {
     let mut reader = Reader { events: Parser::new_from_str(text) };
     let mut documents = Vec::new();
@@ -54,7 +55,7 @@ impl<'input> Reader<'input> {
     fn next(&mut self) -> Result<(usize, Event<'input>), SyntaxFlaw> {
         match self.events.next() {
             Some(Ok((event, span))) => Ok((span.start.line(), event)),
-            // What the scanner says may hold a part of the text.
+            // The scanner's message may contain a part of the text.
             Some(Err(error)) => {
                 let marker = error.marker();
                 Err((marker.line(), format!("it is no YAML (column {})", marker.col() + 1)))
@@ -116,7 +117,7 @@ impl<'input> Reader<'input> {
     }
 }
 
-/// The core schema's null, booleans and decimal integers (YAML 1.2.2, 10.3); all else is text.
+/// Parses null, booleans and decimal integers of the core schema (YAML 1.2.2, section 10.3). Other scalars are text.
 fn scalar(text: &str, style: ScalarStyle) -> Value {
     if style != ScalarStyle::Plain {
         return Value::Text(text.to_owned());

@@ -1,4 +1,5 @@
-//! What reaches receivers: webhooks through the guarded client, mail through the operator's mail server.
+//! Transports of notifications: webhooks through the egress-restricted client, e-mail through the operator's mail
+//! server.
 
 use crate::failure::Failure;
 use crate::secret_file;
@@ -17,12 +18,12 @@ use vault_core::port::{EventCarrier, ReceiverGuard, WebhookMessage};
 use vault_core::receiver::{DeliveryFailure, Mail, WebhookUrl};
 use vault_storage::{EgressPolicy, WebhookClient};
 
-/// The longest password of a mail server, in bytes.
+/// Maximum length of the mail server's password in bytes.
 const LONGEST_PASSWORD: usize = 1_024;
-/// How long a mail server may take for a command.
+/// Timeout of one command to the mail server.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Carries events, as far as the settings allow.
+/// Sends events by the transports that the settings enable.
 pub(crate) struct Carrier {
     webhooks: WebhookClient,
     mail: Option<Mailer>,
@@ -35,10 +36,10 @@ struct Mailer {
 }
 
 impl Carrier {
-    /// The carrier of the settings.
+    /// Creates the carrier from the settings.
     ///
     /// # Errors
-    /// A file cannot be used.
+    /// A file that the settings name cannot be used.
     pub(crate) fn of(settings: &Settings) -> Result<Self, Failure> {
         let server = &settings.server;
         let egress = EgressPolicy::allowing(server.allow_egress.clone());
@@ -54,7 +55,8 @@ impl Carrier {
 
 impl Mailer {
     fn of(settings: &Settings, url: &SmtpUrl, from: &Mailbox) -> Result<Self, Failure> {
-        // On loopback, nobody is in between. Mail servers there offer STARTTLS with certificates that name another host.
+        // There is no network attacker on loopback, and mail servers there offer STARTTLS with certificates for other
+        // host names.
         let mut tls = TlsParameters::builder(url.host.clone())
             .dangerous_accept_invalid_certs(url.is_local())
             .dangerous_accept_invalid_hostnames(url.is_local());
@@ -92,7 +94,7 @@ impl Mailer {
     }
 
     async fn send(&self, to: &SecretString, id: &str, mail: &Mail) -> Result<(), DeliveryFailure> {
-        let to = to.expose_secret().parse().map_err(|_| DeliveryFailure::Refused)?; // whom to write to
+        let to = to.expose_secret().parse().map_err(|_| DeliveryFailure::Refused)?; // the address to send to
         let message = Message::builder()
             .from(self.from.clone())
             .to(Mailbox::new(None, to))
@@ -106,7 +108,7 @@ impl Mailer {
             Ok(_) => Ok(()),
             Err(error) if error.is_permanent() => Err(DeliveryFailure::Refused),
             Err(error) if error.is_tls() => Err(DeliveryFailure::Tls),
-            // The server answers, and what this client requires is not among what it offers.
+            // The server responded, but does not offer the required extension.
             Err(error) if error.is_client() => Err(match error.to_string().contains("STARTTLS") {
                 true => DeliveryFailure::NoStartTls,
                 false => DeliveryFailure::NoLogin,
@@ -116,7 +118,7 @@ impl Mailer {
     }
 }
 
-/// Keeps absence notes from answering (RFC 3834).
+/// Prevents automatic replies such as out-of-office notes (RFC 3834).
 #[derive(Clone)]
 struct AutoSubmitted;
 

@@ -1,4 +1,4 @@
-//! Delivers notifications to receivers, in the background of every process but those with the role `api`.
+//! Background delivery of notifications to receivers, in every process except those with the role `api`.
 
 mod carrier;
 mod raised;
@@ -20,20 +20,20 @@ use vault_core::port::{EventCarrier, ReceiverOwner};
 use vault_core::usecase::Notifier;
 use vault_embed::OpenVault;
 
-/// How often events are read, and what is due is looked for.
+/// Interval of reading events and searching for due deliveries.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a failure of the store is left alone.
+/// Pause after a failure of the database.
 const AFTER_FAILURE: Duration = Duration::from_secs(10);
-/// How often what ended long ago is removed.
+/// Interval of removing old deliveries.
 const REMOVE_EVERY: Duration = Duration::from_secs(3_600);
-/// How many receivers are told something at once: one that hangs keeps one of them.
+/// Maximum number of concurrent deliveries. A receiver that hangs occupies one of them.
 const AT_ONCE: usize = 64;
 
-/// Deliveries that receivers accepted.
+/// Metric: number of deliveries that receivers accepted.
 pub(crate) const DELIVERED: &str = "orgvault_event_deliveries_total";
 
-/// Starts delivery. Processes with the role `api` leave it to those with the activation listener, which may be the only ones that
-/// can connect to other networks.
+/// Starts delivery, unless the role is `api`: only processes with the activation listener may have access to other
+/// networks.
 ///
 /// # Errors
 /// A setting cannot be used.
@@ -47,7 +47,8 @@ pub(crate) fn start(
     }
     let console = settings.server.console_url(settings.server.listen);
     let notifier = vault.notifier(Arc::clone(carrier) as Arc<dyn EventCarrier>).console(Some(console.into()));
-    // An embedded vault has one server: after a crash the next one need not wait.
+    // An embedded database has only one server. A fixed holder lets it continue after a crash without waiting for the
+    // lease.
     let replicas = settings.database.file().is_none();
     let holder = if replicas { vault.ports().environment.ids.random() } else { *vault.instance().as_uuid() };
     Ok(Some(Background::start(move |stopped| work(notifier, holder, stopped))))
@@ -64,7 +65,7 @@ async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
         tokio::select! {
             _ = &mut stopped => break,
             Some(told) = telling.join_next() => {
-                // A panic has been reported; which receiver it was is not known.
+                // The panic was reported, but not the receiver. Clear all, so that no receiver stays blocked.
                 match told {
                     Ok((receiver, told)) => {
                         under_way.remove(&receiver);
@@ -96,7 +97,7 @@ async fn work(notifier: Notifier, holder: Uuid, mut stopped: Stopped) {
     }
 }
 
-/// Reads events and begins to tell those for whom something waits. Whether there is more to read.
+/// Reads events and starts deliveries to receivers with due events. Returns whether more events can be read.
 async fn round(
     notifier: &Notifier,
     holder: Uuid,

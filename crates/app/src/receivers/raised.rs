@@ -1,4 +1,4 @@
-//! Alarms of this process: states that the receivers of the instance are told when they begin.
+//! Alarms of this process: conditions that are reported to the instance's receivers when they start.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vault_core::receiver::EventKind;
 use vault_core::usecase::Receivers;
 
-/// The alarms of this process. A state that lasts is told once.
+/// The alarms of this process. Each lasting condition is reported once.
 #[derive(Clone)]
 pub(crate) struct Alarms {
     receivers: Receivers,
     lasting: Arc<Mutex<HashSet<EventKind>>>,
 }
 
-/// One alarm.
+/// The alarm for one condition.
 #[derive(Clone)]
 pub(crate) struct Alarm {
     alarms: Alarms,
@@ -25,14 +25,14 @@ impl Alarms {
         Self { receivers, lasting: Arc::default() }
     }
 
-    /// The alarm of this state.
+    /// Returns the alarm for this condition.
     pub(crate) fn of(&self, kind: EventKind) -> Alarm {
         Alarm { alarms: self.clone(), kind }
     }
 }
 
 impl Alarm {
-    /// Notes whether the state lasts. When it begins, receivers are told.
+    /// Records whether the condition is present. Notifies receivers when it starts.
     pub(crate) async fn set(&self, lasts: bool) {
         let begins = {
             let mut lasting = self.alarms.lasting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -46,7 +46,7 @@ impl Alarm {
         }
     }
 
-    /// Has receivers told that it happened.
+    /// Notifies receivers of the condition.
     pub(crate) async fn raise(&self) {
         if let Err(error) = self.alarms.receivers.raise(self.kind, None).await {
             let (error, event) = (&error as &dyn Error, self.kind.as_str());

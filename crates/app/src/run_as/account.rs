@@ -1,4 +1,4 @@
-//! Users of the system: their names, and becoming one for good.
+//! Users of the operating system: their names, and the permanent switch to another user.
 
 use crate::failure::Failure;
 use nix::unistd::{Gid, Uid, User, getgrouplist, getresgid, getresuid, setgid, setgroups, setuid};
@@ -6,12 +6,12 @@ use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior
 use rustix::thread::capabilities;
 use std::ffi::CString;
 
-/// The name of a user, or the number of one without an account.
+/// Returns the name of a user, or the ID if there is no account.
 pub(crate) fn name_of(uid: u32) -> String {
     account(uid).map_or_else(|| uid.to_string(), |user| user.name)
 }
 
-/// How a shell runs a command as this user.
+/// Returns the shell prefix that runs a command as this user.
 pub(crate) fn sudo(uid: u32) -> String {
     match account(uid) {
         Some(user) => format!("sudo -u {}", user.name),
@@ -23,10 +23,10 @@ fn account(uid: u32) -> Option<User> {
     User::from_uid(Uid::from_raw(uid)).ok().flatten()
 }
 
-/// Makes this process, which root runs, one of user `uid` for good: its groups, or `directory_group` alone for a user
-/// without an account. Must be called before any thread is started and any secret is read.
+/// Permanently switches this root process to user `uid` and its groups. A user without an account gets only
+/// `directory_group`. Must be called before any thread is started and any secret is read.
 ///
-/// The calls are the C library's, which change every thread; the kernel's own change one.
+/// Uses the C library's functions, which affect all threads. The system calls affect only one.
 pub(super) fn become_user(uid: u32, directory_group: u32) -> Result<(), Failure> {
     let (uid, directory_group) = (Uid::from_raw(uid), Gid::from_raw(directory_group));
     let (gid, groups) = match User::from_uid(uid)? {
@@ -36,7 +36,7 @@ pub(super) fn become_user(uid: u32, directory_group: u32) -> Result<(), Failure>
     setgroups(&groups)?;
     setgid(gid)?;
     setuid(uid)?;
-    set_dumpable_behavior(DumpableBehavior::NotDumpable)?; // which a change of user resets
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?; // the switch resets this flag
     let (users, group) = (getresuid()?, getresgid()?);
     let became = [users.real, users.effective, users.saved].iter().all(|found| *found == uid)
         && [group.real, group.effective, group.saved].iter().all(|found| *found == gid)

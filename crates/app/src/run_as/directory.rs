@@ -1,4 +1,4 @@
-//! The directory of a vault, opened step by step: what of its path could be exchanged, and by whom.
+//! The directory of a vault, opened component by component, to find out which users could redirect its path.
 
 use super::account::name_of;
 use crate::failure::Failure;
@@ -11,46 +11,46 @@ use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// As many as Linux follows (path_resolution(7)).
+/// Same limit as Linux (path_resolution(7)).
 const MAX_LINKS: usize = 40;
 
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// A directory that was opened, its path without links.
+/// An opened directory and its path without symbolic links.
 pub(super) struct Directory {
     path: PathBuf,
     opened: OwnedFd,
-    /// Whether it is the one that was asked for, or the nearest above it that exists.
+    /// Set if this is the requested directory. Otherwise, it is the nearest existing parent.
     complete: bool,
-    /// Every directory from the root on, with its owner, this one last.
+    /// All directories from the root to this one, with their owners.
     trail: Vec<(PathBuf, u32)>,
-    /// Every link that was followed, with its owner.
+    /// All followed symbolic links, with their owners.
     links: Vec<(PathBuf, u32)>,
 }
 
 impl Directory {
-    /// Opens the directory at the absolute `path`, or the nearest above it that exists.
+    /// Opens the directory at the absolute `path`, or its nearest existing parent.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         walk(path).map_err(|error| Failure::new(format!("cannot open the directory {}: {error}", path.display())))
     }
 
-    /// Its path, without links.
+    /// Returns the path without symbolic links.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the directory that was asked for exists.
+    /// Returns whether the requested directory exists.
     pub(super) fn exists(&self) -> bool {
         self.complete
     }
 
-    /// Its owner and its group.
+    /// Returns owner and group.
     pub(super) fn owner(&self) -> Result<(u32, u32), Failure> {
         let found = fstat(&self.opened)?;
         Ok((found.st_uid, found.st_gid))
     }
 
-    /// The owner of the file `name` in it, links not followed; nothing if there is no such file.
+    /// Returns the owner of the file `name` without following links. `None` if it does not exist.
     pub(super) fn owner_of(&self, name: &OsStr) -> Result<Option<u32>, Failure> {
         match statat(&self.opened, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => Ok(Some(found.st_uid)),
@@ -59,8 +59,8 @@ impl Directory {
         }
     }
 
-    /// Refuses a path that anybody but root and `owner` could lead elsewhere, or that `owner` could lead to a directory
-    /// of root's.
+    /// Rejects a path that a user other than root and `owner` could redirect, or that `owner` could redirect to a
+    /// directory of root.
     pub(super) fn judge(&self, owner: u32) -> Result<(), Failure> {
         let mut below_owner = None;
         for (path, uid) in self.trail.iter().chain(&self.links) {
@@ -93,7 +93,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Whether its path still leads to it, for the user whom this process has become.
+    /// Returns whether this process, after switching the user, reaches the same directory by its path.
     pub(super) fn is_reached(&self) -> io::Result<bool> {
         let again = openat(CWD, &self.path, DIRECTORY, Mode::empty())?;
         let (now, before) = (fstat(&again)?, fstat(&self.opened)?);
@@ -171,7 +171,8 @@ mod tests {
     const OWNER: u32 = 12_345;
     const OTHER: u32 = 23_456;
 
-    /// A directory of root's; nothing where this is not run by root, who alone can give directories away.
+    /// Creates a directory owned by root. Returns `None` if the test does not run as root, which changing owners
+    /// requires.
     fn place() -> Option<(TempDir, PathBuf)> {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();

@@ -1,5 +1,6 @@
-//! Whose rights a command has. What root runs on the directory of another user becomes that user for good, before it
-//! starts a thread or reads a secret: so nothing in that directory can turn root's rights against root.
+//! The user of a process. If root runs a command on another user's data directory, the process permanently switches to
+//! that user before it starts a thread or reads a secret. The content of that directory can therefore not misuse root's
+//! privileges.
 
 mod account;
 mod directory;
@@ -16,33 +17,33 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// What flags and the environment name: the user who gave them may use it with the rights that the command was started
-/// with.
+/// Files and addresses from flags and the environment. The process may open them with its initial privileges, because
+/// the invoking user named them.
 pub(crate) struct Named {
-    /// The data directory.
+    /// Data directory.
     pub(crate) data_dir: PathBuf,
-    /// The embedded database, if it is named and not the one in the data directory.
+    /// Embedded database, if it is named and not in the data directory.
     pub(crate) database: Option<PathBuf>,
-    /// Files that hold secrets.
+    /// Secret files.
     pub(crate) secrets: Vec<PathBuf>,
     /// Other files.
     pub(crate) texts: Vec<PathBuf>,
-    /// Addresses to listen on, each with the flag that names it.
+    /// Addresses to listen on, each with its flag.
     pub(crate) addresses: Vec<(&'static str, SocketAddr)>,
 }
 
-/// Whose rights this process has.
+/// The user of this process, and the files that it opened before it switched.
 pub(crate) struct RunAs {
-    /// The data directory, without links if it exists.
+    /// Data directory, without symbolic links if it exists.
     pub(crate) data_dir: PathBuf,
-    /// The same as it was named, absolute.
+    /// Data directory as an absolute path, with symbolic links.
     given: PathBuf,
-    /// What was opened before the rights of root were given up.
+    /// Files that were opened before the switch.
     pub(crate) files: NamedFiles,
     became: Option<Became>,
 }
 
-/// The user that this process has become, and the directory of that user's.
+/// The user that this process switched to, and that user's directory.
 #[derive(Clone)]
 pub(crate) struct Became {
     user: String,
@@ -56,7 +57,7 @@ impl fmt::Display for Became {
 }
 
 impl RunAs {
-    /// Gives up the rights of root where the vault belongs to another user.
+    /// Switches to the owner of the vault's directory, if root runs this process.
     pub(crate) fn enter(named: &Named) -> Result<Self, Failure> {
         let given = absolute(&named.data_dir)?;
         let data_dir = Directory::open(&given)?;
@@ -69,7 +70,7 @@ impl RunAs {
             }
             None => (None, OsStr::new("orgvault.db").to_owned()),
         };
-        // The directory that decides is that of the database, or will be.
+        // The owner of the database's directory determines the user.
         let deciding = vault.as_ref().filter(|vault| vault.exists()).unwrap_or(&data_dir);
         if !geteuid().is_root() {
             deciding.check_access(&database)?;
@@ -102,17 +103,17 @@ impl RunAs {
         Ok(Self { data_dir: path, given, files, became: Some(became) })
     }
 
-    /// `data_dir`, or its path without links if it is the directory that was named.
+    /// Returns `data_dir`, or its path without symbolic links if it is the named data directory.
     pub(crate) fn resolved(&self, data_dir: PathBuf) -> PathBuf {
         if data_dir == self.given { self.data_dir.clone() } else { data_dir }
     }
 
-    /// Who this process has become, if it was root's and is another user's.
+    /// Returns the user that this process switched to, if it did.
     pub(crate) fn became(&self) -> Option<&Became> {
         self.became.as_ref()
     }
 
-    /// Refuses a database that a settings file names, if root would work on it and it is another user's.
+    /// Rejects another user's database from a settings file if this process runs as root.
     pub(crate) fn check_database(database: &Path) -> Result<(), Failure> {
         if !geteuid().is_root() {
             return Ok(());
@@ -131,7 +132,7 @@ impl RunAs {
 }
 
 impl Directory {
-    /// Says as whom to run a command that this user cannot run.
+    /// Fails with the user to run the command as, if this user has no access.
     fn check_access(&self, name: &OsStr) -> Result<(), Failure> {
         match self.owner_of(name) {
             Err(_) if self.owner()?.0 != getuid().as_raw() => Err(belongs_to(self.path(), self.owner()?.0)),

@@ -1,4 +1,4 @@
-//! Files and ports that flags or the environment name, opened while this process still had the rights of root.
+//! Files and ports from flags and the environment, opened while this process still had root privileges.
 
 use super::Named;
 use crate::failure::Failure;
@@ -16,21 +16,20 @@ use std::sync::Arc;
 use vault_crypto::{SecretFile, SecretFileError, SecretFileFlaw};
 use zeroize::Zeroizing;
 
-/// The first port that anybody may bind (ip(7)).
+/// Lowest port that every user may bind (ip(7)).
 const UNPRIVILEGED: u16 = 1024;
 
-/// Opened files by the path that names them. Any other is opened when it is read, with the rights that the process has
-/// then.
+/// Opened files by path. Other files are opened when they are read, with the privileges that the process has then.
 #[derive(Default)]
 pub(crate) struct NamedFiles {
     secrets: BTreeMap<PathBuf, SecretFile>,
     texts: BTreeMap<PathBuf, File>,
-    /// Sockets at ports that only root may bind.
+    /// Sockets at privileged ports.
     sockets: BTreeMap<SocketAddr, Arc<OwnedFd>>,
 }
 
 impl NamedFiles {
-    /// Opens what exists of the files, and binds the ports.
+    /// Opens the existing files and binds the privileged ports.
     pub(super) fn open(named: &Named) -> Result<Self, Failure> {
         let mut files = Self::default();
         for path in &named.secrets {
@@ -57,7 +56,7 @@ impl NamedFiles {
         Ok(files)
     }
 
-    /// The file at `path`, opened, if root runs this and root alone can have written the file.
+    /// Opens the file at `path`, if this process runs as root and only root can modify the file.
     pub(crate) fn of_root(path: &Path) -> Option<Self> {
         let file = File::open(path).ok().filter(|_| geteuid().is_root())?;
         let found = file.metadata().ok()?;
@@ -65,17 +64,17 @@ impl NamedFiles {
         of_root.then(|| Self { texts: BTreeMap::from([(path.to_owned(), file)]), ..Self::default() })
     }
 
-    /// The socket at `address`, if it was bound before.
+    /// Returns the socket at `address`, if it was bound before the switch.
     pub(crate) fn bound_socket(&self, address: SocketAddr) -> Option<Arc<OwnedFd>> {
         self.sockets.get(&address).cloned()
     }
 
-    /// The secret file at `path`, if it was opened before.
+    /// Returns the secret file at `path`, if it was opened before the switch.
     pub(crate) fn opened_secret(&self, path: &Path) -> io::Result<Option<SecretFile>> {
         self.secrets.get(path).map(SecretFile::try_clone).transpose()
     }
 
-    /// The content of the secret file at `path`: at most `limit` bytes.
+    /// Reads at most `limit` bytes from the secret file at `path`.
     pub(crate) fn read_secret(&self, path: &Path, limit: usize) -> Result<Zeroizing<Vec<u8>>, SecretFileError> {
         match self.secrets.get(path) {
             Some(file) => file.read(limit),
@@ -83,7 +82,7 @@ impl NamedFiles {
         }
     }
 
-    /// The content of the file at `path`: at most `limit` bytes.
+    /// Reads at most `limit` bytes from the file at `path`.
     pub(crate) fn read_text(&self, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
         let mut file = match self.texts.get(path) {
             Some(file) => file.try_clone()?,
@@ -98,7 +97,7 @@ impl NamedFiles {
     }
 }
 
-/// A socket at `address`, which does not listen yet.
+/// Creates a socket that is bound to `address` but does not listen yet.
 fn bound(address: SocketAddr) -> rustix::io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;

@@ -1,4 +1,4 @@
-//! What `serve` serves, and where integrations activate namespaces.
+//! Settings of the process role and of the activation listener.
 
 use super::flags::ServerSettings;
 use super::{rate, value};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use vault_http::{Rate, UnixSocket};
 
-/// What `serve` serves.
+/// The role of a server process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     All,
@@ -18,7 +18,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Whether the HTTP interface is served.
+    /// Returns whether this role serves the HTTP API.
     pub(crate) fn serves_api(self) -> bool {
         self != Self::Activation
     }
@@ -48,30 +48,30 @@ impl FromStr for ActivationPlace {
     }
 }
 
-/// Where integrations activate namespaces.
+/// The address of an activation listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ActivationListen {
-    /// At a socket in the file system.
+    /// A Unix socket.
     Unix(UnixSocket),
-    /// At an address.
+    /// A TCP address.
     Tcp(SocketAddr),
 }
 
 /// The activation listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Activation {
-    /// Where it listens.
+    /// Address to listen on.
     pub(crate) listen: ActivationListen,
-    /// CA certificates for client certificates; none: clients need no certificate.
+    /// CA certificates for client certificates. If `None`, clients need no certificate.
     pub(crate) client_ca_file: Option<PathBuf>,
-    /// Activations and checks allowed per integration; none: no limit.
+    /// Rate limit of activations and checks per integration. `None` means no limit.
     pub(crate) rate: Option<Rate>,
-    /// Maximum number of live activations per integration.
+    /// Maximum number of active activations per integration.
     pub(crate) limit: i64,
 }
 
 impl ServerSettings {
-    /// The activation listener of the vault, whichever process serves it; none if it is off.
+    /// Returns the address of the vault's activation listener, whichever process serves it. `None` if it is disabled.
     pub(crate) fn activation_listen(&self) -> Option<ActivationListen> {
         match &self.activation_listen {
             ActivationPlace::Off => None,
@@ -82,13 +82,13 @@ impl ServerSettings {
         }
     }
 
-    /// Adds an activation listener at a Unix socket that only this process's user can connect to.
+    /// Enables an activation listener at a Unix socket, accessible only by this process's user.
     pub(crate) fn add_activation_socket(&mut self, path: PathBuf) {
         self.activation_listen = ActivationPlace::Unix(path);
         self.activation_socket_mode = 0o600;
     }
 
-    /// The activation listener of this process; none if it is off, or if another process has it.
+    /// Returns the activation listener of this process, or `None` if it is disabled or another process serves it.
     pub(crate) fn activation(&self) -> Option<Activation> {
         let listen = self.activation_listen().filter(|_| self.role != Role::Api)?;
         Some(Activation {
@@ -99,7 +99,7 @@ impl ServerSettings {
         })
     }
 
-    /// Refuses settings of activations that contradict others.
+    /// Rejects contradictory activation settings.
     pub(super) fn check_activation(&self) -> Result<(), Failure> {
         let tcp = match &self.activation_listen {
             ActivationPlace::Off if self.role == Role::Activation => {
@@ -107,7 +107,7 @@ impl ServerSettings {
                     "--role activation serves nothing without --activation-listen: set it to unix:/PATH or an address",
                 ));
             }
-            // The authority of clients is refused where it protects nothing.
+            // A client CA is rejected below, because it has no effect without a TCP listener.
             ActivationPlace::Off | ActivationPlace::Unix(_) => None,
             ActivationPlace::Tcp(address) => Some(address),
         };

@@ -1,4 +1,4 @@
-//! The settings file: TOML whose keys are the settings' names.
+//! The settings file: TOML, with the names of settings as keys.
 
 use crate::failure::Failure;
 use crate::run_as::NamedFiles;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The most bytes of a settings file.
+/// Maximum size of a settings file in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A settings file that was read.
+/// A parsed settings file.
 pub(super) struct SettingsFile {
     path: PathBuf,
     entries: Vec<Entry>,
 }
 
-/// One key and its values: several for a list.
+/// A key and its values. A list has several.
 struct Entry {
     key: String,
     line: usize,
@@ -25,7 +25,7 @@ struct Entry {
 }
 
 impl SettingsFile {
-    /// Reads the file at `path`, whose keys must be among `known`.
+    /// Reads the file at `path`. Rejects keys that are not among `known`.
     pub(super) fn read(path: &Path, files: &NamedFiles, known: &[&str]) -> Result<Self, Failure> {
         let text = files
             .read_text(path, MAX_FILE)
@@ -33,7 +33,7 @@ impl SettingsFile {
         let text = String::from_utf8_lossy(&text).into_owned();
         let line = |span: Range<usize>| text[..span.start.min(text.len())].matches('\n').count() + 1;
         let mut file = Self { path: path.to_owned(), entries: Vec::new() };
-        // Only the parser's message: its full text repeats the line, which may hold a password.
+        // Report only the parser's message. The full error repeats the line, which may contain a password.
         let table = DeTable::parse(&text).map_err(|error| {
             let place = file.place(error.span().map_or(1, line), None);
             Failure::usage(format!("{place}: not valid TOML: {}", error.message()))
@@ -54,13 +54,14 @@ impl SettingsFile {
         Ok(file)
     }
 
-    /// The values of `key`, and their place as errors name it; nothing if the file does not have it.
+    /// Returns the values of `key` and their position for error messages, or `None` if the file does not contain the
+    /// key.
     pub(super) fn get(&self, key: &str) -> Option<(&[String], String)> {
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some((&entry.values, self.place(entry.line, Some(key)).to_string()))
     }
 
-    /// `path` as the file means it: relative to the directory of the file.
+    /// Resolves `path` relative to the directory of the file.
     pub(super) fn resolve(&self, path: &str) -> PathBuf {
         self.path.parent().unwrap_or(Path::new(".")).join(path)
     }
@@ -70,7 +71,7 @@ impl SettingsFile {
     }
 }
 
-/// File, line and key.
+/// A position in the settings file.
 struct FilePosition<'a> {
     path: &'a Path,
     line: usize,
@@ -84,7 +85,7 @@ impl fmt::Display for FilePosition<'_> {
     }
 }
 
-/// A value as a flag would have it; nothing if no flag could.
+/// Converts a value to the form of a flag, or returns `None` if no flag has such values.
 fn values(value: DeValue<'_>) -> Option<Vec<String>> {
     let several = |value: Spanned<DeValue<'_>>| match value.into_inner() {
         DeValue::Array(_) => None,

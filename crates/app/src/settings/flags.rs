@@ -1,7 +1,7 @@
-//! Every setting, declared once: the flag, its help and its default.
+//! Declarations of all settings: flag, help and default.
 //!
-//! The environment variable and the key of the TOML file follow from the flag's name: `--max-ttl`, `ORGVAULT_MAX_TTL`,
-//! `max-ttl`. The table in `docs/operate/settings.md` is made from these declarations, and a test compares them.
+//! The environment variable and the TOML key follow from the flag's name: `--max-ttl`, `ORGVAULT_MAX_TTL`, `max-ttl`.
+//! The table in `docs/operate/settings.md` is generated from these declarations, and a test compares them.
 
 use super::activation::{ActivationPlace, Role};
 use super::root_key::RootKeySource;
@@ -21,23 +21,23 @@ use vault_core::usecase::LEAST_AUDIT_SECONDS;
 use vault_embed::Database;
 use vault_http::BasePath;
 
-/// An address to listen on, if any. Not spelt `Option`, which clap would take for a flag that may be missing.
+/// An address to listen on, or `None`. An alias, because clap would treat a literal `Option` as an optional flag.
 pub(crate) type MaybeAddress = Option<SocketAddr>;
 
 /// The default of `--listen`.
 pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
-/// The longest duration of the settings about credentials, in seconds: ten years.
+/// Maximum duration of the settings about credentials, in seconds: ten years.
 const TEN_YEARS: i64 = 315_576_000;
 
-/// How log lines are written.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     Text,
     Json,
 }
 
-/// How much is logged.
+/// The least severe level that is logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
     Error,
@@ -46,7 +46,7 @@ pub(crate) enum LogLevel {
     Debug,
 }
 
-/// The settings of every command that opens the vault.
+/// The settings of commands that open the vault.
 #[allow(rustdoc::invalid_html_tags, reason = "these comments are the help text, where <data-dir> is a word")]
 #[derive(Args)]
 #[command(next_help_heading = "Every command that opens the vault")]
@@ -63,7 +63,7 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "URL")]
     pub(super) database_url: Option<Database>,
 
-    /// File with the database URL, for a URL that holds a password (mode 0600) [default: none]
+    /// File with the database URL, for a URL that contains a password (mode 0600) [default: none]
     #[arg(long, value_name = "FILE", conflicts_with = "database_url")]
     pub(super) database_url_file: Option<PathBuf>,
 
@@ -71,16 +71,15 @@ pub(super) struct VaultFlags {
     #[arg(long, value_name = "FILE")]
     pub(super) root_key_file: Option<PathBuf>,
 
-    /// Root key in another place, instead of a file: credential:NAME (of systemd), pkcs11:… (token) or aws-kms:… [default:
-    /// none]
+    /// Root key that is not in a file: credential:NAME (systemd), pkcs11:… (token) or aws-kms:… [default: none]
     #[arg(long, value_name = "SOURCE", conflicts_with = "root_key_file")]
     pub(super) root_key_source: Option<RootKeySource>,
 
-    /// Format of log lines; json is one object per line [default: text on a terminal and for quickstart, else json]
+    /// Format of log lines; json writes one object per line [default: text on a terminal and for quickstart, else json]
     #[arg(long, value_name = "FORMAT")]
     pub(super) log_format: Option<LogFormat>,
 
-    /// Least severe lines to log; debug has one for each request
+    /// Minimum level of logged lines; debug logs every request
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     pub(super) log_level: LogLevel,
 }
@@ -89,7 +88,7 @@ pub(super) struct VaultFlags {
 #[derive(Args)]
 #[command(next_help_heading = "Server settings")]
 pub(crate) struct ServerSettings {
-    /// Address of the HTTP interface; a non-loopback address needs TLS or --trusted-proxy
+    /// Address of the HTTP API; a non-loopback address needs TLS or --trusted-proxy
     #[arg(long, value_name = "HOST:PORT", default_value = DEFAULT_LISTEN, value_parser = value::address)]
     pub(crate) listen: SocketAddr,
 
@@ -109,8 +108,8 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "CIDR", value_delimiter = ',', value_parser = value::network)]
     pub(crate) trusted_proxy: Vec<IpNet>,
 
-    /// Host name that the listeners answer to, beside IP addresses, localhost and the names of certificate and public URL;
-    /// repeatable [default: none]
+    /// Additional host name that the listeners accept, besides IP addresses, localhost and the names in the certificate
+    /// and the public URL; repeatable [default: none]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = value::host_name)]
     pub(crate) allowed_host: Vec<String>,
 
@@ -118,15 +117,15 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = value::whole(0, MAX_RATE))]
     pub(crate) login_rate: u32,
 
-    /// Login attempts allowed at once per network
+    /// Maximum burst of login attempts per network
     #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = value::whole(1, MAX_RATE))]
     pub(crate) login_burst: u32,
 
-    /// Requests of one account in progress at once; more get 429
+    /// Maximum number of concurrent requests of one account; further requests get status 429
     #[arg(long, value_name = "COUNT", default_value_t = 256, value_parser = value::whole(1, MAX_REQUESTS))]
     pub(crate) account_requests: usize,
 
-    /// Requests of one organization in progress at once; more get 429
+    /// Maximum number of concurrent requests of one organization; further requests get status 429
     #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = value::whole(1, MAX_REQUESTS))]
     pub(crate) organization_requests: usize,
 
@@ -134,7 +133,7 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = value::seconds(Ttl::MIN, Ttl::MAX))]
     pub(crate) max_ttl: u32,
 
-    /// Accept direct links with http instead of https
+    /// Accept direct links with http as well as https
     #[arg(
         long,
         value_name = "BOOL",
@@ -146,7 +145,7 @@ pub(crate) struct ServerSettings {
     )]
     pub(crate) allow_http_links: bool,
 
-    /// Refuse to serve an embedded database from a disk that is not seen to be encrypted (dm-crypt)
+    /// Refuse to serve an embedded database from a disk that is not detected as encrypted (dm-crypt)
     #[arg(
         long,
         value_name = "BOOL",
@@ -162,23 +161,24 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = value::whole(1, i64::MAX))]
     pub(crate) max_credentials: i64,
 
-    /// Maximum number of versions of a credential, current and staged included
+    /// Maximum number of versions of a credential, including the current and the staged one
     #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value::whole(2_usize, 1_000))]
     pub(crate) keep_versions: usize,
 
-    /// How long a previous version is kept after it was replaced; 0 destroys it at once
+    /// Retention of a previous version after its replacement; 0 destroys it immediately
     #[arg(long, value_name = "DURATION", default_value = "30d", value_parser = value::seconds(0_i64, TEN_YEARS))]
     pub(crate) keep_previous: i64,
 
-    /// How long before its expiry a credential is shown as expiring
+    /// Time before its expiry from which a credential is shown as expiring
     #[arg(long, value_name = "DURATION", default_value = "14d", value_parser = value::seconds(0_i64, TEN_YEARS))]
     pub(crate) expiring_within: i64,
 
-    /// How often saved credentials are checked at their storage, by the process with the activation listener [default: off]
+    /// Interval of checks of saved credentials at their storage, by the process with the activation listener [default:
+    /// off]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(60_i64, TEN_YEARS))]
     pub(crate) recheck_every: Option<i64>,
 
-    /// Tag sessions of roles at AWS with organization, namespace and integration; the roles must allow sts:TagSession
+    /// Tag sessions of AWS roles with organization, namespace and integration; the roles must allow sts:TagSession
     #[arg(
         long,
         value_name = "BOOL",
@@ -190,7 +190,7 @@ pub(crate) struct ServerSettings {
     )]
     pub(crate) session_tags: bool,
 
-    /// How often the embedded vault is backed up while it is served; needs --backup-to [default: off]
+    /// Interval of backups of the embedded database while it is served; needs --backup-to [default: off]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(1_i64, TEN_YEARS))]
     pub(crate) backup_every: Option<i64>,
 
@@ -198,23 +198,24 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "DIRECTORY", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) backup_to: Option<PathBuf>,
 
-    /// How many of these backups are kept: the newest
+    /// Number of these backups to keep; older ones are deleted
     #[arg(long, value_name = "COUNT", default_value_t = 7, value_parser = value::whole(1_u32, 100_000))]
     pub(crate) backup_keep: u32,
 
-    /// How often everything stored is inspected in the background: that it opens, and that no row was put back; 0 means never
+    /// Interval of the background integrity check of all stored values; 0 disables it
     #[arg(long, value_name = "DURATION", default_value = "1d", value_parser = value::seconds(0_i64, TEN_YEARS))]
     pub(crate) inspect_every: i64,
 
-    /// How many MiB of the embedded database are kept in memory for writing; more makes deletions and replacements in a large vault cheaper
+    /// Size of the embedded database's write cache in MiB; a larger cache speeds up deletions and replacements in a
+    /// large vault
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value::whole(1_u32, 65_536))]
     pub(crate) page_cache: u32,
 
-    /// How long audit entries are kept; those that --audit-sink has not accepted are kept longer [default: for ever]
+    /// Retention of audit entries; entries that --audit-sink has not accepted are kept longer [default: unlimited]
     #[arg(long, value_name = "DURATION", value_parser = value::seconds(LEAST_AUDIT_SECONDS, TEN_YEARS))]
     pub(crate) keep_audit: Option<i64>,
 
-    /// Where new audit entries are delivered, at least once and in order [default: off]
+    /// Destination of new audit entries, delivered in order and at least once [default: off]
     #[arg(long, value_name = "file:/PATH|syslog|URL")]
     pub(crate) audit_sink: Option<SinkPlace>,
 
@@ -222,11 +223,12 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_sink_token_file: Option<PathBuf>,
 
-    /// URL of an OpenTelemetry collector that traces are sent to, as OTLP over HTTP [default: off]
+    /// URL of an OpenTelemetry collector for traces, sent as OTLP over HTTP [default: off]
     #[arg(long, value_name = "URL")]
     pub(crate) otlp_endpoint: Option<Collector>,
 
-    /// Send audit entries and traces unencrypted to an --audit-sink or --otlp-endpoint that is an http URL of another machine
+    /// Allow an http URL of another host as --audit-sink or --otlp-endpoint, which sends audit entries and traces
+    /// unencrypted
     #[arg(
         long,
         value_name = "BOOL",
@@ -238,27 +240,27 @@ pub(crate) struct ServerSettings {
     )]
     pub(crate) allow_http_exports: bool,
 
-    /// File with HTTP headers for --otlp-endpoint, a line NAME: VALUE each (mode 0600) [default: none]
+    /// File with HTTP headers for --otlp-endpoint, one NAME: VALUE per line (mode 0600) [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) otlp_headers_file: Option<PathBuf>,
 
-    /// Path prefix of the HTTP interface
+    /// Path prefix of the HTTP API
     #[arg(long, value_name = "PATH", default_value = "/v1")]
     pub(crate) base_path: BasePath,
 
-    /// Address of /metrics, /livez and /readyz; empty means off
+    /// Address of /metrics, /livez and /readyz; an empty value disables them
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9464", value_parser = value::address_or_off)]
     pub(crate) admin_listen: MaybeAddress,
 
-    /// What this process serves; api has no code path that decrypts credentials
+    /// Part of the vault that this process serves; api has no code path that decrypts credentials
     #[arg(id = "served_role", long = "role", value_name = "ROLE", default_value = "all")]
     pub(crate) role: Role,
 
-    /// Address at which integrations get credentials; a non-loopback address needs TLS [default: off]
+    /// Address for activations by integrations; a non-loopback address needs TLS [default: off]
     #[arg(long, value_name = "unix:/PATH|HOST:PORT", default_value = "", hide_default_value = true)]
     pub(super) activation_listen: ActivationPlace,
 
-    /// Permission bits of the activation socket, octal
+    /// Permission bits of the activation socket (octal)
     #[arg(long, value_name = "MODE", default_value = "0660", value_parser = value::mode)]
     pub(super) activation_socket_mode: u32,
 
@@ -270,11 +272,11 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = value::whole(0, MAX_RATE))]
     pub(super) activation_rate: u32,
 
-    /// Activations and checks allowed at once per integration
+    /// Maximum burst of activations and checks per integration
     #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = value::whole(1, MAX_RATE))]
     pub(super) activation_burst: u32,
 
-    /// Maximum number of live activations per integration
+    /// Maximum number of active activations per integration
     #[arg(long, value_name = "COUNT", default_value_t = DEFAULT_LIVE_LIMIT, value_parser = value::whole(1, i64::MAX))]
     pub(super) max_activations: i64,
 
@@ -295,7 +297,7 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) smtp_password_file: Option<PathBuf>,
 
-    /// Sender of these mails [default: none]
+    /// Sender address of these mails [default: none]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) smtp_from: Option<Mailbox>,
 
@@ -303,7 +305,7 @@ pub(crate) struct ServerSettings {
     #[arg(long, value_name = "FILE")]
     pub(crate) receiver_ca_file: Option<PathBuf>,
 
-    /// Let clients test a credential on its storage before it is saved (?verify=true)
+    /// Allow clients to check a credential at its storage before it is saved (?verify=true)
     #[arg(
         long,
         value_name = "BOOL",

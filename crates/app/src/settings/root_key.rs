@@ -1,4 +1,4 @@
-//! Where the root key is.
+//! The location of the root key.
 
 use crate::failure::Failure;
 use std::env;
@@ -8,37 +8,37 @@ use std::str::FromStr;
 use vault_pkcs11::TokenUri;
 use vault_storage::KmsUri;
 
-/// The variable in which systemd names the directory of a service's credentials.
+/// Environment variable that contains the directory of a systemd service's credentials.
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
 /// The value of `--root-key-source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RootKeySource {
-    /// A credential that systemd hands to the service, by its name.
+    /// A systemd credential, by name.
     Credential(String),
-    /// A key in a token.
+    /// A key in a PKCS #11 token.
     Token(Box<TokenUri>),
     /// A key in AWS KMS.
     Kms(Box<KmsUri>),
 }
 
-/// Where the root key is.
+/// The location of the root key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RootKeyPlace {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// In a credential of systemd's, which is a file.
+    /// A systemd credential, which is a file.
     Credential { name: String, path: PathBuf },
-    /// In a token.
+    /// A PKCS #11 token.
     Token(Box<TokenUri>),
-    /// In AWS KMS.
+    /// AWS KMS.
     Kms(Box<KmsUri>),
 }
 
 impl FromStr for RootKeySource {
     type Err = String;
 
-    // What is refused is not repeated: it may be a key that somebody has pasted.
+    // Errors do not repeat the value, because a user may have pasted a key.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix("credential:") {
             let is_name = !name.is_empty() && name.len() < 256 && name != "." && name != ".." && !name.contains('/');
@@ -58,7 +58,7 @@ impl FromStr for RootKeySource {
 }
 
 impl RootKeySource {
-    /// Files with secrets that it names.
+    /// Returns the files with secrets that the source refers to.
     pub(crate) fn secret_files(&self) -> Vec<PathBuf> {
         match self {
             Self::Credential(name) => credential(name).into_iter().collect(),
@@ -67,7 +67,7 @@ impl RootKeySource {
         }
     }
 
-    /// The place that it names.
+    /// Returns the location that the source refers to.
     pub(crate) fn place(&self, flag: &str) -> Result<RootKeyPlace, Failure> {
         match self {
             Self::Credential(name) => match credential(name) {
@@ -84,14 +84,14 @@ impl RootKeySource {
     }
 }
 
-/// The file of a credential, if this process has a directory of credentials.
+/// Returns the path of a systemd credential, if this process has a credentials directory.
 fn credential(name: &str) -> Option<PathBuf> {
     let directory = PathBuf::from(env::var_os(CREDENTIALS)?);
     directory.is_absolute().then(|| directory.join(name))
 }
 
 impl RootKeyPlace {
-    /// The file that holds it, if a file does.
+    /// Returns the file that contains the root key, if it is in a file.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) | Self::Credential { path, .. } => Some(path),
@@ -99,7 +99,7 @@ impl RootKeyPlace {
         }
     }
 
-    /// The flag that names it.
+    /// Returns the flag that selects this location.
     pub(crate) fn flag(&self) -> String {
         match self {
             Self::File(path) => format!("--root-key-file={}", path.display()),

@@ -1,23 +1,23 @@
-//! Where mail is sent from: the value of `--smtp-url`.
+//! The mail server: the value of `--smtp-url`.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 use url::{Host, Url};
 
-/// A server that takes mail (RFC 5321).
+/// A mail submission server (RFC 5321).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SmtpUrl {
-    /// TLS from the beginning (RFC 8314); else by STARTTLS (RFC 3207).
+    /// Set for implicit TLS (RFC 8314). Otherwise STARTTLS (RFC 3207).
     pub(crate) is_implicit: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
-    /// Who logs in, if somebody does.
+    /// User name for authentication, if the server requires it.
     pub(crate) user: Option<String>,
 }
 
 impl SmtpUrl {
-    /// Whether it is this host, where TLS is optional.
+    /// Returns whether the server is this host, where TLS is optional.
     pub(crate) fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
@@ -46,7 +46,7 @@ impl FromStr for SmtpUrl {
         if !matches!(url.path(), "" | "/") || url.query().is_some() || url.fragment().is_some() {
             return Err(wrong());
         }
-        // Addresses of schemes that the parser does not know are read as names.
+        // The URL parser reads IP addresses as names if it does not know the scheme.
         let host = url.host_str().and_then(|host| Host::parse(host).ok()).ok_or_else(wrong)?;
         let host = match host {
             Host::Domain(name) => name,

@@ -1,4 +1,4 @@
-//! Where settings come from: flags, then the environment, then the settings file, then defaults.
+//! Sources of settings, in order of precedence: flags, environment, settings file, defaults.
 
 use super::file::SettingsFile;
 use crate::failure::Failure;
@@ -9,17 +9,17 @@ use clap::{Arg, ArgMatches, Command};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// The environment variable of the setting `name`.
+/// Returns the environment variable of the setting `name`.
 pub(super) fn variable(name: &str) -> String {
     format!("ORGVAULT_{}", name.replace('-', "_").to_uppercase())
 }
 
-/// The name of a setting: that of its flag.
+/// Returns the name of a setting, which is that of its flag.
 pub(super) fn name(setting: &Arg) -> &str {
     setting.get_long().unwrap_or_default()
 }
 
-/// The matches of a command below all its subcommands.
+/// Returns the matches of the innermost subcommand.
 pub(crate) fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     while let Some((_, below)) = matches.subcommand() {
         matches = below;
@@ -27,15 +27,15 @@ pub(crate) fn innermost(mut matches: &ArgMatches) -> &ArgMatches {
     matches
 }
 
-/// Whether `setting` was given as a flag.
+/// Returns whether `setting` was given as a flag.
 pub(super) fn is_flag(setting: &Arg, matches: &ArgMatches) -> bool {
     let id = setting.get_id().as_str();
     matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// The values of `settings`, each from its first source that has it.
+/// Returns the values of `settings`, each from the source with the highest precedence.
 ///
-/// What any source says is handed to the parser of flags, so that it means the same everywhere.
+/// The flag parser parses all values, so that every source has the same syntax and errors.
 pub(super) fn resolve(
     settings: &[Arg],
     flags: &ArgMatches,
@@ -70,7 +70,7 @@ pub(super) fn resolve(
     })
 }
 
-/// A value of the file, with a path in it made relative to the file.
+/// Converts a value of the file. Paths are relative to the directory of the file.
 fn beside(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
     if setting.get_value_hint() == ValueHint::AnyPath {
         return file.resolve(value).into_os_string();
@@ -85,7 +85,7 @@ fn beside(file: &SettingsFile, setting: &Arg, value: &str) -> OsString {
     value.into()
 }
 
-/// Environment variables that look like settings and are none.
+/// Returns environment variables with the prefix `ORGVAULT_` that are not in `known`.
 pub(super) fn unknown_variables(known: &[String]) -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut unknown: Vec<String> =

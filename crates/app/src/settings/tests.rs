@@ -1,4 +1,4 @@
-//! Settings that contradict each other, and the documentation of all.
+//! Tests of contradictory settings and of the settings documentation.
 
 use super::*;
 use vault_http::UnixSocket;
@@ -105,11 +105,11 @@ fn previous_versions_are_kept_as_long_as_is_set() {
     assert_eq!(limits(&["--keep-versions", "2", "--keep-previous", "0"]), Ok(set));
 }
 
-/// One row for each setting, as `docs/operate/settings.md` has it.
+/// Returns the row of a setting in `docs/operate/settings.md`.
 fn documented(setting: &Arg) -> String {
     let help = setting.get_help().map(ToString::to_string).unwrap_or_default();
     let (help, stated) = match help.strip_suffix(']').and_then(|help| help.rsplit_once(" [default: ")) {
-        Some((help, default)) => (help.to_owned(), Some(default.replace('<', "\\<"))), // no HTML tag
+        Some((help, default)) => (help.to_owned(), Some(default.replace('<', "\\<"))), // avoids HTML tags
         None => (help, None),
     };
     let values: Vec<String> =
@@ -118,7 +118,7 @@ fn documented(setting: &Arg) -> String {
     let possible: Vec<String> =
         setting.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     let possible = match possible.as_slice() {
-        // Of true and false, the name says enough.
+        // For true and false, the name of the setting is sufficient.
         [] | [_, _] if setting.get_id() != "log_format" => String::new(),
         possible => format!(": {}", possible.join(", ")),
     };

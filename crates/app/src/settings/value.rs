@@ -1,4 +1,4 @@
-//! How the values of settings and flags are read. Errors do not repeat the value, which may hold a password.
+//! Parsers of settings and flags. Errors do not repeat the value, which may contain a password.
 
 use crate::text::duration;
 use ipnet::IpNet;
@@ -8,26 +8,26 @@ use std::str::FromStr;
 use std::time::Duration;
 use url::{Host, Url};
 
-/// An IP address, or `localhost`, and a port.
+/// Parses an IP address or `localhost`, and a port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .or_else(|_| text.replacen("localhost:", "127.0.0.1:", 1).parse())
         .map_err(|_| "must be an IP address (or localhost) and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-/// An address; empty means off.
+/// Parses an address. Empty text means that the listener is disabled.
 pub(super) fn address_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
     if text.is_empty() { Ok(None) } else { address(text).map(Some) }
 }
 
-/// A network, or one address.
+/// Parses a network or a single address.
 pub(super) fn network(text: &str) -> Result<IpNet, String> {
     text.parse()
         .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
         .map_err(|_| "must be a network such as 10.0.0.0/8, or one IP address".to_owned())
 }
 
-/// The name of a host.
+/// Parses a host name.
 pub(super) fn host_name(text: &str) -> Result<String, String> {
     match Host::parse(text) {
         Ok(Host::Domain(name)) => Ok(name),
@@ -35,7 +35,7 @@ pub(super) fn host_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// A whole number from `least` to `most`.
+/// Returns a parser for an integer from `least` to `most`.
 pub(crate) fn whole<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: FromStr + PartialOrd + Copy + fmt::Display,
@@ -46,14 +46,14 @@ where
     }
 }
 
-/// Permission bits in octal.
+/// Parses octal permission bits.
 pub(super) fn mode(text: &str) -> Result<u32, String> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     let mode = u32::from_str_radix(text, 8).ok().filter(|mode| digits && *mode <= 0o777);
     mode.ok_or_else(|| "must be permission bits in octal, 0000 to 0777, such as 0660".to_owned())
 }
 
-/// A duration of `least` to `most` seconds: a number of seconds, or numbers with units, such as `1h 30m`.
+/// Returns a parser for a duration of `least` to `most` seconds: a number of seconds, or units such as `1h 30m`.
 pub(crate) fn seconds<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
 where
     T: TryFrom<u64> + PartialOrd + Copy + Into<i64>,
@@ -68,17 +68,17 @@ where
     }
 }
 
-/// Scheme, host and port at which clients reach the server.
+/// The origin (scheme, host and port) at which clients reach the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PublicUrl(Url);
 
 impl PublicUrl {
-    /// The host, in brackets if it is an IPv6 address.
+    /// Returns the host. IPv6 addresses are in brackets.
     pub(super) fn host(&self) -> &str {
         self.0.host_str().unwrap_or_default()
     }
 
-    /// Whether it leads to this machine.
+    /// Returns whether the URL points to this host.
     pub(crate) fn is_local(&self) -> bool {
         match self.0.host() {
             Some(Host::Domain(name)) => name == "localhost",

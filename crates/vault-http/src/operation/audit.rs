@@ -1,4 +1,4 @@
-//! `GET {base_url}/audit`: what was done in the organization, for its admins.
+//! `GET {base_url}/audit`: the audit log of the organization, for its admins.
 
 use super::Inner;
 use crate::answer::{self, time_text};

@@ -24,7 +24,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(answer::accepted())
 }
 
-/// The version that the body names. Whether there is one is for the use case to say.
+/// Parses the optional version number. The use case checks whether the version exists.
 pub(crate) fn parse(body: &[u8]) -> Result<Option<i64>, ProblemResponse> {
     document::parse::<CheckCredentialRequest>(body).map(|request| request.version)
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-/// The members of a patch that are no `null`, and not the labels.
+/// The members of a patch other than labels and `null` values.
 #[derive(Deserialize)]
 struct Set {
     description: Option<String>,
@@ -49,7 +49,7 @@ struct Set {
     vend: Option<String>,
 }
 
-/// What the body changes: what it does not name stays, what is `null` goes (RFC 7396).
+/// Parses a merge patch: missing members stay unchanged, and `null` removes a value (RFC 7396).
 pub(crate) fn parse(body: &[u8]) -> Result<CredentialPatch, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let labels: Option<Node> = document.remove("labels");
@@ -61,7 +61,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<CredentialPatch, ProblemResponse> {
     let vend = flaws.check("/vend", || vend.as_deref().map(parse_rule).transpose());
     let said = description.zip(expires_at).zip(vend);
     flaws.finish(said.map(|((description, expires_at), vend)| CredentialPatch {
-        labels: labels.flatten(), // with a flaw in them, the request is refused
+        labels: labels.flatten(), // the request is rejected if they are invalid
         description: description.map(Some).or(gone[0].then_some(None)),
         expires_at: expires_at.map(Some).or(gone[1].then_some(None)),
         vend,

@@ -1,4 +1,4 @@
-//! The body of a request that is JSON.
+//! Request bodies in JSON.
 
 use crate::body::{Body, Incoming};
 use crate::call::Call;
@@ -8,14 +8,14 @@ use serde::de::DeserializeOwned;
 use vault_core::field::{FieldCode, FieldError};
 use vault_core::time::Timestamp;
 
-/// The whole of a request that is nothing but a body: no query, and a `T` of which every value will do.
+/// Reads a request that consists only of a body: no query, and a `T` without further validation.
 pub(super) async fn read<T: DeserializeOwned>(call: &Call<'_>, body: &mut Incoming) -> Result<T, ProblemResponse> {
     query::none(call.query())?;
     content::check(call.headers())?;
     parse(&body.read().await?)
 }
 
-/// The body of a request that may have none.
+/// Reads an optional body.
 pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Option<Body>, ProblemResponse> {
     if content::is_announced(call.headers()) {
         content::check(call.headers())?;
@@ -23,18 +23,18 @@ pub(super) async fn optional(call: &Call<'_>, body: &mut Incoming) -> Result<Opt
     }
     match body.read().await? {
         nothing if nothing.is_empty() => Ok(None),
-        // Nothing says what it is.
+        // The content type is missing.
         _ => Err(content::not_json()),
     }
 }
 
-/// The `T` in `body`, of which every value will do.
+/// Parses a `T` without further validation.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ProblemResponse> {
     let (request, flaws) = wire::read(body)?;
     flaws.finish(Some(request))
 }
 
-/// The point in time `text` at `pointer`, if there is one, to the second.
+/// Parses an optional time at `pointer`, rounded down to the second.
 pub(crate) fn optional_time(text: Option<&str>, pointer: &str) -> Result<Option<Timestamp>, FieldError> {
     let Some(text) = text else { return Ok(None) };
     let detail = "must be a time in RFC 3339, such as 2026-11-20T12:00:00Z";

@@ -20,7 +20,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let document = Document::parse(&body.read().await?)?;
     let id = credential_id(call.place);
 
-    // The shape of the data depends on the type, which the request does not repeat.
+    // The format of the data depends on the type, which the request does not contain.
     let (vault, asking) = (api.parts.vault.clone(), principal.clone());
     let (kind, _) = api.complete(async move { vault.type_and_revision(&asking, id).await }).await?;
     let data = parse(document, kind, api.policy)?;

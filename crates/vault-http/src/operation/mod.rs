@@ -1,5 +1,6 @@
-//! The operations of the public listener and, in `activation`, of the one for integrations. Each parses, runs one use case and maps the result, in this order:
-//! token, role, query, headers, body. Whoever may not do something is not told what else is wrong.
+//! The operations of the public listener and, in `activation`, of the activation listener. Each one validates the
+//! request, runs one use case and converts the result, in this order: token, role, query, headers, body. Unauthorized
+//! callers therefore get no information about other errors.
 
 mod accounts;
 mod activation;
@@ -77,10 +78,10 @@ use vault_core::network::Network;
 use vault_core::principal::{Principal, SessionPrincipal};
 use vault_core::role::Action;
 
-/// What a browser says of the page that sends a request (W3C Fetch Metadata).
+/// Header in which browsers describe the origin of a request (W3C Fetch Metadata).
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// The public listener's operations.
+/// The operations of the public listener.
 #[derive(Clone)]
 pub(crate) struct PublicApi(Arc<Inner>);
 
@@ -229,9 +230,9 @@ impl Inner {
         }
     }
 
-    /// Refuses what anybody may ask for and costs work, if the client's network asks for it too often. What a page of
-    /// another site can have a browser send is refused first, so that it does not count: a form, whose body is not JSON, and
-    /// what the browser says of its own accord to come from another site.
+    /// Limits the rate of expensive operations without a token, per client network. First rejects requests that another
+    /// site's page can make a browser send, so that they do not count: forms, whose body is not JSON, and requests that
+    /// the browser marks as cross-site.
     fn limit(&self, call: &Call<'_>) -> Result<(), ProblemResponse> {
         if call.operation.is_open() {
             content::check(call.headers())?;
@@ -249,7 +250,7 @@ impl Inner {
         }
     }
 
-    /// The holder of the request's token, for whom the request is counted.
+    /// Authenticates the session and counts the request for its account and organization.
     fn session(&self, call: &Call<'_>) -> Result<SessionPrincipal, ProblemResponse> {
         let token = bearer_token(call.headers())?;
         let session = self.parts.accounts.authenticate(token).map_err(ProblemResponse::from)?;
@@ -262,18 +263,18 @@ impl Inner {
         Ok(session)
     }
 
-    /// The holder of the request's token, whose role permits `action`.
+    /// Authenticates the session and checks that its role permits `action`.
     fn session_for(&self, call: &Call<'_>, action: Action) -> Result<SessionPrincipal, ProblemResponse> {
         let session = self.session(call)?;
         if session.role.permits(action) { Ok(session) } else { Err(ProblemResponse::insufficient_role()) }
     }
 
-    /// The same, for the operations that other principals than sessions have too.
+    /// Same as `session_for`, for operations that accept other principals too.
     fn principal(&self, call: &Call<'_>, action: Action) -> Result<Principal, ProblemResponse> {
         self.session_for(call, action).map(Principal::Session)
     }
 
-    /// Counts a request of this organization that waits for a storage provider, if it is to `verify` a credential.
+    /// Counts a request of this organization to a storage provider, if it is to `verify` a credential.
     fn verifying(
         &self,
         verify: bool,
@@ -284,7 +285,7 @@ impl Inner {
         permit.transpose()
     }
 
-    /// What `use_case` comes to, on the main runtime.
+    /// Runs `use_case` on the main runtime and returns its result.
     async fn complete<T, E>(
         &self,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,
@@ -298,14 +299,14 @@ impl Inner {
     }
 }
 
-/// What `task` comes to on `runtime`, where it goes on even if the client goes away.
+/// Runs `task` on `runtime`, where it continues if the client disconnects.
 async fn complete<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, ProblemResponse> {
     runtime.spawn(trace::carried(origin::carried(task))).await.map_err(|error| {
         if error.is_panic() {
-            // What it panicked with could hold anything; the panic hook is the one to show it.
+            // The panic message may contain secrets. Only the panic hook prints it.
             ProblemResponse::internal().caused_by("a use case panicked")
         } else {
             ProblemResponse::unavailable(1).caused_by("the runtime is shutting down")
@@ -313,21 +314,21 @@ async fn complete<T: Send + 'static>(
     })
 }
 
-/// The credential that the path names. Text that is no id stands for a credential that is not there, so that both
-/// are answered alike, by the same steps.
+/// Returns the credential ID in the path. An invalid ID is handled like that of a credential that does not exist, so
+/// that both get the same response after the same steps.
 fn credential_id(place: RequestPath<'_>) -> CredentialId {
     place.id().parse().unwrap_or(CredentialId::from_bytes(NO_ID))
 }
 
-/// The version that the path names, in its one spelling. Text that is no number stands for a version that is not there.
+/// Returns the version number in the path, in canonical form. Other text is handled like a version that does not exist.
 fn version_number(place: RequestPath<'_>) -> i64 {
     let text = place.version();
     let digits = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     if digits { text.parse().unwrap_or(NO_VERSION) } else { NO_VERSION }
 }
 
-/// Versions count from 1.
+/// Versions start at 1.
 const NO_VERSION: i64 = 0;
 
-/// The nil UUID: ids are of version 4 or 7, so nothing has it.
+/// The nil UUID. IDs have version 4 or 7, so no object has it.
 const NO_ID: [u8; 16] = [0; 16];

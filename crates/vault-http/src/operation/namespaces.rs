@@ -1,4 +1,4 @@
-//! `{base_url}/namespaces`: what admins see of their organization's namespaces, and which nothing may activate.
+//! `{base_url}/namespaces`: the organization's namespaces for admins, and freezing them.
 
 use super::Inner;
 use crate::body::Incoming;
@@ -60,7 +60,7 @@ async fn set_frozen(
     api.complete(set).await
 }
 
-/// The namespace that the body names.
+/// Parses the namespace in the body.
 pub(crate) fn parse(body: &[u8]) -> Result<Namespace, ProblemResponse> {
     let (NamespaceRequest { namespace }, mut flaws) = wire::read(body)?;
     let namespace = flaws.check("/namespace", || Namespace::parse(&namespace, "/namespace"));

@@ -1,4 +1,4 @@
-//! Preconditions of requests that change or delete something (RFC 9110 section 13.1.1).
+//! Preconditions of requests that change or delete an object (RFC 9110, section 13.1.1).
 
 use crate::problem_response::ProblemResponse;
 use actix_web::http::header::{self, HeaderMap};
@@ -8,7 +8,7 @@ use vault_core::id::CredentialId;
 use vault_core::principal::Principal;
 use vault_core::usecase::{CredentialRef, Vault};
 
-/// Refuses every `If-Match` but `*` where nothing has an entity tag, so that only that can hold.
+/// Rejects every `If-Match` except `*`, for objects without an entity tag.
 pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), ProblemResponse> {
     if headers.get_all(header::IF_MATCH).all(|value| value.as_bytes().trim_ascii() == b"*") {
         return Ok(());
@@ -17,22 +17,22 @@ pub(super) fn none_but_existence(headers: &HeaderMap) -> Result<(), ProblemRespo
     Err(ProblemResponse::new(ProblemCode::PreconditionFailed, detail))
 }
 
-/// The revisions of a credential that `If-Match` permits. `None`: any. Weak tags, and those that no credential ever has,
-/// permit nothing.
+/// The revisions of a credential that `If-Match` accepts. `None` accepts all. Weak tags, and tags that no credential
+/// has, match no revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Permitted(Option<Vec<i64>>);
 
-/// Revisions count from 1.
+/// Revisions start at 1.
 const NO_REVISION: i64 = 0;
 
 impl Permitted {
-    /// What the request's headers permit.
+    /// Parses the request's headers.
     pub(super) fn by(headers: &HeaderMap) -> Result<Self, ProblemResponse> {
         let mut values = headers.get_all(header::IF_MATCH).map(|value| value.as_bytes()).peekable();
         if values.peek().is_none() {
             return Ok(Self(None));
         }
-        // Several fields of one name are one, with commas between them (RFC 9110 section 5.3).
+        // Several fields with the same name are equivalent to one comma-separated field (RFC 9110, section 5.3).
         Self::parse(&values.collect::<Vec<_>>().join(&b',')).ok_or_else(|| {
             ProblemResponse::malformed(
                 "`If-Match` must be `*`, or entity tags in quotation marks with commas between them.",
@@ -63,7 +63,7 @@ impl Permitted {
         (tags > 0).then_some(Self(Some(revisions)))
     }
 
-    /// The credential `id` in the revision that is permitted. One that is not there is told first of all.
+    /// Returns the credential `id` with its accepted revisions. Fails first if the credential does not exist.
     pub(super) async fn of(
         self,
         vault: &Vault,
@@ -83,7 +83,7 @@ impl Permitted {
     }
 }
 
-/// What is in the quotation marks that `text` begins with, and what comes after them.
+/// Splits `text` into the content of the leading quotation marks and the rest.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = text.strip_prefix(b"\"")?;
     let end = text.iter().position(|&byte| byte == b'"')?;
@@ -92,7 +92,7 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     sound.then_some((opaque, &behind[1..]))
 }
 
-/// The revision whose entity tag this is: each has one.
+/// Returns the revision with this entity tag, if the tag has the canonical form.
 fn revision(opaque: &[u8]) -> Option<i64> {
     let digits = !opaque.starts_with(b"0") && opaque.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(opaque).ok().filter(|_| digits)?.parse().ok()

@@ -1,4 +1,4 @@
-//! `GET /livez` and `GET /readyz`: no versions, names or numbers but for operators.
+//! `GET /livez` and `GET /readyz`. Only operators get versions, names or numbers.
 
 use super::complete;
 use crate::answer;
@@ -9,15 +9,15 @@ use actix_web::http::StatusCode;
 use tokio::runtime::Handle;
 use vault_api::ProbeStatus;
 
-/// Seconds after which it may be worth to ask again.
+/// Value of `Retry-After` in seconds.
 const NOT_READY_RETRY: u32 = 5;
 
-/// The process answers.
+/// Succeeds if the process responds.
 pub(crate) fn live() -> Result<HttpResponse, ProblemResponse> {
     ok()
 }
 
-/// Everything that requests need is available.
+/// Succeeds if everything that requests need is available.
 pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, ProblemResponse> {
     match complete(runtime, readiness.clone().find_out()).await? {
         Ok(()) => ok(),
@@ -25,12 +25,12 @@ pub(crate) async fn ready(runtime: &Handle, readiness: &Readiness) -> Result<Htt
     }
 }
 
-/// Whether everything that requests need is available.
+/// Returns whether everything that requests need is available.
 pub(crate) async fn is_ready(runtime: &Handle, readiness: &Readiness) -> Result<bool, ProblemResponse> {
     Ok(complete(runtime, readiness.clone().find_out()).await?.is_ok())
 }
 
-/// The same for operators, who are told why not.
+/// Same as [`ready`] for operators, with the reason of a failure.
 pub(crate) async fn ready_or_why(runtime: &Handle, readiness: &Readiness) -> Result<HttpResponse, ProblemResponse> {
     match complete(runtime, readiness.clone().find_out()).await? {
         Ok(()) => ok(),

@@ -31,7 +31,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::tagged_as_made(answer::object(StatusCode::OK, &shown::credential(&credential))?, made, credential.revision)
 }
 
-/// The version that the body names. Whether there is one is for the use case to say.
+/// Parses the version number. The use case checks whether the version exists.
 pub(crate) fn parse(body: &[u8]) -> Result<i64, ProblemResponse> {
     document::parse::<PromoteRequest>(body).map(|request| request.version)
 }

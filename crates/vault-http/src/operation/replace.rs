@@ -32,7 +32,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let organization = session.organization;
     let principal = Principal::Session(session);
 
-    // The shape of the data depends on the type, which the request does not repeat.
+    // The format of the data depends on the type, which the request does not contain.
     let (vault, asking, may_be_repeated) = (api.parts.vault.clone(), principal.clone(), idempotency.is_some());
     let find_kind = async move {
         match vault.type_and_revision(&asking, id).await {
@@ -66,13 +66,13 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     let response = answer::object(StatusCode::CREATED, &ReplacedCredential { id: id.to_string(), version })?;
     match revision {
         Some(revision) => answer::tagged(response, revision),
-        // The answer to a repeated request: the credential may have been changed since.
+        // The response to a repeated request contains no entity tag, because the credential may have changed since.
         None => Ok(response),
     }
 }
 
-/// The answer to a request that was carried out before its credential was deleted: one of `requests`, which read its body as
-/// data of each type.
+/// Returns the result of a request that was executed before its credential was deleted. The type is no longer known, so
+/// `requests` contains the body parsed as each type.
 async fn repeated(vault: &Vault, principal: &Principal, requests: Vec<CredentialReplacement>) -> Result<i64, Error> {
     for request in &requests {
         match vault.find_replacement(principal, request).await {
@@ -84,14 +84,14 @@ async fn repeated(vault: &Vault, principal: &Principal, requests: Vec<Credential
     Err(Refusal::NotFound.into())
 }
 
-/// What a body replaces a credential's data by.
+/// The parsed body of a replacement.
 pub(crate) struct Replacement {
     pub(crate) data: CredentialData,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) stage: bool,
 }
 
-/// What `document` replaces the data of a credential of type `kind` by.
+/// Parses `document` as a replacement of a credential of type `kind`.
 pub(crate) fn parse(
     mut document: Document,
     kind: CredentialType,

@@ -48,7 +48,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     Ok(response)
 }
 
-/// The client's name for the request, if it gives one.
+/// Parses the optional idempotency key.
 pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, ProblemResponse> {
     let mut values = headers.get_all("idempotency-key");
     let Some(value) = values.next() else { return Ok(None) };
@@ -62,7 +62,7 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyK
 pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, ProblemResponse> {
     type Read = vault_api::SaveRequest<IgnoredAny, IgnoredAny>;
     let mut document = wire::Document::parse(body)?;
-    // These have rules of their own; the shape of the data depends on the type.
+    // Labels have their own rules, and the format of the data depends on the type.
     let (data, labels) = (document.take("data"), document.take("labels"));
     let (Read { kind, namespace, description, expires_at, vend, .. }, mut flaws) = document.read()?;
     let kind = flaws.check("/type", || query::parse_type(&kind));
@@ -70,7 +70,7 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
     let data = data.and_then(|data| {
         flaws.check_all("/data", || match kind {
             Some(kind) => CredentialData::parse(kind, data, "/data", policy).map(Some),
-            // Without its type there is no telling what the data should be, but that it should be an object.
+            // Without a valid type, only check that the data is an object.
             None => ObjectReader::new(data, "/data").map(|_| None).map_err(|error| vec![error]),
         })
     });
@@ -90,12 +90,12 @@ pub(crate) fn parse(body: &[u8], policy: DataPolicy) -> Result<NewCredential, Pr
     }))
 }
 
-/// The description `text`, if there is one.
+/// Parses an optional description.
 pub(super) fn optional_description(text: Option<&str>) -> Result<Option<Description>, FieldError> {
     text.map(|text| Description::parse(text, "/description")).transpose()
 }
 
-/// In which forms a credential may be issued.
+/// Parses the allowed forms of issuance.
 pub(super) fn parse_rule(text: &str) -> Result<VendRule, FieldError> {
     VendRule::parse(text).ok_or_else(|| FieldError::new("/vend", FieldCode::OutOfRange, "must be any or short"))
 }

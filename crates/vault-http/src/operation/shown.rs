@@ -1,4 +1,4 @@
-//! What is shown to its owner once: secrets that an answer carries.
+//! Serialization of responses: secrets that are shown once, and lists of credentials.
 
 use crate::answer::time_text;
 use serde::{Serialize, Serializer};
@@ -11,17 +11,17 @@ use vault_core::passcode::{PasscodeSecret, RecoveryCode};
 use vault_core::time::Timestamp;
 use vault_core::usecase::{ListedCredential, ListedVersion};
 
-/// What an authenticator is set up with.
+/// Converts the data for setting up an authenticator.
 pub(super) fn totp(passcode: PasscodeSecret) -> Totp {
     Totp { secret: passcode.secret.into(), uri: passcode.uri.into() }
 }
 
-/// Recovery codes in their groups of digits.
+/// Converts recovery codes, with their digits in groups.
 pub(super) fn recovery_codes(codes: Vec<RecoveryCode>) -> Vec<WireSecret> {
     codes.into_iter().map(|RecoveryCode(code)| code.into()).collect()
 }
 
-/// A text of a list, written where it goes: a list of a thousand has five thousand of them.
+/// A text that is serialized without allocation, because a list of a thousand credentials has five thousand of them.
 pub(super) enum Text<'a> {
     Plain(&'a str),
     Id(CredentialId),
@@ -40,7 +40,7 @@ impl Serialize for Text<'_> {
     }
 }
 
-/// A page of a list.
+/// A page of credentials.
 pub(super) struct Credentials<'a>(pub(super) &'a [ListedCredential]);
 
 impl Serialize for Credentials<'_> {
@@ -49,7 +49,7 @@ impl Serialize for Credentials<'_> {
     }
 }
 
-/// A credential as lists show it. Its information is not parsed again.
+/// Converts a credential for lists. Its information is already JSON and not parsed again.
 pub(super) fn credential(listed: &ListedCredential) -> CredentialItem<Text<'_>, &RawValue, &Labels> {
     let metadata = listed.metadata.as_ref();
     let description = metadata.and_then(|metadata| metadata.description.as_ref());
@@ -81,7 +81,7 @@ fn health(health: &Health) -> HealthItem<Text<'_>> {
     }
 }
 
-/// A version as lists show it.
+/// Converts a version for lists.
 pub(super) fn version(listed: &ListedVersion) -> VersionItem<Text<'_>, &RawValue> {
     VersionItem {
         version: listed.number,
@@ -93,7 +93,7 @@ pub(super) fn version(listed: &ListedVersion) -> VersionItem<Text<'_>, &RawValue
     }
 }
 
-/// What the last check of a version found: nothing of its expiry.
+/// Converts the result of a version's last check, without its expiry.
 fn last_check(check: &LastCheck) -> HealthItem<Text<'_>> {
     let state = if check.failed.is_some() { HealthState::Failing } else { HealthState::Healthy };
     HealthItem {
@@ -104,14 +104,14 @@ fn last_check(check: &LastCheck) -> HealthItem<Text<'_>> {
     }
 }
 
-/// About how many bytes [`credential`] takes as JSON; rather more.
+/// Returns an upper estimate of the size of [`credential`] as JSON, in bytes.
 pub(super) fn size(listed: &ListedCredential) -> usize {
-    /// All but namespace and information.
+    /// All except namespace, information, labels and description.
     const FRAME: usize = 640;
     let information = listed.information.as_ref().map_or(0, |information| information.as_json().len());
     let metadata = listed.metadata.as_ref();
     let labels = metadata.map_or(0, |said| said.labels.iter().map(|(name, value)| name.len() + value.len() + 6).sum());
-    // Of every character a JSON text makes at most two.
+    // JSON escaping at most doubles the size.
     let description = metadata.and_then(|said| said.description.as_ref());
     let description = description.map_or(0, |text: &Description| 2 * text.as_str().len());
     FRAME + listed.namespace.as_str().len() + information + labels + description

@@ -1,6 +1,6 @@
-//! What a listener can be asked to do.
+//! The operations of the listeners.
 
-/// An operation, as metrics and log name it.
+/// An operation. Metrics and log lines contain its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {
     LogIn,
@@ -65,25 +65,25 @@ pub(crate) enum Operation {
     Ready,
     Metrics,
     Openapi,
-    /// A method or an address that leads nowhere.
+    /// An unknown path or method.
     None,
 }
 
 impl Operation {
-    /// How many there are.
+    /// Number of operations.
     pub(crate) const COUNT: usize = Self::None as usize + 1;
 
-    /// Whether it asks for no token and costs work: what anybody may ask for.
+    /// Returns whether the operation needs no token but is expensive, so that its rate is limited per network.
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::LogIn | Self::Enrol | Self::ConfirmEnrolment)
     }
 
-    /// Whether one integration may ask for it only so often: what opens credentials.
+    /// Returns whether the operation decrypts credentials, so that its rate is limited per integration.
     pub(crate) const fn opens(self) -> bool {
         matches!(self, Self::Activate | Self::RenewActivation | Self::CheckNamespace)
     }
 
-    /// The operation's name.
+    /// Returns the name.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::LogIn => "log-in",

@@ -1,8 +1,8 @@
-//! The addresses of every listener.
+//! The routes of all listeners.
 
 use super::{Address, Operation};
 
-/// The public listener.
+/// Routes of the public listener.
 pub(super) static PUBLIC: [Address; 45] = [
     Address { template: "{base}/login", methods: &[("POST", Operation::LogIn)], allow: "POST" },
     Address { template: "{base}/logout", methods: &[("POST", Operation::LogOut)], allow: "POST" },
@@ -139,14 +139,14 @@ pub(super) static PUBLIC: [Address; 45] = [
     READY,
 ];
 
-/// The activation listener.
+/// Routes of the activation listener.
 pub(super) static ACTIVATION: [Address; 6] = [
     Address {
         template: "{base}/activations",
         methods: &[("GET", Operation::ListActivations), ("POST", Operation::Activate)],
         allow: "GET, HEAD, POST",
     },
-    // Before the next one, which has its form.
+    // Must precede the next route, which matches the same path.
     Address { template: "{base}/activations/check", methods: &[("POST", Operation::CheckNamespace)], allow: "POST" },
     Address { template: "{base}/activations/{id}", methods: &[("DELETE", Operation::EndActivation)], allow: "DELETE" },
     Address {
@@ -158,7 +158,7 @@ pub(super) static ACTIVATION: [Address; 6] = [
     READY,
 ];
 
-/// The operators' listener.
+/// Routes of the admin listener.
 pub(super) static ADMIN: [Address; 3] =
     [LIVE, READY, Address { template: "/metrics", methods: &[("GET", Operation::Metrics)], allow: "GET, HEAD" }];
 

@@ -1,12 +1,12 @@
-//! What opens a storage account.
+//! Authorization of requests to a storage account.
 
 use object_store::azure::AzureCredential;
 use vault_core::credential::SecretText;
 
 pub(super) enum Access {
-    /// A token or key, which signs each request.
+    /// A token or key, which authorizes each request.
     Signed(AzureCredential),
-    /// A shared access signature, sent as it is.
+    /// A shared access signature, which is appended to the URL.
     Signature(SecretText),
 }
 

@@ -1,4 +1,4 @@
-//! A container, as one way of access opens it.
+//! Operations on a container.
 
 use super::access::Access;
 use super::reason;
@@ -15,17 +15,17 @@ use vault_core::check::CheckReason;
 use vault_core::credential::AzureIdentity;
 use vault_core::time::Timestamp;
 
-/// A container, or an account where none is named.
+/// A container, or an account if the credential does not contain one.
 pub(super) struct Blobs<'a> {
     pub(super) client: &'a GuardedClient,
     pub(super) access: Access,
-    /// Of the account, without a last slash.
+    /// Address of the account, without a trailing slash.
     pub(super) address: String,
     pub(super) data: &'a AzureIdentity,
     pub(super) now: Timestamp,
 }
 
-/// Of containers, or of the blobs in one.
+/// A list of containers, or of the blobs in one.
 #[derive(Deserialize)]
 enum Listing {
     #[serde(rename_all = "PascalCase")]
@@ -55,12 +55,12 @@ struct Properties {
 }
 
 impl Blobs<'_> {
-    /// Asks for `path` of the account, which begins with a slash.
+    /// Sends a request for `path` of the account, which must start with a slash.
     async fn ask(&self, method: Method, path: &str, query: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
         let mut address = [&self.address, path].concat();
         let mut queries = vec![query];
         if let Access::Signature(signature) = &self.access {
-            queries.push(signature.expose()); // It is the query that opens.
+            queries.push(signature.expose()); // the query authorizes the request
         }
         queries.retain(|query| !query.is_empty());
         if !queries.is_empty() {
@@ -133,7 +133,7 @@ impl Objects for Blobs<'_> {
 
     async fn read(&self, object: &Found) -> Result<(), CheckReason> {
         let answer = self.on_blob(Method::GET, &object.name, b"").await?;
-        // There is no first byte in an empty object.
+        // An empty object has no first byte.
         if answer.status == StatusCode::RANGE_NOT_SATISFIABLE { Ok(()) } else { self.judge(&answer) }
     }
 
@@ -147,7 +147,7 @@ impl Objects for Blobs<'_> {
         self.judge(&answer)
     }
 
-    /// Whether an account key is saved with it, or the account's other containers can be seen.
+    /// Returns whether the credential contains an account key, or can list the account's other containers.
     async fn opens_more(&self, _: &Trial) -> Option<bool> {
         if self.data.connection_string.has_account_key() {
             return Some(true);

@@ -1,8 +1,8 @@
-//! A shared access signature for a container, signed by a key that the account gives the application for a while.
+//! Shared access signatures for a container, signed with a temporary user delegation key.
 //!
 //! <https://learn.microsoft.com/en-us/rest/api/storageservices/get-user-delegation-key> and
-//! <https://learn.microsoft.com/en-us/rest/api/storageservices/create-user-delegation-sas>. A signature cannot be
-//! narrowed to a prefix, except in accounts with a hierarchical namespace; it is for the container.
+//! <https://learn.microsoft.com/en-us/rest/api/storageservices/create-user-delegation-sas>. A signature applies to the
+//! whole container. It can be limited to a prefix only in accounts with a hierarchical namespace.
 
 use super::access::Access;
 use super::reason;
@@ -20,22 +20,22 @@ use vault_core::credential::SecretText;
 use vault_core::port::VendOrder;
 use zeroize::Zeroizing;
 
-/// The version whose rules the signature follows.
+/// Version of the signature format.
 const VERSION: &str = "2022-11-02";
-/// Read, add, create, write, delete, list; in the order that Azure wants.
+/// Read, add, create, write, delete and list, in the order that Azure requires.
 const RIGHTS: &str = "racwdl";
-/// How long before now the key begins, so that clocks may differ, in seconds.
+/// Time in seconds by which the key's start precedes now, to allow for clock skew.
 const LEAD: i64 = 15 * 60;
 
-/// What the signature is for.
+/// The scope of a signature.
 pub(super) struct Scope<'a> {
     pub(super) account: &'a str,
     pub(super) container: &'a str,
-    /// The address of the account's blobs, without a last slash.
+    /// Address of the account's blob service, without a trailing slash.
     pub(super) endpoint: &'a str,
 }
 
-/// The key, and what is known of it.
+/// A user delegation key and its parameters.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct DelegationKey {
@@ -54,7 +54,7 @@ enum Given {
     UserDelegationKey(DelegationKey),
 }
 
-/// The signature, as the query of an address. It ends when `order` does.
+/// Returns the signature as a URL query. It expires at the end of `order`.
 pub(super) async fn sign(
     client: &GuardedClient,
     scope: &Scope<'_>,
@@ -68,7 +68,7 @@ pub(super) async fn sign(
     let resource = format!("/blob/{}/{}", scope.account, scope.container);
     let signed = [
         RIGHTS,
-        "", // start: at once
+        "", // start: immediately
         &end,
         &resource,
         &key.signed_oid,
@@ -77,16 +77,16 @@ pub(super) async fn sign(
         &key.signed_expiry,
         &key.signed_service,
         &key.signed_version,
-        "", // for which user
-        "", // for which user not
-        "", // correlation id
-        "", // addresses
+        "", // authorized user
+        "", // unauthorized user
+        "", // correlation ID
+        "", // IP addresses
         protocol,
         VERSION,
         "c",
         "", // snapshot
         "", // encryption scope
-        "", // header fields of answers: Cache-Control
+        "", // response headers: Cache-Control
         "", // Content-Disposition
         "", // Content-Encoding
         "", // Content-Language
@@ -113,7 +113,7 @@ pub(super) async fn sign(
     Ok(query.into())
 }
 
-/// Asks the account for a key.
+/// Requests a key from the account.
 async fn ask(
     client: &GuardedClient,
     scope: &Scope<'_>,
@@ -125,7 +125,7 @@ async fn ask(
     let body = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>{start}</Start><Expiry>{end}</Expiry></KeyInfo>"
     );
-    let bearer = Zeroizing::new(["Bearer ", token.expose()].concat()); // Shown to the account that it is for.
+    let bearer = Zeroizing::new(["Bearer ", token.expose()].concat()); // sent to the account that it is for
     let request = Request::post(format!("{}/?restype=service&comp=userdelegationkey", scope.endpoint))
         .header(header::AUTHORIZATION, &**bearer)
         .header(header::CONTENT_TYPE, "application/xml")

@@ -1,4 +1,4 @@
-//! Azure storage, opened by an application's identity, an account key or a shared access signature.
+//! Azure Storage with an application's identity, an account key or a shared access signature.
 
 mod access;
 mod blobs;
@@ -18,7 +18,7 @@ use vault_core::check::{Check, CheckReason};
 use vault_core::credential::AzureIdentity;
 use vault_core::port::{ShortLived, VendOrder};
 
-/// The address of the account's blobs, without a last slash, query or fragment.
+/// Returns the address of the account's blob service, without trailing slash, query and fragment.
 fn address_of(data: &AzureIdentity) -> Option<String> {
     let mut url = Url::parse(&data.connection_string.blob_endpoint()?).ok()?;
     url.set_query(None);
@@ -26,14 +26,14 @@ fn address_of(data: &AzureIdentity) -> Option<String> {
     Some(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Tries the application, and the key or signature in the connection string.
+/// Checks the application, and the key or signature in the connection string.
 pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &AzureIdentity, trial: &Trial) -> Vec<Check> {
     let outcome = async {
         let address = address_of(data).ok_or(CheckReason::Unexpected)?;
         let mut tried = None;
         if let Some(application) = data.application() {
             let token = token::ask(client, places, application, data.connection_string.cloud()).await?;
-            // To try what it opens.
+            // Used only for this check.
             let access = Access::Signed(AzureCredential::BearerToken(token.expose().to_owned()));
             let blobs = Blobs { client, access, address: address.clone(), data, now: trial.now };
             let listing = blobs.list().await;
@@ -67,7 +67,7 @@ pub(crate) async fn check_short(
     examine(&blobs, listing, trial).await
 }
 
-/// Who is refused one thing is known.
+/// Treats a listing without permission as successful authentication.
 fn known<T>(listing: &Result<T, CheckReason>) -> Result<(), CheckReason> {
     match listing {
         Ok(_) | Err(CheckReason::Denied) => Ok(()),
@@ -75,9 +75,9 @@ fn known<T>(listing: &Result<T, CheckReason>) -> Result<(), CheckReason> {
     }
 }
 
-/// What the connection string itself opens the account with, if it does.
+/// Returns the account key or signature in the connection string, if there is one.
 fn stated_access(data: &AzureIdentity) -> Result<Option<Access>, CheckReason> {
-    // To sign with, and to send: a job's tools may use either.
+    // The key signs requests, and the signature is sent. A job's tools may use either.
     if let Some(key) = data.connection_string.account_key() {
         let key = AzureAccessKey::try_new(key).map_err(|_| CheckReason::SignatureMismatch)?;
         return Ok(Some(Access::Signed(AzureCredential::AccessKey(key))));
@@ -85,7 +85,7 @@ fn stated_access(data: &AzureIdentity) -> Result<Option<Access>, CheckReason> {
     Ok(data.connection_string.shared_access_signature().map(|signature| Access::Signature(signature.into())))
 }
 
-/// A signature for the container.
+/// Issues a signature for the container.
 pub(crate) async fn vend(
     client: &GuardedClient,
     places: &Places,

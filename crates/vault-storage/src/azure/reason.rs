@@ -1,4 +1,4 @@
-//! What a refusal of Azure's storage means.
+//! Interpretation of Azure Storage errors.
 //!
 //! Codes: <https://learn.microsoft.com/en-us/rest/api/storageservices/common-rest-api-error-codes> and
 //! <https://learn.microsoft.com/en-us/rest/api/storageservices/blob-service-error-codes>.
@@ -7,22 +7,22 @@ use super::access::Access;
 use crate::guard::Answer;
 use vault_core::check::CheckReason;
 
-/// How far clocks may differ before Azure refuses, in seconds.
+/// Maximum clock skew that Azure accepts, in seconds.
 const MAX_SKEW: u64 = 15 * 60;
 
-/// Why an answer other than the one hoped for came to a request that `access` opened. `now` is in seconds.
+/// Returns the reason of an unsuccessful response to a request with `access`. `now` is in seconds.
 pub(super) fn of(answer: &Answer, access: &Access, now: i64) -> CheckReason {
     let text = answer.text().unwrap_or_default();
     let code = answer.header("x-ms-error-code").map(str::to_owned).unwrap_or_else(|| answer.stated().code);
     let code = match &*code {
-        // Azurite says of whom it does not know what Azure says of whom it does not let in.
+        // Azurite responds to an unknown client with the code that Azure uses for a client without permission.
         "AuthorizationFailure" if text.contains("failed to authenticate") => "AuthenticationFailed",
         code => code,
     };
     match code {
         "AuthenticationFailed" if text.contains("not valid in the specified time frame") => CheckReason::SecretExpired,
         "AuthenticationFailed" if answer.skew(now).is_some_and(|skew| skew > MAX_SKEW) => CheckReason::ClockSkew,
-        // Of a token: its directory is not the account's.
+        // For a token, this means that its directory is not that of the account.
         "AuthenticationFailed" | "InvalidAuthenticationInfo" if access.is_token() => CheckReason::UnknownKey,
         "AuthenticationFailed" | "InvalidAuthenticationInfo" => CheckReason::SignatureMismatch,
         "AuthorizationPermissionMismatch"

@@ -1,4 +1,4 @@
-//! The token of an application: OAuth 2.0, client credentials.
+//! Access tokens of an application (OAuth 2.0 client credentials).
 //!
 //! <https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-client-creds-grant-flow>
 
@@ -34,7 +34,7 @@ pub(super) async fn ask(
     let directory = places.azure_directory.as_deref().or(cloud.map(AzureCloud::authority_host));
     let directory = directory.ok_or(CheckReason::UnknownCloud)?;
     let tenant = encode_name(application.tenant_id).ok_or(CheckReason::TenantUnknown)?;
-    // Shown to the directory that issued them.
+    // Sent to the directory that issued them.
     let form = encode_pairs(&[
         ("grant_type", "client_credentials"),
         ("client_id", application.client_id.expose()),
@@ -57,7 +57,7 @@ pub(super) async fn ask(
     Ok(granted.access_token.into())
 }
 
-/// What the directory's refusal means.
+/// Converts an error response of the directory.
 ///
 /// Codes: <https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes>
 fn why(answer: &Answer) -> CheckReason {

@@ -1,4 +1,4 @@
-//! What a service account says of itself, signed: a JSON Web Token (RFC 7523), RS256.
+//! The signed assertion of a service account: a JSON Web Token (RFC 7523) with RS256.
 //!
 //! <https://developers.google.com/identity/protocols/oauth2/service-account#authorizingrequests>
 
@@ -14,14 +14,14 @@ use vault_core::credential::{KeyFile, SecretText};
 use vault_core::time::Timestamp;
 use zeroize::Zeroizing;
 
-/// All that storage needs, and what tools ask for too: what the account may do is decided by its rights.
+/// Scope for all storage operations, as tools request it. The permissions of the account determine what is allowed.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-/// The longest that an assertion may last, and with it the token, in seconds.
+/// Maximum lifetime of an assertion, and thus of the token, in seconds.
 const LIFETIME: i64 = 3_600;
 
-/// An assertion for `audience`. `None` where the key is none that can sign.
+/// Signs an assertion for `audience`. Returns `None` if the key cannot sign.
 pub(super) fn sign(key: &KeyFile, audience: &str, now: Timestamp) -> Option<Zeroizing<String>> {
-    // The account's public name, and the key to sign with.
+    // The account's public name, and the key, which is used only for this signature.
     let issuer = key.member("client_email").map(SecretText::expose)?;
     let private = key_pair(key.member("private_key")?.expose())?;
     let head = json!({"alg": "RS256", "typ": "JWT", "kid": key.private_key_id()});
@@ -31,7 +31,7 @@ pub(super) fn sign(key: &KeyFile, audience: &str, now: Timestamp) -> Option<Zero
     let part = |value: &serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed = [part(&head), part(&claims)].join(".");
     let mut signature = vec![0; private.public().modulus_len()];
-    // The signature itself needs no chance; it hides the key from whoever measures time.
+    // The signature is deterministic. The randomness blinds the key against timing attacks.
     private.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), signed.as_bytes(), &mut signature).ok()?;
     Some(Zeroizing::new([signed, URL_SAFE_NO_PAD.encode(signature)].join(".")))
 }

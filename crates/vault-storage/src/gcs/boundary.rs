@@ -1,14 +1,14 @@
-//! How far a down-scoped token reaches: a credential access boundary.
+//! The scope of a downscoped token: a credential access boundary.
 //!
 //! <https://cloud.google.com/iam/docs/downscoping-short-lived-credentials>
 
 use serde_json::{Value, json};
 use vault_core::credential::Gcs;
 
-/// Read, write, list and delete objects; no rights on the bucket itself nor on who has rights.
+/// Read, write, list and delete objects, without permissions on the bucket or on access control.
 const RIGHTS: &str = "inRole:roles/storage.objectUser";
 
-/// The boundary: the buckets, and in each what begins with the prefix.
+/// Returns the boundary: the bucket, limited to objects with the prefix.
 pub(super) fn of(data: &Gcs) -> Value {
     let rules: Vec<Value> = data.bucket.iter().map(|bucket| rule(bucket, data.key_prefix.as_deref())).collect();
     json!({"accessBoundary": {"accessBoundaryRules": rules}})
@@ -31,7 +31,7 @@ fn rule(bucket: &str, prefix: Option<&str>) -> Value {
     rule
 }
 
-/// `text` as a string of the Common Expression Language.
+/// Quotes `text` as a string of the Common Expression Language.
 fn literal(text: &str) -> String {
     let mut literal = String::from("'");
     for character in text.chars() {
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a reader of the language makes of a string.
+    /// Parses a string literal of the language.
     fn read(literal: &str) -> Option<String> {
         let mut inside = literal.strip_prefix('\'')?.strip_suffix('\'')?.chars();
         let mut text = String::new();
@@ -71,7 +71,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a prefix is written, the expression stays the one that was meant.
+        /// No prefix can change the expression.
         #[test]
         fn no_prefix_ends_its_string(text in any::<String>()) {
             prop_assert_eq!(read(&literal(&text)), Some(text));

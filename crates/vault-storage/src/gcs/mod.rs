@@ -1,4 +1,4 @@
-//! Google Cloud Storage, opened by a service account's key.
+//! Google Cloud Storage with the key of a service account.
 
 mod assertion;
 mod boundary;
@@ -14,7 +14,7 @@ use vault_core::check::{Check, CheckReason};
 use vault_core::credential::{Gcs, SecretText};
 use vault_core::port::{ShortLived, VendOrder};
 
-/// Tries the credential out.
+/// Checks a saved credential.
 pub(crate) async fn check(client: &GuardedClient, places: &Places, data: &Gcs, trial: &Trial) -> Vec<Check> {
     let token = match token::ask(client, &data.service_account_key, trial.now).await {
         Ok(token) => token.text,
@@ -52,7 +52,7 @@ async fn check_token(
     .await
 }
 
-/// An access token, narrowed to bucket and prefix.
+/// Issues an access token that is limited to bucket and prefix.
 pub(crate) async fn vend(
     client: &GuardedClient,
     places: &Places,

@@ -1,4 +1,4 @@
-//! A bucket, as a token opens it.
+//! Operations on a bucket with an access token.
 //!
 //! <https://cloud.google.com/storage/docs/json_api/v1>
 
@@ -13,14 +13,14 @@ use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::{Gcs, SecretText};
 use zeroize::Zeroizing;
 
-/// Asks for an object's content in place of what is known of it.
+/// Requests the content of an object instead of its metadata.
 const MEDIA: &str = "?alt=media";
 
 /// A bucket.
 pub(super) struct Bucket<'a> {
     pub(super) client: &'a GuardedClient,
     pub(super) token: &'a SecretText,
-    /// Of the service, without a last slash.
+    /// Address of the service, without a trailing slash.
     pub(super) address: &'a str,
     pub(super) name: &'a str,
     pub(super) data: &'a Gcs,
@@ -35,7 +35,7 @@ struct Listing {
 #[derive(Deserialize)]
 struct Item {
     name: String,
-    /// A number as text.
+    /// Decimal number.
     size: Option<String>,
 }
 
@@ -64,7 +64,7 @@ struct Cause {
 
 impl Bucket<'_> {
     async fn ask(&self, method: Method, path: &str, body: &'static [u8]) -> Result<Answer, CheckReason> {
-        let bearer = Zeroizing::new(["Bearer ", self.token.expose()].concat()); // Shown to the service it is for.
+        let bearer = Zeroizing::new(["Bearer ", self.token.expose()].concat()); // sent to the service that issued it
         let mut request = Request::builder()
             .method(&method)
             .uri([self.address, path].concat())
@@ -78,7 +78,7 @@ impl Bucket<'_> {
         self.client.send(request).await
     }
 
-    /// The path of the bucket, or of an object in it.
+    /// Returns the path of the bucket, or of an object in it.
     fn path(&self, object: Option<&str>) -> String {
         let bucket = encode_value(self.name);
         match object {
@@ -117,7 +117,7 @@ impl Objects for Bucket<'_> {
     async fn read(&self, object: &Found) -> Result<(), CheckReason> {
         let path = [&self.path(Some(&object.name)), MEDIA].concat();
         let answer = self.ask(Method::GET, &path, b"").await?;
-        // There is no first byte in an empty object.
+        // An empty object has no first byte.
         let was_read = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;
         if was_read { Ok(()) } else { Err(why(&answer, CheckReason::ObjectMissing)) }
     }
@@ -134,8 +134,8 @@ impl Objects for Bucket<'_> {
         if answer.status.is_success() { Ok(()) } else { Err(why(&answer, CheckReason::ObjectMissing)) }
     }
 
-    /// Whether it has rights on the bucket itself, or to write where only reading was asked for. The service tells
-    /// without their being used.
+    /// Returns whether the token has permissions on the bucket itself, or may write although only reading was
+    /// requested. The service reports permissions without using them.
     async fn opens_more(&self, trial: &Trial) -> Option<bool> {
         let mut rights = vec!["storage.buckets.delete", "storage.buckets.setIamPolicy", "storage.buckets.update"];
         if !trial.operations.contains(&StorageOperation::Write) {

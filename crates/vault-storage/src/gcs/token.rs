@@ -1,4 +1,4 @@
-//! Access tokens: one for the service account, and one narrowed from it.
+//! Access tokens: of the service account, and downscoped from it.
 
 use super::{assertion, boundary};
 use crate::Places;
@@ -11,13 +11,13 @@ use vault_core::check::CheckReason;
 use vault_core::credential::{Gcs, KeyFile, SecretText};
 use vault_core::time::Timestamp;
 
-/// How long a token works where nothing is said, in seconds.
+/// Default lifetime of a token in seconds.
 const LIFETIME: i64 = 3_600;
 
 /// An access token.
 pub(super) struct AccessToken {
     pub(super) text: SecretText,
-    /// How long it works.
+    /// Lifetime in seconds.
     pub(super) seconds: i64,
 }
 
@@ -35,7 +35,7 @@ struct Refused {
     error_description: String,
 }
 
-/// A token of the service account.
+/// Requests a token of the service account.
 pub(super) async fn ask(client: &GuardedClient, key: &KeyFile, now: Timestamp) -> Result<AccessToken, CheckReason> {
     let address = key.token_uri().ok_or(CheckReason::ForeignTokenUri)?;
     let assertion = assertion::sign(key, &address, now).ok_or(CheckReason::SignatureMismatch)?;
@@ -44,7 +44,7 @@ pub(super) async fn ask(client: &GuardedClient, key: &KeyFile, now: Timestamp) -
     granted(client, &address, form, LIFETIME).await
 }
 
-/// A token that opens no more than the bucket and prefix of `data` (RFC 8693).
+/// Exchanges a token for one that is limited to bucket and prefix of `data` (RFC 8693).
 pub(super) async fn narrow(
     client: &GuardedClient,
     places: &Places,
@@ -56,12 +56,12 @@ pub(super) async fn narrow(
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
         ("subject_token_type", ACCESS_TOKEN),
         ("requested_token_type", ACCESS_TOKEN),
-        ("subject_token", wide.text.expose()), // To have it exchanged.
+        ("subject_token", wide.text.expose()), // sent for the exchange
         ("options", &boundary::of(data).to_string()),
     ]);
     let address = format!("{}/v1/token", places.google_exchange(data.service_account_key.universe_domain()));
     let mut narrow = granted(client, &address, form, wide.seconds).await?;
-    // It does not outlive the one that it was made from.
+    // A downscoped token does not outlive its source.
     narrow.seconds = narrow.seconds.min(wide.seconds);
     Ok(narrow)
 }
@@ -86,7 +86,7 @@ async fn granted(
     Ok(AccessToken { text: granted.access_token.into(), seconds })
 }
 
-/// What the refusal means.
+/// Converts an error response.
 ///
 /// <https://developers.google.com/identity/protocols/oauth2/service-account#jwt-error-codes>
 fn why(answer: &Answer) -> CheckReason {

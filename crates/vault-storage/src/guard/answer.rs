@@ -1,4 +1,4 @@
-//! What comes back.
+//! Responses.
 
 use hyper::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
@@ -6,46 +6,47 @@ use serde::de::DeserializeOwned;
 use vault_core::check::CheckReason;
 use zeroize::Zeroizing;
 
-/// An answer, its body read up to a limit. The body may hold secrets: no `Debug`.
+/// A response, with its body up to the size limit. The body may contain secrets, so there is no `Debug`.
 pub(crate) struct Answer {
-    /// The status.
+    /// Status code.
     pub(crate) status: StatusCode,
-    /// The header fields.
+    /// Header fields.
     pub(crate) headers: HeaderMap,
-    /// The body, or its beginning.
+    /// Body, possibly truncated.
     pub(crate) body: Zeroizing<Vec<u8>>,
-    /// Whether the body is all there.
+    /// Set if the body is complete.
     pub(crate) is_whole: bool,
 }
 
 impl Answer {
-    /// The body as text, if it is text and all there.
+    /// Returns the body as text, if it is complete and valid.
     pub(crate) fn text(&self) -> Option<&str> {
         std::str::from_utf8(&self.body).ok().filter(|_| self.is_whole)
     }
 
-    /// The body as JSON, if it is that.
+    /// Parses the body as JSON.
     pub(crate) fn json<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_slice(&self.body).ok().filter(|_| self.is_whole)
     }
 
-    /// The body as XML, if it is that. A `T` that is an enum names the root element; any other `T` takes every root.
+    /// Parses the body as XML. For an enum `T`, the variant must match the root element. Any other `T` accepts every
+    /// root element.
     pub(crate) fn xml<T: DeserializeOwned>(&self) -> Option<T> {
         quick_xml::de::from_str(self.text()?).ok()
     }
 
-    /// What the XML document of a refusal says.
+    /// Returns code and message of an XML error document.
     pub(crate) fn stated(&self) -> Stated {
         let ErrorDocument { code, message, error, errors } = self.xml().unwrap_or_default();
         error.or(errors.error).unwrap_or(Stated { code, message })
     }
 
-    /// A header field's value.
+    /// Returns the value of a header field.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// What the status alone says, where no document of the store's says more.
+    /// Returns the reason for the status alone, if the body does not contain a more specific one.
     pub(crate) fn plain_reason(&self) -> CheckReason {
         match self.status.as_u16() {
             300..=399 => CheckReason::Redirected,
@@ -55,7 +56,7 @@ impl Answer {
         }
     }
 
-    /// How far the store's clock is from `now`, in seconds, as far as it tells.
+    /// Returns the difference between the provider's clock and `now` in seconds, if the response contains a date.
     pub(crate) fn skew(&self, now: i64) -> Option<u64> {
         let date = self.headers.get(header::DATE)?.to_str().ok()?;
         let date = crate::text::http_date(date)?;
@@ -63,7 +64,7 @@ impl Answer {
     }
 }
 
-/// The code and the message of a refusal; empty where it says none.
+/// Code and message of an error. Empty if it contains none.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 pub(crate) struct Stated {
@@ -71,8 +72,8 @@ pub(crate) struct Stated {
     pub(crate) message: String,
 }
 
-/// An `Error` as S3 and Azure say it, or one within an `ErrorResponse`, as AWS's other services do, some of them within
-/// `Errors`. No type holds itself: a document may be as deep as its sender likes.
+/// An `Error` document of S3 and Azure, or one within `ErrorResponse` or `Errors` of other AWS services. The types are
+/// not recursive, because the sender determines the nesting depth.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 struct ErrorDocument {
@@ -112,7 +113,7 @@ mod tests {
                 "",
             ),
             ("<Response><Errors><Error><Code>X</Code></Error></Errors></Response>", "X", ""),
-            // Another element's code, two documents, and no XML at all.
+            // The code of another element, two documents, and invalid XML.
             ("<Error><Detail><Code>X</Code></Detail></Error>", "", ""),
             ("<html><body><Code>X</Code><p></body></html>", "", ""),
             ("<Code>X", "", ""),

@@ -1,4 +1,4 @@
-//! One request, one connection.
+//! The HTTP client, with a separate connection for each request.
 
 use super::{Answer, Resolve, TrustError, trust};
 use crate::settings::Deadlines;
@@ -30,11 +30,11 @@ use vault_core::check::CheckReason;
 use vault_core::trace::TARGET;
 use zeroize::Zeroizing;
 
-/// How many of a host's addresses are tried.
+/// Maximum number of a host's addresses to try.
 const MAX_ADDRESSES: usize = 4;
-/// The largest head of an answer, in bytes.
+/// Maximum size of a response head in bytes.
 const MAX_HEAD: usize = 64 * 1024;
-/// The most that is read of a store's body, in bytes.
+/// Maximum number of bytes to read from a storage provider's response body.
 const MAX_BODY: usize = 256 * 1024;
 
 /// The client. Cheap to clone.
@@ -47,7 +47,7 @@ struct Inner {
     tls: Arc<ClientConfig>,
     connect: Duration,
     exchange: Duration,
-    /// The most that is read of a body, in bytes.
+    /// Maximum number of bytes to read from a response body.
     max_body: usize,
 }
 
@@ -69,8 +69,8 @@ impl GuardedClient {
         })))
     }
 
-    /// One for hosts that the operator has named: every address is permitted. Certificates in the PEM `ca` are believed too.
-    /// Of a body, at most `max_body` bytes are read.
+    /// Creates a client for hosts that the operator has configured. It permits every address and also trusts the PEM
+    /// certificates in `ca`. It reads at most `max_body` bytes of a response body.
     pub(crate) fn for_operator(ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
         let certificates = if ca.is_empty() { Vec::new() } else { trust::certificates(ca.as_bytes())? };
         let deadlines = Deadlines::default();
@@ -88,9 +88,9 @@ impl GuardedClient {
         })))
     }
 
-    /// Sends `request`, whose address is absolute, and reads the answer, whatever its status is.
+    /// Sends `request`, whose URI must be absolute, and returns the response with any status.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Answer, CheckReason> {
-        // Without the address, which is a tenant's.
+        // The span does not contain the address, which a tenant configured.
         let span = trace_span!(target: TARGET, "storage.request", otel.kind = "client");
         let exchange = timeout(self.0.exchange, self.exchange(request)).instrument(span);
         exchange.await.unwrap_or(Err(CheckReason::Unreachable))
@@ -110,7 +110,7 @@ impl GuardedClient {
                 let connector = TlsConnector::from(Arc::clone(&self.0.tls));
                 let stream = connector.connect(name, stream).await.map_err(|error| {
                     let of_tls = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
-                    // A peer that hangs up in the middle of it does not want to speak with us.
+                    // A peer that closes during the handshake rejects it.
                     let cut = error.kind() == io::ErrorKind::UnexpectedEof;
                     if of_tls || cut { CheckReason::Tls } else { CheckReason::Unreachable }
                 })?;
@@ -119,12 +119,12 @@ impl GuardedClient {
         }
     }
 
-    /// A connection to an address of the host that passed.
+    /// Connects to an address of the host that the policy permits.
     async fn connect(&self, target: &Target) -> Result<TcpStream, CheckReason> {
         let found = match target.host.parse::<IpAddr>() {
             Ok(address) => vec![address],
             Err(_) => self.0.resolver.resolve(&target.host).await.map_err(|error| match error.kind() {
-                // Of the name itself nothing is known yet.
+                // The lookup did not run, so the name may still be valid.
                 io::ErrorKind::ResourceBusy => CheckReason::Unreachable,
                 _ => CheckReason::Dns,
             })?,
@@ -144,14 +144,14 @@ impl GuardedClient {
     }
 }
 
-/// Where a request goes.
+/// The destination of a request.
 struct Target {
-    /// A name, or an address without brackets.
+    /// Host name, or IP address without brackets.
     host: String,
     port: u16,
-    /// As the header field says it: with brackets, and the port where that is not the scheme's own.
+    /// Value of the `Host` header: with brackets, and with a non-default port.
     authority: String,
-    /// By which name its certificate must know it; `None` where nothing is encrypted.
+    /// Name that the certificate must contain. `None` for a plain connection.
     name: Option<ServerName<'static>>,
 }
 
@@ -193,12 +193,12 @@ where
     tokio::select! {
         biased;
         answer = &mut answering => answer,
-        // It has ended; what came before that is still to be read.
+        // The connection has ended, but its response may still be unread.
         _ = &mut connection => answering.await,
     }
 }
 
-/// The body, or as much of it as is looked at.
+/// Reads up to `max` bytes of the body. Also returns whether it is complete.
 async fn read(mut body: Incoming, max: usize) -> Result<(Zeroizing<Vec<u8>>, bool), CheckReason> {
     let mut read = Zeroizing::new(Vec::with_capacity(4096));
     while let Some(frame) = body.frame().await {

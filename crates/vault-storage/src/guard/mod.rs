@@ -1,9 +1,9 @@
-//! The one client through which everything goes out.
+//! The client for all outgoing requests.
 //!
-//! A request makes a connection of its own: its host is resolved once, the addresses are judged by the
-//! [`EgressPolicy`](crate::EgressPolicy), and one that passed is connected to, so that no second look-up can lead
-//! elsewhere. Addresses in place of names go the same way. No redirect is followed, no proxy is used, nothing is kept
-//! between requests, and connection, time and size are bounded.
+//! Each request uses a separate connection. The client resolves the host once, checks the addresses against the
+//! [`EgressPolicy`](crate::EgressPolicy), and connects to one that passed. A second lookup could return another
+//! address. IP addresses instead of host names are checked too. The client follows no redirects, uses no proxy and
+//! keeps no state between requests. It limits the connection time, the total time and the size.
 
 mod answer;
 mod client;

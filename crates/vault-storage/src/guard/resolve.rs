@@ -1,4 +1,4 @@
-//! From names to addresses.
+//! Name resolution.
 
 use async_trait::async_trait;
 use std::io;
@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::thread;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Finds the addresses of a host. They are judged afterwards, whoever found them.
+/// A resolver of host names. The egress policy checks its results.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// The addresses of `host`, which is a name.
+    /// Returns the addresses of the host name `host`.
     ///
     /// # Errors
-    /// [`io::ErrorKind::ResourceBusy`] if too many look-ups are under way; any other kind if the name is unknown or no
-    /// name server answers.
+    /// [`io::ErrorKind::ResourceBusy`] if too many lookups are in progress. Other kinds if the name is unknown or no
+    /// name server responds.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The operating system's resolver (`getaddrinfo`), at most [`SystemResolver::MAX_LOOK_UPS`] look-ups at a time.
+/// The operating system's resolver (`getaddrinfo`), with at most [`SystemResolver::MAX_LOOK_UPS`] concurrent lookups.
 ///
-/// `getaddrinfo` blocks and cannot be cancelled: a deadline ends the wait, not the look-up. Each look-up therefore has a
-/// thread of its own, outside Tokio's blocking pool, which database reads need. While a name server does not answer, the
-/// threads fill up and further look-ups fail at once.
+/// `getaddrinfo` blocks and cannot be cancelled: a deadline ends the wait, but not the lookup. Each lookup therefore
+/// has a separate thread outside Tokio's blocking pool, which database reads need. While a name server does not
+/// respond, all threads become busy and further lookups fail immediately.
 #[derive(Clone)]
 pub(crate) struct SystemResolver {
     free: Arc<Semaphore>,
@@ -31,14 +31,14 @@ pub(crate) struct SystemResolver {
 
 type LookUp = dyn Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync;
 
-/// Enough for `getaddrinfo`, which keeps its buffers on the heap.
+/// Stack size of a lookup thread. `getaddrinfo` allocates its buffers on the heap.
 const STACK: usize = 256 * 1024;
 
 impl SystemResolver {
-    /// As many as there can be requests to stores at once: 8 operations with 8 credentials each.
+    /// Maximum number of concurrent requests to storage providers: 8 operations with 8 credentials each.
     pub(crate) const MAX_LOOK_UPS: usize = 64;
 
-    /// The operating system's resolver.
+    /// Creates a resolver.
     pub(crate) fn new() -> Self {
         Self::of(Self::MAX_LOOK_UPS, |host| Ok((host, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
@@ -56,7 +56,7 @@ impl Resolve for SystemResolver {
         let (sender, found) = oneshot::channel();
         thread::Builder::new().name("look-up".to_owned()).stack_size(STACK).spawn(move || {
             let answer = {
-                let _permit = permit; // free before anybody hears of the answer, or of a panic
+                let _permit = permit; // released before the receiver gets the result, and on panic
                 look_up(&host)
             };
             let _ = sender.send(answer); // the deadline may have ended the wait
@@ -80,11 +80,11 @@ mod tests {
         let resolver = SystemResolver::of(MOST, move |host| {
             if host == "silent.test" {
                 begun.send(()).unwrap();
-                let _ = released.lock().unwrap().recv(); // until the test lets go of the other end
+                let _ = released.lock().unwrap().recv(); // until the test drops the other end
             }
             Ok(vec![Ipv4Addr::LOCALHOST.into()])
         });
-        // One thread for everything else that blocks.
+        // A single thread for all other blocking work.
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
         let silent = || {
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(busy(&resolver), Err(io::ErrorKind::ResourceBusy));
         let read = runtime.spawn_blocking(|| "a row");
         assert_eq!(runtime.block_on(read).unwrap(), "a row");
-        // A wait that is given up frees nothing: the thread is still there.
+        // A cancelled wait does not release the permit, because the thread is still running.
         for wait in waiting {
             wait.abort();
             assert!(runtime.block_on(wait).unwrap_err().is_cancelled());

@@ -1,4 +1,4 @@
-//! Whose certificates are believed.
+//! Trusted CA certificates.
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -7,27 +7,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The certificates that stores are to be known by cannot be used.
+/// An error in the trusted certificates.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrustError {
     /// The file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: std::io::Error,
     },
-    /// There is no certificate in the file, or one that is none.
+    /// The file contains no certificate, or an invalid one.
     #[error("{} does not contain valid PEM certificates", .0.display())]
     NoCertificates(PathBuf),
-    /// The provider does not do what is asked of it.
+    /// The TLS provider does not support the configuration.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// TLS that believes whom the operating system believes, and the owners of the certificates in `ca_file`.
+/// Creates a TLS configuration that trusts the system's certificates and those in `ca_file`.
 pub(super) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustError> {
     let read = |path: &Path| {
         let content = fs::read(path).map_err(|source| TrustError::Unreadable { path: path.to_owned(), source })?;
@@ -36,7 +36,7 @@ pub(super) fn tls(ca_file: Option<&Path>) -> Result<Arc<ClientConfig>, TrustErro
     tls_of(ca_file.map(read).transpose()?.unwrap_or_default())
 }
 
-/// The certificates in PEM `text`, if they are all valid and there is one.
+/// Parses PEM certificates. Returns `None` if there is none, or one is invalid.
 pub(super) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let found: Vec<_> = CertificateDer::pem_slice_iter(text).collect::<Result<_, _>>().ok()?;
     let mut roots = RootCertStore::empty();
@@ -44,10 +44,10 @@ pub(super) fn certificates(text: &[u8]) -> Option<Vec<CertificateDer<'static>>> 
     usable.then_some(found)
 }
 
-/// TLS that believes whom the operating system believes, and the owners of these certificates.
+/// Creates a TLS configuration that trusts the system's certificates and these.
 pub(super) fn tls_of(certificates: Vec<CertificateDer<'static>>) -> Result<Arc<ClientConfig>, TrustError> {
     let mut roots = RootCertStore::empty();
-    // Where the system has none, every connection fails and says so.
+    // If the system has no certificates, every connection fails with a TLS error.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots.add_parsable_certificates(certificates);
     let provider = Arc::new(rustls::crypto::ring::default_provider());

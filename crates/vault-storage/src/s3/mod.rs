@@ -1,4 +1,4 @@
-//! S3-style stores.
+//! S3-compatible storage.
 
 mod objects;
 mod place;
@@ -17,9 +17,9 @@ use vault_core::check::{Check, CheckReason};
 use vault_core::credential::{Addressing, S3};
 use vault_core::port::{ShortLived, VendOrder};
 
-/// The keys that are saved.
+/// Returns the saved keys.
 fn saved_keys(data: &S3) -> AwsCredential {
-    // To sign with. The signer's type keeps plain text; it goes when the check does, wiped by the allocator.
+    // Used for signing. The signer's type stores plain text, which the allocator overwrites when it is freed.
     AwsCredential {
         key_id: data.access_key_id.expose().to_owned(),
         secret_key: data.secret_access_key.expose().to_owned(),
@@ -27,7 +27,7 @@ fn saved_keys(data: &S3) -> AwsCredential {
     }
 }
 
-/// Whether a request can be signed with these.
+/// Returns whether a request can be signed with these values.
 fn signable(key_id: &str, token: Option<&str>, region: &str) -> Result<(), CheckReason> {
     match () {
         () if !is_sendable(key_id) || !token.is_none_or(is_sendable) => Err(CheckReason::UnknownKey),
@@ -36,14 +36,14 @@ fn signable(key_id: &str, token: Option<&str>, region: &str) -> Result<(), Check
     }
 }
 
-/// Checks the saved keys, which are what is handed out; a saved role is not assumed.
+/// Checks the saved keys, which raw credentials contain. Does not assume a saved role.
 pub(crate) async fn check(client: &GuardedClient, data: &S3, trial: &Trial) -> Vec<Check> {
     check_keys(client, data, saved_keys(data), trial).await
 }
 
-/// Checks the keys of a role's session that were issued for `data`.
+/// Checks the session keys that were issued for `data`.
 pub(crate) async fn check_short(client: &GuardedClient, data: &S3, short: &S3Short, trial: &Trial) -> Vec<Check> {
-    // To sign with, as the saved keys are.
+    // Used for signing, like the saved keys.
     let keys = AwsCredential {
         key_id: short.access_key_id.expose().to_owned(),
         secret_key: short.secret_access_key.expose().to_owned(),
@@ -80,7 +80,7 @@ async fn check_bucket(
     examine(&bucket, listing, trial).await
 }
 
-/// Whether a store that does not have the bucket as a host would fail like this.
+/// Returns whether a provider without virtual-hosted buckets may fail like this.
 const fn is_of_the_host<T>(listing: &Result<T, CheckReason>) -> bool {
     matches!(
         listing,
@@ -92,7 +92,8 @@ const fn is_of_the_host<T>(listing: &Result<T, CheckReason>) -> bool {
     )
 }
 
-/// Keys of a session, narrowed to bucket and prefix: of the role's, or of the saved keys' own at a store that asks for no role.
+/// Issues session keys that are limited to bucket and prefix. Uses the saved role, or none if the provider does not
+/// need one.
 pub(crate) async fn vend(
     client: &GuardedClient,
     data: &S3,

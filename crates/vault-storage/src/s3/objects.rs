@@ -1,4 +1,4 @@
-//! A bucket, as keys open it.
+//! Operations on a bucket with access keys.
 
 use super::place::region_of;
 use super::{reason, signable};
@@ -16,20 +16,20 @@ use vault_core::check::{CheckReason, StorageOperation};
 use vault_core::credential::S3;
 use vault_core::time::Timestamp;
 
-/// How many objects are looked at for one to read.
+/// Number of listed objects from which one is selected for reading.
 const GLANCE: &str = "20";
-/// How far clocks may differ before Amazon refuses, in seconds.
+/// Maximum clock skew that Amazon accepts, in seconds.
 const MAX_SKEW: u64 = 15 * 60;
 
 /// A bucket.
 pub(super) struct Bucket<'a> {
     client: &'a GuardedClient,
     keys: &'a AwsCredential,
-    /// With a last slash.
+    /// Address with a trailing slash.
     address: String,
     data: &'a S3,
     now: Timestamp,
-    /// The upload that was begun and may still be there.
+    /// ID of a multipart upload that was started and may still exist.
     upload: Mutex<Option<String>>,
 }
 
@@ -56,12 +56,12 @@ struct Entry {
 }
 
 impl<'a> Bucket<'a> {
-    /// The same bucket at another address.
+    /// Returns the same bucket at another address.
     pub(super) fn at(&self, address: String) -> Bucket<'a> {
         Self::new(self.client, self.keys, address, self.data, self.now)
     }
 
-    /// The bucket of `data` at `address`, as `keys` open it.
+    /// Creates access to the bucket of `data` at `address` with `keys`.
     pub(super) fn new(
         client: &'a GuardedClient,
         keys: &'a AwsCredential,
@@ -108,7 +108,7 @@ impl<'a> Bucket<'a> {
 
     fn why(&self, answer: &Answer) -> CheckReason {
         match reason::of(answer) {
-            // Some stores say no more than this of a clock that is wrong.
+            // Some providers report a wrong clock only as a denied request.
             CheckReason::Denied if answer.skew(self.now.as_seconds()).is_some_and(|skew| skew > MAX_SKEW) => {
                 CheckReason::ClockSkew
             }
@@ -116,21 +116,21 @@ impl<'a> Bucket<'a> {
         }
     }
 
-    /// Whether it may write an object, told by a part of an upload that was never begun: whoever may write hears that
-    /// there is no such upload, and nothing is written.
+    /// Returns whether the keys may write an object, without writing: with write permission, a part of a nonexistent
+    /// upload fails because there is no such upload.
     async fn may_write(&self, name: &str) -> Option<bool> {
         let name = [self.prefix(), name].concat();
         let path = format!("{}?partNumber=1&uploadId=orgvault-check", encode_name(&name)?);
         let answer = self.ask(Method::PUT, &path, Bytes::new()).await.ok()?;
         if answer.status.is_success() {
-            // A store that knows no uploads in parts has written it.
+            // A provider without multipart uploads has written the object.
             let _ = self.remove(&name).await;
             return Some(true);
         }
         if answer.stated().code == "NoSuchUpload" { Some(true) } else { allowed(Err(self.why(&answer))) }
     }
 
-    /// Writes an object as an upload in parts, as tools write large ones.
+    /// Writes an object as a multipart upload, as tools do for large objects.
     async fn upload(&self, name: &str) -> Result<(), CheckReason> {
         let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
         let answer = self.ask(Method::POST, &format!("{path}?uploads"), Bytes::new()).await?;
@@ -151,7 +151,7 @@ impl<'a> Bucket<'a> {
             quick_xml::escape::escape(tag)
         );
         let answer = self.ask(Method::POST, &format!("{path}?{of_upload}"), parts).await?;
-        // A store may begin to answer before it knows whether it succeeds, and end with an error's document.
+        // A provider may start a successful response before the outcome is known, and end it with an error document.
         if !answer.status.is_success() || !answer.stated().code.is_empty() {
             return Err(self.why(&answer));
         }
@@ -159,7 +159,7 @@ impl<'a> Bucket<'a> {
         Ok(())
     }
 
-    /// Removes the parts of an upload that was begun and not completed.
+    /// Removes the parts of an upload that was started and not completed.
     async fn abandon_upload(&self, name: &str) {
         let Some(upload) = lock(&self.upload).take() else { return };
         if let Some(path) = encode_name(name) {
@@ -171,7 +171,7 @@ impl<'a> Bucket<'a> {
     async fn on_object(&self, method: Method, name: &str) -> Result<(), CheckReason> {
         let path = encode_name(name).ok_or(CheckReason::NothingToTry)?.to_string();
         let answer = self.ask(method, &path, Bytes::new()).await?;
-        // There is no first byte in an empty object.
+        // An empty object has no first byte.
         let was_done = answer.status.is_success() || answer.status == StatusCode::RANGE_NOT_SATISFIABLE;
         if was_done { Ok(()) } else { Err(self.why(&answer)) }
     }
@@ -181,7 +181,7 @@ fn lock(upload: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     upload.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an answer says of a right; other failures say nothing of it.
+/// Returns whether a result shows or denies a permission. Other failures are inconclusive.
 const fn allowed(result: Result<(), CheckReason>) -> Option<bool> {
     match result {
         Ok(()) => Some(true),
@@ -209,12 +209,12 @@ impl Objects for Bucket<'_> {
     }
 
     async fn remove(&self, name: &str) -> Result<(), CheckReason> {
-        // What was cut off in the middle has left its parts.
+        // An interrupted upload has left its parts.
         self.abandon_upload(name).await;
         self.on_object(Method::DELETE, name).await
     }
 
-    /// Whether it lists what does not begin with the prefix, or writes where that was not asked for.
+    /// Returns whether the keys may list outside the prefix, or write although this was not requested.
     async fn opens_more(&self, trial: &Trial) -> Option<bool> {
         let listing = if self.prefix().is_empty() { None } else { allowed(self.list_under("").await.map(|_| ())) };
         let writing =

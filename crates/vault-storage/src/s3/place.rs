@@ -1,13 +1,13 @@
-//! Where a bucket is.
+//! Address and region of a bucket.
 
 use std::borrow::Cow;
 use url::Url;
 use vault_core::credential::{Addressing, S3};
 
-/// The region that tools assume where none is given.
+/// Region that tools use by default.
 const ASSUMED_REGION: &str = "us-east-1";
 
-/// The beginnings of AWS's regions outside of the commercial partition, with partition and domain.
+/// Prefixes of AWS regions outside the commercial partition, with partition and domain.
 ///
 /// <https://docs.aws.amazon.com/general/latest/gr/rande.html>; the table of botocore's `endpoints.json`.
 const PARTITIONS: [(&str, Partition); 7] = [
@@ -21,10 +21,10 @@ const PARTITIONS: [(&str, Partition); 7] = [
 ];
 const COMMERCIAL: Partition = Partition { name: "aws", domain: "amazonaws.com" };
 
-/// A part of AWS with accounts and domains of its own.
+/// A partition of AWS, with separate accounts and domains.
 #[derive(Clone, Copy)]
 pub(super) struct Partition {
-    /// As in ARNs.
+    /// Name in ARNs.
     pub(super) name: &'static str,
     pub(super) domain: &'static str,
 }
@@ -35,7 +35,7 @@ impl Partition {
     }
 }
 
-/// The region to sign for: the saved one, or the one in an endpoint of AWS, or the one that tools assume.
+/// Returns the region for signing: the saved one, that of an AWS endpoint, or the default.
 pub(super) fn region_of(data: &S3) -> Cow<'_, str> {
     match &data.region {
         Some(region) => region.into(),
@@ -43,7 +43,7 @@ pub(super) fn region_of(data: &S3) -> Cow<'_, str> {
     }
 }
 
-/// The region in an endpoint such as `https://s3.eu-west-1.amazonaws.com`: the only label with digits.
+/// Returns the region of an endpoint such as `https://s3.eu-west-1.amazonaws.com`: the label that ends with a digit.
 fn region_of_endpoint(data: &S3) -> Option<String> {
     let url = Url::parse(data.endpoint.as_deref()?).ok()?;
     let service = service_of_amazon(url.host_str()?)?;
@@ -52,20 +52,20 @@ fn region_of_endpoint(data: &S3) -> Option<String> {
     labels.rev().find(is_region).map(str::to_owned)
 }
 
-/// The part of a host of AWS before the domain, such as `s3.eu-west-1`.
+/// Returns the part of an AWS host before the domain, such as `s3.eu-west-1`.
 fn service_of_amazon(host: &str) -> Option<&str> {
     let mut domains = PARTITIONS.iter().map(|(_, partition)| partition.domain).chain([COMMERCIAL.domain]);
     domains.find_map(|domain| host.strip_suffix(domain)?.strip_suffix('.'))
 }
 
-/// Whether the store is Amazon's own.
+/// Returns whether the storage is Amazon S3.
 pub(super) fn is_amazon(data: &S3) -> bool {
     let Some(endpoint) = data.endpoint.as_deref() else { return true };
     let url = Url::parse(endpoint).ok();
     url.as_ref().and_then(Url::host_str).is_some_and(|host| service_of_amazon(host).is_some())
 }
 
-/// The address of `bucket`, with a last slash. `None` where the saved one cannot be used.
+/// Returns the bucket's address with a trailing slash, or `None` if the saved endpoint is invalid.
 pub(super) fn address_of(data: &S3, bucket: &str, style: Addressing) -> Option<String> {
     let region = region_of(data);
     let (scheme, authority, path) = match &data.endpoint {
@@ -84,7 +84,7 @@ pub(super) fn address_of(data: &S3, bucket: &str, style: Addressing) -> Option<S
     })
 }
 
-/// The service that issues keys of a session: the saved one, or AWS's in the region, or the store's own.
+/// Returns the address of the security token service: the saved one, that of AWS in the region, or the storage itself.
 pub(super) fn session_address(data: &S3) -> String {
     match data.sts_endpoint.as_ref().or(data.endpoint.as_ref()) {
         Some(endpoint) if data.sts_endpoint.is_some() || !is_amazon(data) => endpoint.clone(),

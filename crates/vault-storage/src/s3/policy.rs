@@ -1,4 +1,4 @@
-//! The policy of a session: no more than the bucket and its prefix, whatever the role may do.
+//! Session policies, which limit a session to the bucket and its prefix.
 //!
 //! <https://docs.aws.amazon.com/IAM/latest/UserGuide/access_policies.html#policies_session>
 
@@ -11,7 +11,7 @@ use vault_core::credential::S3;
 /// (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>).
 const MAX_LENGTH: usize = 2_048;
 
-/// The policy for a session of `role`, or of the saved keys themselves.
+/// Returns the policy for a session of `role`, or of the saved keys themselves.
 pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, CheckReason> {
     let own = Partition::of(&region_of(data));
     let partition = role.and_then(|role| role.split(':').nth(1)).filter(|partition| partition.starts_with("aws"));
@@ -41,7 +41,7 @@ pub(super) fn narrowed_to(data: &S3, role: Option<&str>) -> Result<String, Check
         ),
     ];
     if is_amazon(data) {
-        // Objects may be encrypted under a key of the owner's, which S3 uses in the caller's name.
+        // Objects may be encrypted with the owner's KMS key, which S3 uses on behalf of the caller.
         let domain = if own.domain.starts_with("amazonaws.com") { "amazonaws.com*" } else { own.domain };
         let through_s3 = json!({"StringLike": {"kms:ViaService": format!("s3.*.{domain}")}});
         statements.push(allow(&["kms:Decrypt", "kms:GenerateDataKey"], "*".into(), Some(through_s3)));
@@ -59,7 +59,7 @@ fn allow(actions: &[&str], resource: Value, condition: Option<Value>) -> Value {
     statement
 }
 
-/// `text` as a policy matches it to the letter: `*`, `?` and `$` are otherwise its wildcards and variables.
+/// Escapes the wildcards and variables of policies (`*`, `?` and `$`).
 fn literal(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for character in text.chars() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// However a prefix is written, it opens nothing outside of itself.
+        /// No prefix permits access outside itself.
         #[test]
         fn no_prefix_widens_itself(text in "\\PC{0,40}") {
             let mut rest = literal(&text);

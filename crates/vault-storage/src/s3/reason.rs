@@ -1,4 +1,4 @@
-//! What an S3-style store's refusal means.
+//! Interpretation of errors of S3-compatible storage.
 //!
 //! Codes: <https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html> and
 //! <https://docs.aws.amazon.com/STS/latest/APIReference/CommonErrors.html>.
@@ -6,7 +6,7 @@
 use crate::guard::Answer;
 use vault_core::check::CheckReason;
 
-/// What `code` means, where it means one thing.
+/// Returns the reason for an unambiguous `code`.
 pub(super) fn of_code(code: &str) -> Option<CheckReason> {
     Some(match code {
         "InvalidAccessKeyId"
@@ -39,12 +39,12 @@ pub(super) fn of_code(code: &str) -> Option<CheckReason> {
     })
 }
 
-/// Why an answer other than the one hoped for came.
+/// Returns the reason of an unsuccessful response.
 pub(super) fn of(answer: &Answer) -> CheckReason {
     if let Some(reason) = of_code(&answer.stated().code) {
         return reason;
     }
-    // To some requests there is no document: the region's name is then in the head.
+    // Some responses have no document, but contain the region in the head.
     let elsewhere = answer.header("x-amz-bucket-region").is_some() && matches!(answer.status.as_u16(), 301 | 307 | 400);
     if elsewhere { CheckReason::WrongRegion } else { answer.plain_reason() }
 }

@@ -1,6 +1,6 @@
-//! Keys of a session: `AssumeRole`, one form and its answer
-//! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>). Amazon's crate for it brings a machinery of
-//! its own, a tenth of the whole program, for this one exchange.
+//! Session keys: a single `AssumeRole` request
+//! (<https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html>). Amazon's crate for it would add a tenth
+//! to the size of the program.
 
 use super::place::{region_of, session_address};
 use super::{reason, signable};
@@ -16,26 +16,26 @@ use vault_core::credential::{S3, SecretText};
 use vault_core::port::VendOrder;
 use vault_core::time::Timestamp;
 
-/// The shortest session that there is, in seconds.
+/// Minimum lifetime of a session in seconds.
 pub(super) const SHORTEST: i32 = 900;
-/// The longest session that there is, in seconds; most roles allow less.
+/// Maximum lifetime of a session in seconds. Most roles allow less.
 const LONGEST: i32 = 43_200;
 
-/// The session that is wanted.
+/// The parameters of a session.
 pub(super) struct Wanted<'a> {
-    /// The role; none at a store that issues sessions of the saved keys themselves.
+    /// Role to assume. `None` for a provider that issues sessions without a role.
     pub(super) role: Option<&'a str>,
-    /// The session's name, for the store's own records.
+    /// Name of the session in the provider's logs.
     pub(super) name: &'a str,
-    /// Its lifetime.
+    /// Lifetime in seconds.
     pub(super) seconds: i32,
-    /// What it is narrowed to.
+    /// Session policy.
     pub(super) policy: Option<String>,
-    /// Names and values that the store's own records have of it.
+    /// Session tags for the provider's logs and policies.
     pub(super) tags: Vec<(&'static str, String)>,
 }
 
-/// Who uses the session, for the store's records and policies
+/// Returns tags that identify the user of the session
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/id_session-tags.html>).
 pub(super) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
     vec![
@@ -45,13 +45,13 @@ pub(super) fn tags(order: &VendOrder) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// How long a session for `order` lasts: as long as asked for, within what there is.
+/// Returns the lifetime of a session for `order`, limited to the valid range.
 pub(super) fn seconds_until(order: &VendOrder) -> i32 {
     let seconds = order.expires_at.as_seconds() - order.now.as_seconds();
     i32::try_from(seconds).unwrap_or(LONGEST).clamp(SHORTEST, LONGEST)
 }
 
-/// A session's keys.
+/// The keys of a session.
 pub(super) struct Session {
     pub(super) access_key_id: SecretText,
     pub(super) secret_access_key: SecretText,
@@ -59,7 +59,7 @@ pub(super) struct Session {
     pub(super) expires_at: Timestamp,
 }
 
-/// Takes the role on with the saved keys.
+/// Requests a session with the saved keys.
 pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_>) -> Result<Session, CheckReason> {
     let token = data.session_token.as_ref().map(|token| token.expose());
     let region = region_of(data);
@@ -81,12 +81,12 @@ pub(super) async fn take_on(client: &GuardedClient, data: &S3, wanted: Wanted<'_
         tags.iter().flat_map(|(key, value, (name, text))| [(key.as_str(), *name), (value.as_str(), text.as_str())]),
     );
     form.extend(wanted.policy.as_deref().map(|policy| ("Policy", policy)));
-    form.extend(data.external_id.as_ref().map(|id| ("ExternalId", id.expose()))); // The role asks for it.
+    form.extend(data.external_id.as_ref().map(|id| ("ExternalId", id.expose()))); // required by the role
     let mut request = Request::post(address)
         .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
         .body(HttpRequestBody::from(Bytes::from(encode_pairs(&form))))
         .map_err(|_| CheckReason::Unexpected)?;
-    // To sign with.
+    // Used for signing.
     let keys = AwsCredential {
         key_id: data.access_key_id.expose().to_owned(),
         secret_key: data.secret_access_key.expose().to_owned(),
@@ -122,7 +122,7 @@ struct Keys {
     expiration: String,
 }
 
-/// The keys that the store gave out.
+/// Parses the keys in a response.
 fn read(answer: &Answer) -> Option<Session> {
     let AssumeRole::AssumeRoleResponse { assume_role_result: Assumed { credentials } } = answer.xml()?;
     let secret = |text: String| (!text.is_empty()).then(|| SecretText::from(text));

@@ -21,22 +21,21 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::usecase::AuditFilter;
 use vault_embed::OpenVault;
 
-/// How many are read at once.
+/// Page size of lists.
 const PAGE: usize = 1_000;
-/// How long entries are sealed before they are read, in milliseconds.
+/// Maximum time for sealing new entries before they are read, in milliseconds.
 const SEAL_MILLIS: i64 = 10_000;
-/// How many accounts are asked for, to show their addresses.
+/// Maximum number of accounts to load in order to show their addresses.
 const MAX_ADDRESSES: usize = 10_000;
-/// How often an export tells how far it is.
+/// Interval of an export's progress messages.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// What to read.
+/// The entries to read.
 struct Question {
     scope: Scope,
     filter: AuditFilter,
 }
 
-/// Prints the newest entries.
 pub(super) async fn list(
     vault: &OpenVault,
     args: AuditFilterArgs,
@@ -61,7 +60,7 @@ pub(super) async fn list(
     output.print(&(), &fitted(&text, width.map(usize::from).filter(|width| *width > 0)))
 }
 
-/// Cuts lines to the width of a terminal.
+/// Truncates lines to the width of the terminal.
 fn fitted(text: &str, width: Option<usize>) -> String {
     let Some(width) = width else { return text.to_owned() };
     let cut = |line: &str| match line.chars().count() > width {
@@ -71,7 +70,7 @@ fn fitted(text: &str, width: Option<usize>) -> String {
     text.lines().map(|line| cut(line) + "\n").collect()
 }
 
-/// Writes entries as JSON Lines.
+/// Exports entries as JSON Lines.
 pub(super) async fn export(
     vault: &OpenVault,
     args: AuditFilterArgs,
@@ -101,7 +100,7 @@ pub(super) async fn export(
     .await;
     let finished = exported.and_then(|()| Ok(target.flush()?));
     match finished {
-        // Whoever reads has read enough.
+        // The reader closed the pipe, for example `head`.
         Err(ReadError::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         Err(ReadError::Write(error)) => return Err(Failure::new(format!("cannot write the export: {error}"))),
         Err(ReadError::Vault(error)) => return Err((*error).into()),
@@ -115,7 +114,7 @@ pub(super) async fn export(
     Ok(())
 }
 
-/// Why reading ended early.
+/// The reason why reading stopped.
 enum ReadError {
     Vault(Box<vault_core::Error>),
     Write(io::Error),
@@ -142,7 +141,7 @@ impl From<ReadError> for Failure {
     }
 }
 
-/// Reads what `question` asks for, page by page, up to `limit` entries.
+/// Reads the entries that match `question`, page by page, up to `limit` entries.
 async fn read(
     vault: &OpenVault,
     question: &Question,
@@ -150,7 +149,8 @@ async fn read(
     limit: Option<usize>,
     mut take: impl FnMut(AuditEntry) -> Result<(), io::Error>,
 ) -> Result<(), ReadError> {
-    // An organization's entries are listed once they are sealed; a server seals within a second, but none may run.
+    // Lists of an organization contain only sealed entries. A server seals them within a second, but none may be
+    // running.
     vault.operator().seal_audit(SEAL_MILLIS).await?;
     let reader = vault.audit_reader();
     let (mut left, mut cursor) = (limit.unwrap_or(usize::MAX), None);
@@ -169,7 +169,7 @@ async fn read(
     Ok(())
 }
 
-/// What the flags ask for.
+/// Converts the flags to a query.
 async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, Failure> {
     let scope = match &args.org {
         Some(name) => Scope::One(Organizations::of(vault).await?.id_of(name)?),
@@ -187,7 +187,7 @@ async fn question(vault: &OpenVault, args: AuditFilterArgs) -> Result<Question, 
     Ok(Question { scope, filter })
 }
 
-/// The id of the account that an address has; other text as it is.
+/// Converts an e-mail address to the account's ID. Other text stays unchanged.
 async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<String>, Failure> {
     let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
     if !text.contains('@') {
@@ -201,7 +201,7 @@ async fn account_id(vault: &OpenVault, text: Option<String>) -> Result<Option<St
         .ok_or_else(|| Failure::new(format!("no account has the address {text}. Of a deleted account, pass the id")))
 }
 
-/// The addresses of accounts, by id.
+/// Addresses of accounts by ID.
 struct Names(HashMap<String, String>);
 
 impl Names {
@@ -221,14 +221,14 @@ impl Names {
         }
     }
 
-    /// A text with an id in it, such as `account:<id>`, with the address in the id's place.
+    /// Replaces the ID in a text such as `account:<id>` by the account's address.
     fn shown(&self, text: &str) -> String {
         let id = text.rsplit_once(':').map_or(text, |(_, id)| id);
         self.0.get(id).cloned().unwrap_or_else(|| text.to_owned())
     }
 }
 
-/// What was changed, in a few words.
+/// Summarizes the changes of an entry.
 fn changed(entry: &AuditEntry) -> Option<String> {
     let word = |change: AuditChange| match (change.from, change.to) {
         (None, None) => change.field,

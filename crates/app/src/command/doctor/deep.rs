@@ -1,4 +1,4 @@
-//! What is stored, looked at row by row.
+//! Checks of the stored data.
 
 use super::{Check, Outcome};
 use crate::compose;
@@ -12,9 +12,9 @@ use vault_core::port::Opener;
 use vault_core::usecase::RowFinding;
 use vault_embed::OpenVault;
 
-/// How many findings are told.
+/// Maximum number of reported findings.
 const TOLD: usize = 10_000;
-/// How many rows are read at a time.
+/// Number of rows per batch.
 const AT_A_TIME: usize = 256;
 const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it may still have write access.";
 
@@ -24,7 +24,7 @@ fn told(findings: &mut Vec<String>, finding: String) {
     }
 }
 
-/// Whether every page of the embedded database file is as it was written.
+/// Verifies every page of the embedded database file.
 pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Option<Check> {
     let remedy = "Stop the server, check the disk, and restore the newest backup.";
     match vault.check_pages().await {
@@ -43,14 +43,14 @@ pub(super) async fn pages(vault: &OpenVault, findings: &mut Vec<String>) -> Opti
     }
 }
 
-/// What could not be looked at, such as a page of the file that is damaged: the report says so and has the other checks, too.
+/// Reports a check that could not read its data, for example from a damaged page, so that the other checks still run.
 pub(super) fn unreadable(check: &'static str, failure: &Failure) -> Check {
     let remedy =
         "See the log of the database. If its disk is damaged, restore the newest backup (docs/operate/restore.md).";
     Check::other(check, Outcome::Failed, format!("it cannot be read: {failure}"), remedy)
 }
 
-/// Whether the audit is unchanged, up to the checkpoint that the anchor knows.
+/// Verifies the audit log up to the checkpoint in the anchor.
 pub(super) async fn audit(
     settings: &Settings,
     vault: &OpenVault,
@@ -89,7 +89,7 @@ pub(super) async fn audit(
     }
 }
 
-/// Whether every row that carries something sealed or signed is as it was written.
+/// Verifies every row with encrypted data or a MAC.
 pub(super) async fn rows(
     vault: &OpenVault,
     opener: Arc<dyn Opener>,

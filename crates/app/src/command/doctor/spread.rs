@@ -1,10 +1,10 @@
-//! Where the tables lie on a PostgreSQL that is spread over machines.
+//! Checks of the table distribution on Citus.
 
 use super::{Check, Outcome};
 use crate::text::counted;
 use vault_embed::{OpenVault, Spreading, TablePlace};
 
-/// What is said of the tables, and of transactions that were left between their two phases.
+/// Checks the distribution of the tables, and prepared transactions that were not completed.
 pub(super) async fn tables(vault: &OpenVault) -> Vec<Check> {
     match vault.spreading().await {
         Ok(None) => Vec::new(),

@@ -12,7 +12,7 @@ use vault_embed::{RootRotation, RootRotationError, RootState, RootStep};
 
 #[derive(Serialize)]
 struct Replaced {
-    /// The root key that this run has replaced; none if an earlier one has.
+    /// Root key that this run replaced. `None` if an earlier run did.
     old_root_key: Option<String>,
     root_key: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -22,7 +22,6 @@ struct Replaced {
     result: &'static str,
 }
 
-/// Carries the command out.
 pub(crate) async fn rotate(settings: &Settings, args: &RotateArgs, output: Output) -> Result<(), Failure> {
     let place = match (&args.new_root_key_source, &args.new_root_key_file) {
         (Some(source), _) => source.place("--new-root-key-source")?,
@@ -98,7 +97,8 @@ fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> Strin
     text
 }
 
-/// How the new root key gets the path of the old one: at every moment there is one of them.
+/// Returns a command that moves the new root key to the old one's path. At every moment, the path contains a complete
+/// key.
 fn in_place(old: &Path, new: &Path) -> String {
     let with = |suffix: &str| {
         let mut path = old.to_owned().into_os_string();
@@ -110,7 +110,7 @@ fn in_place(old: &Path, new: &Path) -> String {
     if old.parent() == new.parent() {
         format!("ln {old_path} {kept} && mv {new_path} {old_path}")
     } else {
-        // From another disk `mv` copies, and a start meanwhile would find half a key.
+        // Between file systems, `mv` copies. A server that starts in the meantime would read an incomplete key.
         format!("ln {old_path} {kept} && cp -p {new_path} {beside} && mv {beside} {old_path}")
     }
 }

@@ -27,7 +27,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &item(&changed.account))
 }
 
-/// Carries out what the address alone asks for: there is no body.
+/// Runs a command that needs only the account in the path and no body.
 pub(super) async fn by_address(
     api: &Inner,
     call: &Call<'_>,
@@ -52,7 +52,7 @@ async fn carry_out(
     api.complete(async move { accounts.change(&principal, account, command).await }).await
 }
 
-/// The one change that the body asks for.
+/// Parses the change in the body. Only one is allowed.
 pub(crate) fn parse(body: &[u8]) -> Result<AccountCommand, ProblemResponse> {
     let (ChangeAccountRequest { role, state }, mut flaws) = wire::read(body)?;
     let both = role.is_some() && state.is_some();

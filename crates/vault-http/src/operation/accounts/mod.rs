@@ -1,4 +1,4 @@
-//! `{base_url}/accounts`: what admins do with their organization's accounts.
+//! `{base_url}/accounts`: operations of admins on their organization's accounts.
 
 pub(super) mod change;
 pub(super) mod delete;
@@ -16,12 +16,12 @@ use vault_core::field::{FieldCode, FieldError};
 use vault_core::id::AccountId;
 use vault_core::role::Role;
 
-/// The account that the path names. Text that is no id stands for an account that is not there.
+/// Returns the account ID in the path. An invalid ID is handled like that of an account that does not exist.
 fn account_id(place: RequestPath<'_>) -> AccountId {
     place.id().parse().unwrap_or(AccountId::from_bytes(NO_ID))
 }
 
-/// The role of this exact name.
+/// Parses the exact name of a role.
 fn parse_role(text: &str) -> Result<Role, FieldError> {
     Role::parse(text).ok_or_else(|| FieldError::new("/role", FieldCode::OutOfRange, "must be admin, editor or viewer"))
 }

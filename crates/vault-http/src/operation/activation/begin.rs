@@ -60,7 +60,7 @@ pub(super) fn begun(activated: &Activated) -> Result<BegunActivation, ProblemRes
 
 fn vended(credential: &ActivatedCredential) -> Result<VendedCredential, ProblemResponse> {
     let data = credential.data();
-    // What was activated is what this answer is for.
+    // This response is the purpose of the activation.
     let data =
         str::from_utf8(data.expose()).map_err(|_| ProblemResponse::internal().caused_by("data that is not UTF-8"))?;
     Ok(VendedCredential {

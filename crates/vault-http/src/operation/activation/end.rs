@@ -14,7 +14,7 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
-    // Text that is no id stands for an activation that is not there.
+    // An invalid ID is handled like that of an activation that does not exist.
     let activation = call.place.id().parse().unwrap_or(ActivationId::from_bytes(NO_ID));
     let activations = api.parts.activations.clone();
 

@@ -1,5 +1,5 @@
-//! The operations of the activation listener. Each parses, runs one use case and maps the result, in this order:
-//! token, rate, query, headers, body.
+//! The operations of the activation listener. Each one validates the request, runs one use case and converts the
+//! result, in this order: token, rate, query, headers, body.
 
 pub(super) mod begin;
 pub(super) mod check;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use vault_core::id::IntegrationId;
 use vault_core::integration::IntegrationPrincipal;
 
-/// The activation listener's operations.
+/// The operations of the activation listener.
 #[derive(Clone)]
 pub(crate) struct ActivationApi(Arc<Inner>);
 
@@ -84,7 +84,7 @@ impl Inner {
         }
     }
 
-    /// The integration whose token the request carries, if it may ask for this now.
+    /// Authenticates the integration and checks its rate limit.
     async fn integration(&self, call: &Call<'_>) -> Result<IntegrationPrincipal, ProblemResponse> {
         let token = integration_token(call.headers())?;
         let network = call.caller(&self.trusted_proxies);
@@ -99,12 +99,12 @@ impl Inner {
         Ok(principal)
     }
 
-    /// Lets `principal` have storage providers asked until the permit is dropped.
+    /// Permits `principal` a request to storage providers until the permit is dropped.
     fn ask_stores(&self, principal: &IntegrationPrincipal) -> Result<Permit<IntegrationId>, ProblemResponse> {
         self.outside.acquire(principal.integration).ok_or_else(ProblemResponse::too_many_in_progress)
     }
 
-    /// What `use_case` comes to, on the main runtime.
+    /// Runs `use_case` on the main runtime and returns its result.
     async fn complete<T, E>(
         &self,
         use_case: impl Future<Output = Result<T, E>> + Send + 'static,

@@ -19,11 +19,11 @@ pub(super) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     content::check(call.headers())?;
     let ttl = parse(&body.read().await?)?;
-    // Text that is no id stands for an activation that is not there.
+    // An invalid ID is handled like that of an activation that does not exist.
     let activation = call.place.id().parse().unwrap_or(ActivationId::from_bytes(NO_ID));
     let activations = api.parts.activations.clone();
 
-    // Only the activation's row says whether storage providers are asked.
+    // Only the activation's row shows whether the renewal needs a storage provider, so acquire the permit in any case.
     let permit = api.ask_stores(&principal)?;
     let renewing = async move {
         let _permit = permit;

@@ -1,4 +1,4 @@
-//! `{base_url}/enrol`: what an invited person does, by the enrolment code alone.
+//! `{base_url}/enrol`: operations of invited users, authenticated only by the enrolment code.
 
 pub(super) mod confirm;
 pub(super) mod draft;

@@ -31,8 +31,8 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::object(StatusCode::OK, &item(&changed.integration, api.parts.integrations.now()))
 }
 
-/// What the body changes. The use case judges the namespaces again; here they are judged so that all flaws are told at
-/// once.
+/// Parses the changes. Namespaces are validated here as well as in the use case, so that all errors are reported
+/// together.
 pub(crate) fn parse(body: &[u8]) -> Result<IntegrationEdit, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let (never, nobody) = (document.take_null("expires_at"), document.take_null("managed_by"));

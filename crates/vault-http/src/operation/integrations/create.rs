@@ -27,8 +27,8 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::secret(StatusCode::CREATED, &issued(&created.integration, created.token.as_ref()))
 }
 
-/// The use case judges name and patterns again, since they come from a terminal too; here they are judged so that all
-/// flaws are told at once.
+/// Name and patterns are validated here as well as in the use case, which commands call too, so that all errors are
+/// reported together.
 pub(crate) fn parse(body: &[u8]) -> Result<CreateIntegrationRequest, ProblemResponse> {
     let mut document = Document::parse(body)?;
     let trusts = document.remove("trusts").map(trusts::array);

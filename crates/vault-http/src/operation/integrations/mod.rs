@@ -1,4 +1,4 @@
-//! `{base_url}/integrations`: what admins do with their organization's integrations.
+//! `{base_url}/integrations`: operations of admins on their organization's integrations.
 
 pub(super) mod change;
 pub(super) mod create;
@@ -16,12 +16,12 @@ use vault_core::integration::{Integration, IntegrationToken, NamespacePatterns, 
 use vault_core::time::Timestamp;
 use vault_core::usecase::integrations::IntegrationRef;
 
-/// The integration that the path names. Text that is no id stands for an integration that is not there.
+/// Returns the integration ID in the path. An invalid ID is handled like that of an integration that does not exist.
 fn named(place: RequestPath<'_>) -> IntegrationRef {
     IntegrationRef::Id(place.id().parse().unwrap_or(IntegrationId::from_bytes(NO_ID)))
 }
 
-/// An integration and the token that is shown this once.
+/// Converts an integration and its token, which is shown only once.
 fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> IssuedIntegration {
     IssuedIntegration {
         id: integration.id.to_string(),
@@ -33,7 +33,7 @@ fn issued(integration: &Integration, token: Option<&IntegrationToken>) -> Issued
     }
 }
 
-/// An integration as lists show it at `now`.
+/// Converts an integration for lists, as of `now`.
 fn item(stored: &StoredIntegration, now: Timestamp) -> IntegrationItem {
     let integration = &stored.integration;
     IntegrationItem {

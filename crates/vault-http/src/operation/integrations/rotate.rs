@@ -30,7 +30,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::secret(StatusCode::OK, &issued(&rotated.integration.integration, Some(&token)))
 }
 
-/// For how long the current token works on; the default if nothing is said.
+/// Parses the remaining validity of the current token, or returns the default.
 pub(crate) fn parse(body: &[u8]) -> Result<Overlap, ProblemResponse> {
     let (RotateIntegrationRequest { overlap }, mut flaws) = wire::read(body)?;
     let overlap = flaws.check("/overlap", || Overlap::parse(overlap, "/overlap"));

@@ -1,5 +1,5 @@
-//! `{base_url}/integrations/<id>/trusts` and `{base_url}/issuers`: which workloads may act for an integration, and whose
-//! tokens are looked at.
+//! `{base_url}/integrations/<id>/trusts` and `{base_url}/issuers`: the workloads that may use an integration, and the
+//! issuers of their tokens.
 
 use super::named;
 use crate::answer::time_text;
@@ -55,7 +55,7 @@ pub(crate) async fn delete(api: &Inner, call: &Call<'_>, body: &mut Incoming) ->
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
-    // Text that is no id stands for a trust that is not there.
+    // An invalid ID is handled like that of a trust that does not exist.
     let trust = call.place.version().parse().unwrap_or(TrustId::from_uuid(Uuid::nil()));
     let integration = named(call.place);
     let (integrations, organization) = (api.parts.integrations.clone(), principal.organization);
@@ -83,7 +83,7 @@ pub(crate) async fn issuers(
     answer::object(StatusCode::OK, &issuers.iter().map(issuer).collect::<Vec<_>>())
 }
 
-/// Trusts as answers show them.
+/// Converts trusts for responses.
 pub(super) fn items(trusts: &Trusts) -> Vec<TrustItem> {
     trusts.iter().map(item).collect()
 }
@@ -108,7 +108,7 @@ fn issuer(stored: &StoredIssuer) -> IssuerItem {
     }
 }
 
-/// The values of an array of trusts.
+/// Returns the elements of an array of trusts.
 pub(super) fn array(node: Node) -> Result<Vec<Value>, FieldError> {
     match node {
         Node::Array(items) => Ok(items.into_iter().map(value).collect()),
@@ -116,13 +116,13 @@ pub(super) fn array(node: Node) -> Result<Vec<Value>, FieldError> {
     }
 }
 
-/// A value as it is. Nothing in a trust is a secret.
+/// Converts a value. Trusts contain no secrets.
 fn value(node: Node) -> Value {
     match node {
         Node::Null => Value::Null,
         Node::Bool(value) => Value::Bool(value),
         Node::Number(number) => Value::Number(number),
-        Node::String(text) => Value::String(text.expose().to_owned()), // a claim is no secret
+        Node::String(text) => Value::String(text.expose().to_owned()), // claims are not secret
         Node::Array(items) => Value::Array(items.into_iter().map(value).collect()),
         Node::Object(members) => object(members),
     }

@@ -13,7 +13,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     query::none(call.query())?;
     precondition::none_but_existence(call.headers())?;
     body.ignore().await?;
-    // Text that is no id stands for a session that is not there.
+    // An invalid ID is handled like that of a session that does not exist.
     let session = call.place.id().parse().unwrap_or(SessionId::from_bytes(NO_ID));
     let accounts = api.parts.accounts.clone();
 

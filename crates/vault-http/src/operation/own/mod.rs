@@ -1,4 +1,4 @@
-//! `{base_url}/account`: what everybody does with one's own account.
+//! `{base_url}/account`: operations of all users on their own accounts.
 
 pub(super) mod change_password;
 pub(super) mod confirm_passcode;
@@ -13,7 +13,7 @@ use crate::call::Call;
 use vault_api::ProofRequest;
 use vault_core::usecase::OwnerProof;
 
-/// What a request brings to prove that the owner sent it.
+/// Returns the re-authentication data of a request.
 fn proof(api: &Inner, call: &Call<'_>, request: ProofRequest) -> OwnerProof {
     let (password, passcode) = (request.password.into_secret(), request.passcode.into_secret());
     OwnerProof { password, passcode, network: call.network(&api.trusted_proxies) }

@@ -45,7 +45,7 @@ fn notice(notice: &Notice) -> AccountNotice {
     }
 }
 
-/// What a notice says to people.
+/// Returns the text of a notice for users.
 const fn detail(code: NoticeCode) -> &'static str {
     match code {
         NoticeCode::AttemptsClosed => {

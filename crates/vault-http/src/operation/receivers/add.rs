@@ -27,7 +27,7 @@ pub(crate) async fn run(api: &Inner, call: &Call<'_>, body: &mut Incoming) -> Re
     answer::secret(StatusCode::CREATED, &IssuedReceiver { receiver: item(&added.receiver), secret })
 }
 
-/// The use case judges address and events again, since they come from a terminal too.
+/// The use case validates address and events again, because commands call it too.
 fn parse(body: &[u8]) -> Result<AddReceiverRequest, ProblemResponse> {
     let (vault_api::AddReceiverRequest { kind, url, to, events }, mut flaws) = wire::read(body)?;
     let channel = flaws.check("/kind", || {

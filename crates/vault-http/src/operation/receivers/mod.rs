@@ -1,4 +1,4 @@
-//! `{base_url}/receivers`: where the vault reports what happens to the organization.
+//! `{base_url}/receivers`: receivers of events of the organization.
 
 pub(super) mod add;
 pub(super) mod change;
@@ -12,12 +12,12 @@ use vault_api::ReceiverItem;
 use vault_core::id::ReceiverId;
 use vault_core::receiver::{Channel, DeliveryFailure, StoredReceiver};
 
-/// The receiver that the path names. Text that is no id stands for a receiver that is not there.
+/// Returns the receiver ID in the path. An invalid ID is handled like that of a receiver that does not exist.
 fn named(place: RequestPath<'_>) -> ReceiverId {
     place.id().parse().unwrap_or(ReceiverId::from_bytes(NO_ID))
 }
 
-/// A receiver as lists show it.
+/// Converts a receiver for lists.
 fn item(stored: &StoredReceiver) -> ReceiverItem {
     let receiver = &stored.receiver;
     let shown = |channel| Some(receiver.shown.clone()).filter(|_| receiver.channel == channel);
