@@ -31,6 +31,8 @@ macro_rules! locks {
 locks! {
     /// Nothing is locked.
     Unlocked = "";
+    /// No other transaction deletes the rows or changes their keys.
+    KeyShare = " FOR KEY SHARE";
     /// No other transaction changes the rows.
     Share = " FOR SHARE";
     /// No other transaction locks or changes the rows.

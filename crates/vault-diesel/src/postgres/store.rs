@@ -228,6 +228,20 @@ impl PostgresStore {
         self.write(transaction, run).await
     }
 
+    /// Like `run`, for a transaction that only concerns rows of one organization.
+    pub(super) async fn run_for<T: Transaction + Send>(
+        &self,
+        organization: OrganizationId,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.write_for(Some(organization), transaction, run).await
+    }
+
+    /// Like `run`, for a transaction that may take long.
+    pub(super) async fn run_patiently<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        self.write_patiently(transaction, run).await
+    }
+
     /// Runs a transaction that reads one snapshot, for an organization or for the instance.
     pub(super) async fn answer<Q: Read + Send>(
         &self,

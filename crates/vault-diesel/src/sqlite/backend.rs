@@ -2,14 +2,11 @@
 
 use super::decision::credential::versions::Change;
 use crate::failure::Failure;
-use crate::stored::AnyId;
 use diesel::SqliteConnection;
-use diesel::connection::SimpleConnection as _;
 use diesel::query_dsl::LoadQuery;
 use diesel::query_dsl::methods::ExecuteDsl;
 use diesel::result::QueryResult;
 use diesel::sql_types::Bool;
-use std::borrow::Cow;
 use std::future::{Ready, ready};
 
 pub(crate) use super::store::SqliteStore as Store;
@@ -160,11 +157,6 @@ macro_rules! delete_credentials {
 /// Where a credential is, as text: organization and id. No function aggregates the ids themselves on both databases.
 pub(crate) const PLACE: &str = "hex(organization_id) || hex(id)";
 
-/// The id after this one.
-pub(crate) fn next_id(id: AnyId) -> AnyId {
-    id.next_bytes()
-}
-
 /// One writer at a time: there is nothing to lock.
 macro_rules! for_key_share {
     ($query:expr) => {
@@ -203,33 +195,5 @@ pub(crate) async fn write_changes(connection: &mut SqliteConnection, changes: &[
     for change in changes {
         change.write(connection).await?;
     }
-    Ok(())
-}
-
-/// The history is written in SQLite's spelling.
-pub(crate) fn spell(sql: &str) -> Cow<'_, str> {
-    Cow::Borrowed(sql)
-}
-
-/// Runs statements that return nothing.
-pub(crate) async fn run_script(connection: &mut SqliteConnection, sql: &str) -> QueryResult<()> {
-    connection.batch_execute(sql)
-}
-
-/// Whether there is a table of this name.
-pub(crate) async fn has_table(connection: &mut SqliteConnection, name: &str) -> QueryResult<bool> {
-    diesel::table! {
-        sqlite_master (name) {
-            name -> Text,
-        }
-    }
-    use diesel::{ExpressionMethods as _, QueryDsl as _};
-    let names: Vec<String> =
-        sqlite_master::table.filter(sqlite_master::name.eq(name)).select(sqlite_master::name).load(connection).await?;
-    Ok(!names.is_empty())
-}
-
-/// One writer at a time: there is nothing to lock.
-pub(crate) async fn hold_table(_connection: &mut SqliteConnection, _name: &str) -> QueryResult<()> {
     Ok(())
 }

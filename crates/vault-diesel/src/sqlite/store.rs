@@ -299,6 +299,23 @@ impl SqliteStore {
         self.write(transaction, run).await
     }
 
+    /// Like `run`: the rows of every organization are in one file.
+    pub(super) async fn run_for<T: Transaction<Outcome: 'static> + Send + 'static>(
+        &self,
+        _organization: OrganizationId,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.run(transaction).await
+    }
+
+    /// Like `run`, for a transaction that may take long.
+    pub(super) async fn run_patiently<T: Transaction<Outcome: 'static> + Send + 'static>(
+        &self,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.run(transaction).await
+    }
+
     /// Runs a transaction that reads one snapshot, for an organization or for the instance.
     pub(super) async fn answer<Q: Read<Outcome: 'static> + Send + Sync + 'static>(
         &self,

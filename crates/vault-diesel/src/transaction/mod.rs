@@ -16,6 +16,8 @@ pub(crate) mod authorize;
 pub(crate) mod credential;
 pub(crate) mod hourly;
 pub(crate) mod issuers;
+pub(crate) mod lookups;
+pub(crate) mod schema_version;
 
 use crate::db::Tx;
 use crate::failure::Failure;

@@ -85,7 +85,8 @@ impl Decision<IntegrationPrincipal> for HandOut {
                         .execute(connection)
                         .await?;
                 }
-                let entry = audit::entry(&command.audit);
+                let entry = diesel::insert_into(crate::schema::audit::table)
+                    .values(crate::new_row::NewEntry::of(&command.audit));
                 let _: (Vec<usize>, usize) =
                     pipeline!(connection, |own| execute_each!(own, uses), |own| entry.execute(own).await)?;
                 Ok(Verdict::Recorded(None))

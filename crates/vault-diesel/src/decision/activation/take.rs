@@ -4,7 +4,7 @@ use super::super::backend::{Connection, RunQuery, load_page, narrow, pipeline};
 use super::super::credential::row::{StateColumns, state_columns};
 use super::super::integration::freezes::frozen_since;
 use super::super::integration::row::row_of;
-use super::super::{Answer, Decided, Decision, Verdict, audit, execute_pipelined};
+use super::super::{Answer, Decided, Decision, Verdict, execute_pipelined};
 use super::activations::live_of;
 use super::activator::judge_and_take;
 use crate::failure::Failure;
@@ -101,7 +101,12 @@ impl Decision<IntegrationPrincipal> for TakeCredentials {
                     activations::begun_at.eq(now.as_millis()),
                     activations::expires_at.eq(new.expires_at.as_millis()),
                 ));
-                execute_pipelined!(connection, activation, audit::entry(&command.audit))?;
+                execute_pipelined!(
+                    connection,
+                    activation,
+                    diesel::insert_into(crate::schema::audit::table)
+                        .values(crate::new_row::NewEntry::of(&command.audit))
+                )?;
                 Ok(Verdict::Recorded(Ok(taken)))
             }
             None => Ok(Verdict::Done(Ok(taken))),

@@ -2,7 +2,7 @@
 
 use super::super::backend::Store;
 use super::super::decide;
-use super::{save, uses};
+use super::save;
 use crate::transaction::credential::list;
 use crate::transaction::credential::row::ShowCredential;
 use crate::transaction::credential::versions::ReadVersions;
@@ -70,9 +70,6 @@ impl CredentialRepository for Store {
         &self,
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
-        self.read_for(query.principal.organization(), query, |connection, query| {
-            Box::pin(uses::list(connection, query))
-        })
-        .await
+        self.answer(query.principal.organization(), query).await
     }
 }

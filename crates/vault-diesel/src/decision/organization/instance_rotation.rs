@@ -6,6 +6,7 @@
 
 use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_share, for_update};
 use super::super::{Decided, Verdict, audit};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{
     accounts, audit as audit_rows, audit_checkpoints, audit_delivery, credentials, enrolment_drafts, event_deliveries,
@@ -13,6 +14,7 @@ use crate::schema::{
     pending_seeds, receivers, retiring_instance_keys, sessions,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, columns_of, place_of};
+use crate::transaction::credential::labels;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -34,7 +36,6 @@ use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 use super::super::account::directory;
 use super::super::account::invitation_row::{self, InvitationRow};
 use super::super::account::row::{SignedRow, signed_columns};
-use super::super::credential::labels;
 use super::super::integration::row::{self as integration_row, IntegrationRow};
 use super::super::receiver::organization_of;
 use super::super::receiver::row::{self as receiver_row, ReceiverRow};
@@ -749,8 +750,7 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
                     .execute(connection)
                     .await?;
                 if updated == 1 {
-                    labels::delete(connection, *organization, *id).await?;
-                    labels::insert(connection, *organization, *id, labels).await?;
+                    labels::replace(&connection.tx(), *organization, *id, labels).await?;
                 }
                 updated == 1
             }
