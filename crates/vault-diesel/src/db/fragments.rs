@@ -98,6 +98,10 @@ impl<Q: QueryFragment<Db>> QueryFragment<Db> for Page<Q> {
 #[derive(Clone, Copy, Debug, QueryId, ValidGrouping)]
 pub(crate) struct Narrow<E>(E);
 
+/// The type of [`narrow`](fn@narrow), as `#[auto_type]` looks it up.
+#[allow(non_camel_case_types, reason = "the name of the function")]
+pub(crate) type narrow<E> = Narrow<E>;
+
 /// Makes SQLite use the index of a condition. Without statistics SQLite assumes that an organization has ten rows, and would
 /// read all of them by the primary key. PostgreSQL has statistics.
 pub(crate) const fn narrow<E>(condition: E) -> Narrow<E> {

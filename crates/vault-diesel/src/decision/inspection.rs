@@ -1,14 +1,13 @@
 //! Reading what is stored row by row.
 
 use super::backend::{Connection, RunQuery, Store};
-use super::credential::checks;
 use super::organization::instance_rotation;
 use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
 use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
-use crate::transaction::credential::labels;
 use crate::transaction::credential::versions::versions as read_versions;
+use crate::transaction::credential::{checks, labels};
 use crate::transaction::lookups::MissingLookups;
 use async_trait::async_trait;
 use diesel::dsl::exists;
@@ -156,7 +155,7 @@ async fn whole(
     let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
     let mut sealed = Vec::new();
     for number in numbers {
-        let version = checks::read(connection, place, number).await?;
+        let version = checks::read(&connection.tx(), place, number).await?;
         sealed.push(version.ok_or(Failure::Overtaken)?.credential);
     }
     let labels = labels::read(&connection.tx(), organization, id).await?;

@@ -16,7 +16,6 @@ pub(super) mod credential;
 mod inspection;
 mod integration;
 mod issuers;
-mod login;
 mod maintenance;
 pub(super) mod organization;
 mod receiver;

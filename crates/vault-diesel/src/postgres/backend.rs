@@ -4,16 +4,6 @@ pub(crate) use super::store::PostgresStore as Store;
 pub(crate) use diesel::pg::Pg as Database;
 pub(crate) use diesel_async::{AsyncPgConnection as Connection, RunQueryDsl as RunQuery};
 
-/// Reads the first rows.
-macro_rules! load_page {
-    ($query:expr, $connection:expr, $limit:expr) => {
-        diesel_async::RunQueryDsl::load(
-            diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX)),
-            $connection,
-        )
-    };
-}
-
 /// Carries statements out in their order, in one exchange with the server. What each came to.
 ///
 /// They arrive in this order: each is sent when its future is first polled, the futures are polled as they are written,
@@ -27,13 +17,6 @@ macro_rules! pipeline {
             $outcome
         }),+)
     }};
-}
-
-/// Keeps the rows that are read as they are until the decision stands.
-macro_rules! for_share {
-    ($query:expr) => {
-        diesel::QueryDsl::for_share($query)
-    };
 }
 
 /// Takes the rows that are read, to change them.
@@ -136,15 +119,8 @@ macro_rules! hold_rows {
     };
 }
 
-/// PostgreSQL keeps statistics and needs no hint.
-macro_rules! narrow {
-    ($condition:expr) => {
-        $condition
-    };
-}
-
 pub(crate) use super::replacements::write_changes;
 pub(crate) use {
-    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, of_credentials, pipeline,
+    delete_credentials, execute_each, for_key_share, for_update, hold_rows, insert_rows, load_credentials, load_each,
+    of_credentials, pipeline,
 };

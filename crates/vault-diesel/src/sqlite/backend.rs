@@ -6,15 +6,11 @@ use diesel::SqliteConnection;
 use diesel::query_dsl::LoadQuery;
 use diesel::query_dsl::methods::ExecuteDsl;
 use diesel::result::QueryResult;
-use diesel::sql_types::Bool;
 use std::future::{Ready, ready};
 
 pub(crate) use super::store::SqliteStore as Store;
 pub(crate) use diesel::SqliteConnection as Connection;
 pub(crate) use diesel::sqlite::Sqlite as Database;
-
-/// The most rows for which room is made before they are there.
-const LARGEST_RESERVE: usize = 256;
 
 /// Runs a query. The same calls as `diesel_async::RunQueryDsl`, answered at once.
 pub(crate) trait RunQuery: Sized {
@@ -46,33 +42,6 @@ pub(crate) trait RunQuery: Sized {
 
 impl<Query> RunQuery for Query {}
 
-/// Reads the first rows. A `LIMIT` that is bound would have SQLite plan the statement anew at every use;
-/// rows are made one by one, so reading no further comes to the same.
-macro_rules! load_page {
-    ($query:expr, $connection:expr, $limit:expr) => {
-        crate::sqlite::backend::load_first($query, $connection, $limit)
-    };
-}
-
-/// The work of `load_page`.
-pub(crate) fn load_first<'query, Query, Row>(
-    query: Query,
-    connection: &mut SqliteConnection,
-    limit: usize,
-) -> Ready<QueryResult<Vec<Row>>>
-where
-    Query: LoadQuery<'query, SqliteConnection, Row>,
-{
-    let rows = query.internal_load(connection).and_then(|rows| {
-        let mut page = Vec::with_capacity(limit.min(LARGEST_RESERVE));
-        for row in rows.take(limit) {
-            page.push(row?);
-        }
-        Ok(page)
-    });
-    ready(rows)
-}
-
 /// Carries statements out in their order. What each came to.
 macro_rules! pipeline {
     ($connection:expr, $(|$own:ident| $outcome:expr),+) => {
@@ -83,13 +52,6 @@ macro_rules! pipeline {
             },)+))
         }
         .await
-    };
-}
-
-/// One writer at a time: there is nothing to lock.
-macro_rules! for_share {
-    ($query:expr) => {
-        $query
     };
 }
 
@@ -172,22 +134,9 @@ macro_rules! hold_rows {
     }};
 }
 
-/// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
-/// organization has ten rows, and would read all of them by the primary key.
-macro_rules! narrow {
-    ($condition:expr) => {
-        crate::sqlite::backend::unlikely($condition)
-    };
-}
-
-diesel::define_sql_function! {
-    /// SQLite's hint.
-    fn unlikely(condition: Bool) -> Bool;
-}
-
 pub(crate) use {
-    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, pipeline,
+    delete_credentials, execute_each, for_key_share, for_update, hold_rows, insert_rows, load_credentials, load_each,
+    pipeline,
 };
 
 /// Writes and records changes.

@@ -1,7 +1,6 @@
 //! Credentials.
 
 use super::super::backend::Store;
-use super::super::decide;
 use super::save;
 use crate::transaction::credential::list;
 use crate::transaction::credential::row::ShowCredential;
@@ -59,11 +58,11 @@ impl CredentialRepository for Store {
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        self.run(command).await
     }
 
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        self.run(command).await
     }
 
     async fn list_uses(

@@ -1,7 +1,6 @@
 //! Credentials.
 
 mod change;
-pub(crate) mod checks;
 pub(crate) mod credentials;
 mod delete;
 pub(crate) mod row;

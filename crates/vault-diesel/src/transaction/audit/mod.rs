@@ -19,13 +19,20 @@ const LARGEST_LIST: usize = 1_000;
 #[derive(Debug, Default)]
 pub(crate) struct AuditRecorder {
     commits: bool,
+    commits_refusal: bool,
 }
 
 impl AuditRecorder {
-    /// Appends an entry: what the transaction did, or that it was refused.
+    /// Appends an entry: what the transaction did.
     pub(crate) fn record<'t>(&mut self, tx: &'t Tx<'_>, sealed: &SealedAuditRecord) -> Reply<'t, usize> {
         self.commits = true;
         tx.insert(audit::table, [NewEntry::of(sealed)])
+    }
+
+    /// Appends an entry that the transaction was refused, and commits it although the transaction fails with the refusal.
+    pub(crate) fn record_refusal<'t>(&mut self, tx: &'t Tx<'_>, sealed: &SealedAuditRecord) -> Reply<'t, usize> {
+        self.commits_refusal = true;
+        self.record(tx, sealed)
     }
 
     /// Commits without an entry: the transaction changes what nobody asked for, such as a cache.
@@ -35,6 +42,10 @@ impl AuditRecorder {
 
     pub(super) const fn commits(&self) -> bool {
         self.commits
+    }
+
+    pub(super) const fn commits_refusal(&self) -> bool {
+        self.commits_refusal
     }
 }
 
