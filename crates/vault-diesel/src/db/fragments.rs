@@ -31,6 +31,8 @@ macro_rules! locks {
 locks! {
     /// Nothing is locked.
     Unlocked = "";
+    /// No other transaction deletes the rows or changes their keys.
+    KeyShare = " FOR KEY SHARE";
     /// No other transaction changes the rows.
     Share = " FOR SHARE";
     /// No other transaction locks or changes the rows.
@@ -95,6 +97,10 @@ impl<Q: QueryFragment<Db>> QueryFragment<Db> for Page<Q> {
 /// A condition that few rows meet.
 #[derive(Clone, Copy, Debug, QueryId, ValidGrouping)]
 pub(crate) struct Narrow<E>(E);
+
+/// The type of [`narrow`](fn@narrow), as `#[auto_type]` looks it up.
+#[allow(non_camel_case_types, reason = "the name of the function")]
+pub(crate) type narrow<E> = Narrow<E>;
 
 /// Makes SQLite use the index of a condition. Without statistics SQLite assumes that an organization has ten rows, and would
 /// read all of them by the primary key. PostgreSQL has statistics.

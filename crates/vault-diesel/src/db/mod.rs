@@ -10,6 +10,7 @@ mod bind;
 mod fragments;
 mod insert;
 mod row;
+pub(crate) mod script;
 mod statement;
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
@@ -18,6 +19,6 @@ mod tx;
 mod value;
 
 pub(crate) use backend::Db;
-pub(crate) use fragments::{Lock, Share, Unlocked, Update, exists_row_by_row, locked, narrow, without_index};
+pub(crate) use fragments::{KeyShare, Lock, Share, Unlocked, Update, exists_row_by_row, locked, narrow, without_index};
 pub(crate) use tx::{OpenTx, Reply, Tx};
 pub(crate) use value::DbValue;

@@ -4,14 +4,15 @@ use super::backend::Db;
 use super::fragments::Page;
 use super::row::DbRow;
 use super::statement::Statement;
+use crate::stored::AnyId;
 use diesel::SqliteConnection;
-use diesel::connection::{Connection as _, LoadConnection as _};
+use diesel::connection::{Connection as _, LoadConnection as _, SimpleConnection as _};
 use diesel::deserialize::FromSqlRow;
 use diesel::expression::QueryMetadata;
 use diesel::query_builder::{AsQuery, QueryFragment, QueryId};
 use diesel::query_dsl::CompatibleType;
 use diesel::result::{Error, QueryResult};
-use diesel_async::{AsyncConnectionCore, AsyncPgConnection};
+use diesel_async::{AsyncConnectionCore, AsyncPgConnection, SimpleAsyncConnection as _};
 use futures_util::future::{BoxFuture, Either, FutureExt as _, Ready, ready};
 use futures_util::stream::TryStreamExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -125,6 +126,20 @@ impl Tx<'_> {
         self.row(statement, decode)
     }
 
+    /// Reads the row of a query that always has one, such as a count.
+    pub(crate) fn one<'t, U, Q>(&'t self, query: Q) -> Reply<'t, U>
+    where
+        Q: AsQuery<Query: QueryFragment<Db> + QueryId, SqlType: CompatibleType<U, Db>>,
+        Db: QueryMetadata<Q::SqlType>,
+        U: FromSqlRow<<Q::SqlType as CompatibleType<U, Db>>::SqlType, Db> + Send + 't,
+    {
+        let required = |row: QueryResult<Option<U>>| row?.ok_or(Error::NotFound);
+        match self.first(query) {
+            Either::Left(row) => Either::Left(ready(required(row.into_inner()))),
+            Either::Right(row) => Either::Right(row.map(required).boxed()),
+        }
+    }
+
     /// Executes a statement that returns no rows. The reply is the number of rows that it changed.
     pub(crate) fn execute<Q: QueryFragment<Db> + QueryId>(&self, query: Q) -> Reply<'_, usize> {
         self.run(Statement::of(&query, Q::query_id(), self.dialect()))
@@ -142,6 +157,25 @@ impl Tx<'_> {
                 Either::Left(ready(counts.collect()))
             }
             Db::Pg => Either::Right(futures_util::future::try_join_all(replies).boxed()),
+        }
+    }
+
+    /// Executes statements whose text is fixed and that have no values.
+    pub(super) async fn script(&self, sql: &str) -> QueryResult<()> {
+        match &self.connection {
+            Connection::Sqlite(connection) => self.on_sqlite(connection, |connection| connection.batch_execute(sql)),
+            Connection::Pg(connection) => {
+                let mut connection: &AsyncPgConnection = connection;
+                connection.batch_execute(sql).await
+            }
+        }
+    }
+
+    /// Returns the next id that a column can store.
+    pub(crate) fn next_id(&self, id: AnyId) -> AnyId {
+        match self.dialect() {
+            Db::Sqlite => id.next_bytes(),
+            Db::Pg => id.next_uuid(),
         }
     }
 

@@ -1,15 +1,14 @@
 //! Reading what is stored row by row.
 
-use super::audit;
 use super::backend::{Connection, RunQuery, Store};
-use super::credential::{checks, labels};
-use super::look_ups;
 use super::organization::instance_rotation;
 use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials, frozen_namespaces, organizations};
 use crate::stored::{AnyId, Column, StoredId as _, columns_of, place_of};
 use crate::transaction::credential::versions::versions as read_versions;
+use crate::transaction::credential::{checks, labels};
+use crate::transaction::lookups::MissingLookups;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -70,10 +69,7 @@ impl Inspection for Store {
         place: InstancePlace,
         expected: Vec<LookUp>,
     ) -> Result<Vec<&'static str>, StoreError> {
-        self.read((part, place, expected), |connection, (part, place, expected)| {
-            Box::pin(look_ups::missing(connection, *part, *place, expected))
-        })
-        .await
+        self.answer(None, MissingLookups { part, place, expected }).await
     }
 
     async fn version_places(
@@ -92,7 +88,7 @@ impl Inspection for Store {
     }
 
     async fn recorded_states(&self, query: RecordedStates) -> Result<Vec<AuditEntry>, StoreError> {
-        self.read(query, |connection, query| Box::pin(audit::recorded_states(connection, query))).await
+        self.answer(None, query).await
     }
 }
 
@@ -159,9 +155,9 @@ async fn whole(
     let numbers = versions.others.iter().map(|version| version.number).chain([versions.current.version]);
     let mut sealed = Vec::new();
     for number in numbers {
-        let version = checks::read(connection, place, number).await?;
+        let version = checks::read(&connection.tx(), place, number).await?;
         sealed.push(version.ok_or(Failure::Overtaken)?.credential);
     }
-    let labels = labels::of(connection, organization, id).await?;
+    let labels = labels::read(&connection.tx(), organization, id).await?;
     Ok(Some(WholeCredential { versions, sealed, labels }))
 }

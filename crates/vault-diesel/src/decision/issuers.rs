@@ -10,7 +10,7 @@ use vault_core::port::{IssuerRepository, StoreError};
 #[async_trait]
 impl IssuerRepository for Store {
     async fn add_issuer(&self, command: Command<StoredIssuer>) -> Result<(), StoreError> {
-        Ok(self.run(command).await??)
+        self.run(command).await
     }
 
     async fn list_issuers(&self) -> Result<Vec<StoredIssuer>, StoreError> {

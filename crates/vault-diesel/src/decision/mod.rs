@@ -16,12 +16,10 @@ pub(super) mod credential;
 mod inspection;
 mod integration;
 mod issuers;
-mod login;
-mod look_ups;
 mod maintenance;
 pub(super) mod organization;
 mod receiver;
-pub(super) mod schema_version;
+mod schema_version;
 
 use self::backend::Connection;
 use super::backend;

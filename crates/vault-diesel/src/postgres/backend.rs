@@ -1,23 +1,8 @@
 //! What the decisions need of PostgreSQL.
 
-use crate::stored::AnyId;
-use diesel::result::QueryResult;
-use diesel_async::{AsyncPgConnection, SimpleAsyncConnection as _};
-use std::borrow::Cow;
-
 pub(crate) use super::store::PostgresStore as Store;
 pub(crate) use diesel::pg::Pg as Database;
 pub(crate) use diesel_async::{AsyncPgConnection as Connection, RunQueryDsl as RunQuery};
-
-/// Reads the first rows.
-macro_rules! load_page {
-    ($query:expr, $connection:expr, $limit:expr) => {
-        diesel_async::RunQueryDsl::load(
-            diesel::QueryDsl::limit($query, i64::try_from($limit).unwrap_or(i64::MAX)),
-            $connection,
-        )
-    };
-}
 
 /// Carries statements out in their order, in one exchange with the server. What each came to.
 ///
@@ -32,13 +17,6 @@ macro_rules! pipeline {
             $outcome
         }),+)
     }};
-}
-
-/// Keeps the rows that are read as they are until the decision stands.
-macro_rules! for_share {
-    ($query:expr) => {
-        diesel::QueryDsl::for_share($query)
-    };
 }
 
 /// Takes the rows that are read, to change them.
@@ -105,11 +83,6 @@ macro_rules! of_credentials {
 /// Where a credential is, as text: organization and id. No function aggregates the ids themselves on both databases.
 pub(crate) const PLACE: &str = "CAST(organization_id AS TEXT) COLLATE \"C\" || CAST(id AS TEXT)";
 
-/// The id after this one.
-pub(crate) fn next_id(id: AnyId) -> AnyId {
-    id.next_uuid()
-}
-
 /// Reads credentials and takes them, to change them: by id, as all take them who take several.
 macro_rules! load_credentials {
     ($connection:expr, $organization:expr, $ids:expr, $columns:expr) => {{
@@ -146,38 +119,8 @@ macro_rules! hold_rows {
     };
 }
 
-/// PostgreSQL keeps statistics and needs no hint.
-macro_rules! narrow {
-    ($condition:expr) => {
-        $condition
-    };
-}
-
 pub(crate) use super::replacements::write_changes;
 pub(crate) use {
-    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, of_credentials, pipeline,
+    delete_credentials, execute_each, for_key_share, for_update, hold_rows, insert_rows, load_credentials, load_each,
+    of_credentials, pipeline,
 };
-
-/// The history in PostgreSQL's spelling.
-pub(crate) fn spell(sql: &str) -> Cow<'_, str> {
-    Cow::Owned(crate::migration::in_postgres_spelling(sql))
-}
-
-/// Runs statements that return nothing.
-pub(crate) async fn run_script(connection: &mut AsyncPgConnection, sql: &str) -> QueryResult<()> {
-    connection.batch_execute(sql).await
-}
-
-/// Whether there is a table of this name where unqualified names are looked for.
-pub(crate) async fn has_table(connection: &mut AsyncPgConnection, name: &str) -> QueryResult<bool> {
-    use diesel::sql_types::{Bool, Text};
-    diesel::select(diesel::dsl::sql::<Bool>("to_regclass(").bind::<Text, _>(name).sql(") IS NOT NULL"))
-        .get_result(connection)
-        .await
-}
-
-/// Makes other processes that migrate wait until the transaction ends.
-pub(crate) async fn hold_table(connection: &mut AsyncPgConnection, name: &str) -> QueryResult<()> {
-    connection.batch_execute(&format!("LOCK TABLE {name} IN EXCLUSIVE MODE")).await
-}

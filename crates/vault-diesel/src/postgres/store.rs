@@ -3,6 +3,7 @@
 use super::connections::{Connections, Decide, Failed, Look, Timeout};
 use super::decision::batch::Batch;
 use super::settings::{ConnectError, PostgresSettings};
+use super::severity::judge;
 use super::write_queue::WriteQueue;
 use crate::db::OpenTx as _;
 use crate::failure::{Failure, Reports};
@@ -184,15 +185,6 @@ impl PostgresStore {
         self.reports.seen(answer.instrument(reading::<Q>()).await)
     }
 
-    /// As [`PostgresStore::read_at_once_for`], for a question that belongs to no organization.
-    pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
-    where
-        Q: Send + Sync,
-        T: Send,
-    {
-        self.read_at_once_for(None, question, look).await
-    }
-
     /// Answers a question in one exchange with the server, without a transaction around it, when it is the turn of the
     /// organization that asks: of several statements, the one that judges who asks comes last.
     pub(super) async fn read_at_once_for<Q, T>(
@@ -225,7 +217,21 @@ impl PostgresStore {
 
     /// Runs a transaction that writes.
     pub(super) async fn run<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
-        self.write(transaction, run).await
+        flat(self.write(transaction, run).await)
+    }
+
+    /// Like `run`, for a transaction that only concerns rows of one organization.
+    pub(super) async fn run_for<T: Transaction + Send>(
+        &self,
+        organization: OrganizationId,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        flat(self.write_for(Some(organization), transaction, run).await)
+    }
+
+    /// Like `run`, for a transaction that may take long.
+    pub(super) async fn run_patiently<T: Transaction + Send>(&self, transaction: T) -> Result<T::Outcome, StoreError> {
+        flat(self.write_patiently(transaction, run).await)
     }
 
     /// Runs a transaction that reads one snapshot, for an organization or for the instance.
@@ -270,8 +276,13 @@ impl PostgresStore {
 fn run<'a, T: Transaction>(
     connection: &'a mut AsyncPgConnection,
     transaction: &'a T,
-) -> BoxFuture<'a, Decided<T::Outcome>> {
+) -> BoxFuture<'a, Decided<Result<T::Outcome, Failure>>> {
     Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
+}
+
+/// The outcome of a transaction, or why it was denied or refused.
+fn flat<T>(outcome: Result<Result<T, Failure>, StoreError>) -> Result<T, StoreError> {
+    outcome?.map_err(|failure| failure.into_store_error(judge))
 }
 
 /// Runs a transaction that reads on a connection.

@@ -2,22 +2,15 @@
 
 use super::decision::credential::versions::Change;
 use crate::failure::Failure;
-use crate::stored::AnyId;
 use diesel::SqliteConnection;
-use diesel::connection::SimpleConnection as _;
 use diesel::query_dsl::LoadQuery;
 use diesel::query_dsl::methods::ExecuteDsl;
 use diesel::result::QueryResult;
-use diesel::sql_types::Bool;
-use std::borrow::Cow;
 use std::future::{Ready, ready};
 
 pub(crate) use super::store::SqliteStore as Store;
 pub(crate) use diesel::SqliteConnection as Connection;
 pub(crate) use diesel::sqlite::Sqlite as Database;
-
-/// The most rows for which room is made before they are there.
-const LARGEST_RESERVE: usize = 256;
 
 /// Runs a query. The same calls as `diesel_async::RunQueryDsl`, answered at once.
 pub(crate) trait RunQuery: Sized {
@@ -49,33 +42,6 @@ pub(crate) trait RunQuery: Sized {
 
 impl<Query> RunQuery for Query {}
 
-/// Reads the first rows. A `LIMIT` that is bound would have SQLite plan the statement anew at every use;
-/// rows are made one by one, so reading no further comes to the same.
-macro_rules! load_page {
-    ($query:expr, $connection:expr, $limit:expr) => {
-        crate::sqlite::backend::load_first($query, $connection, $limit)
-    };
-}
-
-/// The work of `load_page`.
-pub(crate) fn load_first<'query, Query, Row>(
-    query: Query,
-    connection: &mut SqliteConnection,
-    limit: usize,
-) -> Ready<QueryResult<Vec<Row>>>
-where
-    Query: LoadQuery<'query, SqliteConnection, Row>,
-{
-    let rows = query.internal_load(connection).and_then(|rows| {
-        let mut page = Vec::with_capacity(limit.min(LARGEST_RESERVE));
-        for row in rows.take(limit) {
-            page.push(row?);
-        }
-        Ok(page)
-    });
-    ready(rows)
-}
-
 /// Carries statements out in their order. What each came to.
 macro_rules! pipeline {
     ($connection:expr, $(|$own:ident| $outcome:expr),+) => {
@@ -86,13 +52,6 @@ macro_rules! pipeline {
             },)+))
         }
         .await
-    };
-}
-
-/// One writer at a time: there is nothing to lock.
-macro_rules! for_share {
-    ($query:expr) => {
-        $query
     };
 }
 
@@ -160,11 +119,6 @@ macro_rules! delete_credentials {
 /// Where a credential is, as text: organization and id. No function aggregates the ids themselves on both databases.
 pub(crate) const PLACE: &str = "hex(organization_id) || hex(id)";
 
-/// The id after this one.
-pub(crate) fn next_id(id: AnyId) -> AnyId {
-    id.next_bytes()
-}
-
 /// One writer at a time: there is nothing to lock.
 macro_rules! for_key_share {
     ($query:expr) => {
@@ -180,22 +134,9 @@ macro_rules! hold_rows {
     }};
 }
 
-/// Says that few rows meet the condition, so that its index is used. Without statistics SQLite assumes that an
-/// organization has ten rows, and would read all of them by the primary key.
-macro_rules! narrow {
-    ($condition:expr) => {
-        crate::sqlite::backend::unlikely($condition)
-    };
-}
-
-diesel::define_sql_function! {
-    /// SQLite's hint.
-    fn unlikely(condition: Bool) -> Bool;
-}
-
 pub(crate) use {
-    delete_credentials, execute_each, for_key_share, for_share, for_update, hold_rows, insert_rows, load_credentials,
-    load_each, load_page, narrow, pipeline,
+    delete_credentials, execute_each, for_key_share, for_update, hold_rows, insert_rows, load_credentials, load_each,
+    pipeline,
 };
 
 /// Writes and records changes.
@@ -203,33 +144,5 @@ pub(crate) async fn write_changes(connection: &mut SqliteConnection, changes: &[
     for change in changes {
         change.write(connection).await?;
     }
-    Ok(())
-}
-
-/// The history is written in SQLite's spelling.
-pub(crate) fn spell(sql: &str) -> Cow<'_, str> {
-    Cow::Borrowed(sql)
-}
-
-/// Runs statements that return nothing.
-pub(crate) async fn run_script(connection: &mut SqliteConnection, sql: &str) -> QueryResult<()> {
-    connection.batch_execute(sql)
-}
-
-/// Whether there is a table of this name.
-pub(crate) async fn has_table(connection: &mut SqliteConnection, name: &str) -> QueryResult<bool> {
-    diesel::table! {
-        sqlite_master (name) {
-            name -> Text,
-        }
-    }
-    use diesel::{ExpressionMethods as _, QueryDsl as _};
-    let names: Vec<String> =
-        sqlite_master::table.filter(sqlite_master::name.eq(name)).select(sqlite_master::name).load(connection).await?;
-    Ok(!names.is_empty())
-}
-
-/// One writer at a time: there is nothing to lock.
-pub(crate) async fn hold_table(_connection: &mut SqliteConnection, _name: &str) -> QueryResult<()> {
     Ok(())
 }

@@ -2,12 +2,14 @@
 
 use super::connection::{Purpose, Source, establish, open};
 use super::decision::organization::keys;
-use super::decision::schema_version;
 use super::settings::{OpenError, SqliteKey, SqliteSettings};
 use super::severity::{is_full, judge};
 use super::store::SqliteStore;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::migration::{SchemaState, compare};
+use crate::transaction::Read as _;
+use crate::transaction::schema_version::AppliedMigrations;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
 use diesel::result::Error as SqlError;
@@ -181,7 +183,7 @@ pub fn check_file(path: &Path, key: SqliteKey) -> Result<FileContent, CopyError>
     }
     let rows = count_rows(&mut connection).map_err(failed)?;
     let read = async {
-        let schema = compare(&schema_version::applied(&mut connection).await?);
+        let schema = compare(&AppliedMigrations.read(&connection.tx()).await?.unwrap_or_default());
         // Without a schema there is nothing to read, and of an unreleased one nothing is known.
         let instance = match schema {
             SchemaState::Empty | SchemaState::Unreleased(_) => None,

@@ -6,6 +6,7 @@ use super::decision::batch::{Batch, BatchOutcome};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
+use super::severity::judge;
 use super::task::{Decide, Job};
 use super::writer::{DISK_FAILED, Message, Writer};
 use crate::db::OpenTx as _;
@@ -154,20 +155,6 @@ impl SqliteStore {
         self.reports.seen(answer.unwrap_or_else(|_| Err(unavailable("the writer has ended"))))
     }
 
-    /// As [`SqliteStore::write`]: the rows of every organization lie in one file.
-    pub(super) async fn write_for<C, T>(
-        &self,
-        _organization: Option<OrganizationId>,
-        command: C,
-        decide: Decide<C, T>,
-    ) -> Result<T, StoreError>
-    where
-        C: Send + 'static,
-        T: Send + 'static,
-    {
-        self.write(command, decide).await
-    }
-
     /// Has the writer make a decision that may take long.
     pub(super) async fn write_patiently<C, T>(&self, command: C, decide: Decide<C, T>) -> Result<T, StoreError>
     where
@@ -251,15 +238,6 @@ impl SqliteStore {
         joined(answer.await)
     }
 
-    /// As [`SqliteStore::read`].
-    pub(super) async fn read_at_once<Q, T>(&self, question: Q, look: Look<Q, T>) -> Result<T, StoreError>
-    where
-        Q: Send + 'static,
-        T: Send + 'static,
-    {
-        self.read(question, look).await
-    }
-
     /// As [`SqliteStore::read_for`].
     pub(super) async fn read_at_once_for<Q, T>(
         &self,
@@ -296,7 +274,24 @@ impl SqliteStore {
         &self,
         transaction: T,
     ) -> Result<T::Outcome, StoreError> {
-        self.write(transaction, run).await
+        flat(self.write(transaction, run).await)
+    }
+
+    /// Like `run`: the rows of every organization are in one file.
+    pub(super) async fn run_for<T: Transaction<Outcome: 'static> + Send + 'static>(
+        &self,
+        _organization: OrganizationId,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.run(transaction).await
+    }
+
+    /// Like `run`, for a transaction that may take long.
+    pub(super) async fn run_patiently<T: Transaction<Outcome: 'static> + Send + 'static>(
+        &self,
+        transaction: T,
+    ) -> Result<T::Outcome, StoreError> {
+        self.run(transaction).await
     }
 
     /// Runs a transaction that reads one snapshot, for an organization or for the instance.
@@ -340,8 +335,13 @@ impl SqliteStore {
 fn run<'a, T: Transaction>(
     connection: &'a mut SqliteConnection,
     transaction: &'a T,
-) -> BoxFuture<'a, Decided<T::Outcome>> {
+) -> BoxFuture<'a, Decided<Result<T::Outcome, Failure>>> {
     Box::pin(async move { transaction::run(&connection.tx(), transaction).await })
+}
+
+/// The outcome of a transaction, or why it was denied or refused.
+fn flat<T>(outcome: Result<Result<T, Failure>, StoreError>) -> Result<T, StoreError> {
+    outcome?.map_err(|failure| failure.into_store_error(judge))
 }
 
 /// Runs a transaction that reads on a connection.

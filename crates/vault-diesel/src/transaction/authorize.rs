@@ -1,5 +1,6 @@
 //! Authorization: checks that the principal may perform an operation, first and inside the operation's transaction.
 
+use super::account::row::account_of;
 use crate::db::{Lock, Reply, Share, Tx, Unlocked, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{accounts, organization_keys, organizations, sessions};
@@ -27,11 +28,6 @@ struct Facts {
 #[auto_type(no_type_alias)]
 fn organization_of(id: IdBytes) -> _ {
     organizations::table.filter(organizations::id.eq(id))
-}
-
-#[auto_type(no_type_alias)]
-fn account_of(organization: IdBytes, account: IdBytes) -> _ {
-    accounts::table.filter(accounts::organization_id.eq(organization)).filter(accounts::id.eq(account))
 }
 
 #[auto_type(no_type_alias)]
@@ -224,6 +220,18 @@ pub(crate) async fn lock_organization(tx: &Tx<'_>, organization: OrganizationId)
     let state = organization_of(organization.stored()).select(organizations::state);
     let state = tx.first(locked(state, Share)).await?;
     is_active_organization(organization, state)
+}
+
+/// Locks an organization, whatever its state. Returns whether it exists, which it then does until the transaction ends.
+pub(crate) async fn lock_existing_organization(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
+    let row = organization_of(organization.stored()).select(organizations::id);
+    Ok(tx.first::<AnyId, _>(locked(row, Share)).await?.is_some())
+}
+
+/// Locks an organization for a change, whatever its state. Returns whether it exists.
+pub(crate) async fn lock_organization_for_update(tx: &Tx<'_>, organization: OrganizationId) -> Result<bool, Failure> {
+    let row = organization_of(organization.stored()).select(organizations::id);
+    Ok(tx.first::<AnyId, _>(locked(row, Update)).await?.is_some())
 }
 
 fn require_active(id: OrganizationId, state: Option<Column<OrganizationState>>) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use super::audit::AuditRecorder;
 use super::authorize::authorize_and_lock;
-use super::{Answer, Read, Transaction};
+use super::{Read, Transaction};
 use crate::db::{Db, Tx};
 use crate::failure::Failure;
 use crate::schema::issuers;
@@ -50,9 +50,9 @@ struct IssuerRow {
 }
 
 impl Transaction for Command<StoredIssuer> {
-    type Outcome = Answer;
+    type Outcome = ();
 
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Answer, Failure> {
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         authorize_and_lock(tx, &self.principal, self.now).await?;
         let StoredIssuer { issuer, keys, fetched_at, asked_at, failure, code } = &self.act;
         let required: Vec<&str> = issuer.required.iter().map(|pointer| pointer.as_str()).collect();
@@ -74,10 +74,10 @@ impl Transaction for Command<StoredIssuer> {
         };
         let added = tx.execute(diesel::insert_into(issuers::table).values(new).on_conflict_do_nothing()).await?;
         if added == 0 {
-            return Ok(Err(Refusal::IssuerExists));
+            return Err(Refusal::IssuerExists.into());
         }
         audit.record(tx, &self.audit).await?;
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

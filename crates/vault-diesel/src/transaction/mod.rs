@@ -11,11 +11,19 @@
 //! The folder `decision` has the transactions that are still compiled once per database. Both kinds run on one connection:
 //! [`OpenTx`](crate::db::OpenTx) borrows it.
 
+pub(crate) mod account;
+pub(crate) mod activation;
 pub(crate) mod audit;
 pub(crate) mod authorize;
 pub(crate) mod credential;
 pub(crate) mod hourly;
+pub(crate) mod instance_key;
+pub(crate) mod integration;
 pub(crate) mod issuers;
+pub(crate) mod login;
+pub(crate) mod lookups;
+pub(crate) mod receiver;
+pub(crate) mod schema_version;
 
 use crate::db::Tx;
 use crate::failure::Failure;
@@ -30,8 +38,6 @@ pub(crate) enum Verdict<T> {
     Recorded(T),
     /// Refused before the first write.
     Refused(T),
-    /// Refused, and commits the record of the refusal.
-    RefusedOnRecord(T),
     /// Refused after a write, which is rolled back.
     Undo(T),
 }
@@ -40,11 +46,7 @@ impl<T> Verdict<T> {
     /// The outcome, whether it commits or not.
     pub(crate) fn into_outcome(self) -> T {
         match self {
-            Self::Done(outcome)
-            | Self::Recorded(outcome)
-            | Self::Refused(outcome)
-            | Self::RefusedOnRecord(outcome)
-            | Self::Undo(outcome) => outcome,
+            Self::Done(outcome) | Self::Recorded(outcome) | Self::Refused(outcome) | Self::Undo(outcome) => outcome,
         }
     }
 }
@@ -70,6 +72,10 @@ pub(crate) trait Transaction: Sync {
     type Outcome: Send;
 
     /// Authorizes, decides and writes. It commits if it records something; otherwise what it wrote is rolled back.
+    ///
+    /// # Errors
+    /// [`Failure::Denied`] and [`Failure::Refused`] are what a rule decided. They commit only what
+    /// [`AuditRecorder::record_refusal`] recorded.
     fn run(
         &self,
         tx: &Tx<'_>,
@@ -78,10 +84,15 @@ pub(crate) trait Transaction: Sync {
 }
 
 /// Runs a transaction that writes, inside the transaction that the store began.
-pub(crate) async fn run<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Decided<T::Outcome> {
+pub(crate) async fn run<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Decided<Result<T::Outcome, Failure>> {
     let mut audit = AuditRecorder::default();
-    let outcome = transaction.run(tx, &mut audit).await?;
-    Ok(match (audit.commits(), tx.has_written()) {
+    let outcome = transaction.run(tx, &mut audit).await;
+    let commits = match &outcome {
+        Ok(_) => audit.commits(),
+        Err(Failure::Denied(_) | Failure::Refused(_)) => audit.commits_refusal(),
+        Err(_) => return outcome.map(|outcome| Verdict::Undo(Ok(outcome))),
+    };
+    Ok(match (commits, tx.has_written()) {
         (true, _) => Verdict::Recorded(outcome),
         (false, true) => Verdict::Undo(outcome),
         (false, false) => Verdict::Refused(outcome),

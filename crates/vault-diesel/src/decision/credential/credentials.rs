@@ -1,8 +1,7 @@
 //! Credentials.
 
 use super::super::backend::Store;
-use super::super::decide;
-use super::{save, uses};
+use super::save;
 use crate::transaction::credential::list;
 use crate::transaction::credential::row::ShowCredential;
 use crate::transaction::credential::versions::ReadVersions;
@@ -59,20 +58,17 @@ impl CredentialRepository for Store {
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        self.run(command).await
     }
 
     async fn request_check(&self, command: Command<RequestCheck>) -> Result<(), StoreError> {
-        Ok(self.write(command, |connection, command| Box::pin(decide(connection, command))).await??)
+        self.run(command).await
     }
 
     async fn list_uses(
         &self,
         query: List<UsePosition, (OrganizationId, CredentialId)>,
     ) -> Result<Option<Vec<CredentialUse>>, StoreError> {
-        self.read_for(query.principal.organization(), query, |connection, query| {
-            Box::pin(uses::list(connection, query))
-        })
-        .await
+        self.answer(query.principal.organization(), query).await
     }
 }

@@ -3,11 +3,12 @@
 use super::super::Answer;
 use super::super::backend::{Connection, RunQuery, delete_credentials, insert_rows, load_credentials, pipeline};
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
-use super::count;
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::new_row::NewEntry;
 use crate::schema::credentials;
 use crate::stored::Column;
+use crate::transaction::credential::count;
 use vault_core::Command;
 use vault_core::decision::judge_deletes;
 use vault_core::id::{CredentialId, OrganizationId};
@@ -26,7 +27,7 @@ impl Batch for DeleteCredential {
         commands: &[Command<Self>],
     ) -> Result<BatchOutcome<Answer<bool>>, Failure> {
         // The count first, for the reason given at saving.
-        count::hold(connection, organization).await?;
+        count::lock(&connection.tx(), organization).await?;
         let authorized = authorize_each(connection, organization, commands, |_| None).await?;
         let ids: Vec<CredentialId> = commands.iter().map(|command| command.act.id).collect();
         let rows: Vec<(Column<CredentialId>, i64)> =
@@ -51,7 +52,6 @@ async fn write(
     let Ok(count @ 1..) = i64::try_from(deleted.len()) else { return Ok(()) };
     let ids: Vec<CredentialId> = deleted.iter().map(|command| command.act.id).collect();
     let entries = deleted.iter().map(|command| NewEntry::of(&command.audit));
-    let counted = count::add(organization, -count);
     pipeline!(
         connection,
         |own| delete_credentials!(own, credentials, organization, &ids),
@@ -60,7 +60,7 @@ async fn write(
         |own| delete_credentials!(own, credential_labels, organization, &ids),
         |own| delete_credentials!(own, credential_uses, organization, &ids),
         |own| delete_credentials!(own, check_requests, organization, &ids),
-        |own| counted.execute(own).await,
+        |own| count::add(&own.tx(), organization, -count).await,
         |own| insert_rows!(own, audit, NewEntries, entries)
     )?;
     Ok(())

@@ -3,13 +3,13 @@
 use super::super::Answer;
 use super::super::backend::{Connection, RunQuery, insert_rows, load_each, pipeline};
 use super::super::batch::{Batch, BatchOutcome, answer_each, authorize_each};
-use super::count;
 use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::new_row::{NewClaim, NewCredential, NewEntry, NewLabel, NewSecret};
 use crate::schema::idempotency_keys;
 use crate::stored::{Column, StoredId as _};
 use crate::transaction::authorize::authorize;
+use crate::transaction::credential::count;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
 use vault_core::Command;
 use vault_core::decision::{Authorized, EarlierRequest, EarlierRequests, SaveFacts, judge_saves};
@@ -31,7 +31,7 @@ impl Batch for SaveCredential {
     ) -> Result<BatchOutcome<Answer<CredentialId>>, Failure> {
         // The count is held first, so that an organization's saves wait for each other here and not while they hold
         // the account: a change of the account then waits for one transaction of saves at most.
-        let credentials = count::hold(connection, organization).await?;
+        let credentials = count::lock(&connection.tx(), organization).await?;
         let authorized = authorize_each(connection, organization, commands, |save| Some(save.sealed.key)).await?;
         let keys: Vec<&Idempotency> = commands.iter().filter_map(|command| command.act.idempotency.as_ref()).collect();
         let facts = SaveFacts { credentials, earlier: earlier(connection, organization, &keys).await? };
@@ -63,14 +63,13 @@ async fn write(
         Some(NewClaim::of(organization, (save.id, save.version), idempotency, command.now))
     });
     let entries = made.iter().map(|command| NewEntry::of(&command.audit));
-    let counted = count::add(organization, count);
     pipeline!(
         connection,
         |own| insert_rows!(own, idempotency_keys, NewClaims, claims),
         |own| insert_rows!(own, credentials, NewCredentials, credentials),
         |own| insert_rows!(own, credential_secrets, NewSecrets, secrets),
         |own| insert_rows!(own, credential_labels, NewLabels, labels.into_iter()),
-        |own| counted.execute(own).await,
+        |own| count::add(&own.tx(), organization, count).await,
         |own| insert_rows!(own, audit, NewEntries, entries)
     )?;
     Ok(())

@@ -4,12 +4,14 @@
 //! others are in `credential_versions`.
 
 use super::super::backend::{Connection, RunQuery, pipeline};
-use super::super::{audit, execute_pipelined};
-use super::labels;
+use super::super::execute_pipelined;
 use super::row::{self, of_credential};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
+use crate::new_row::NewEntry;
 use crate::schema::{credential_secrets, credential_versions, credentials};
 use crate::stored::{AnyId, Column, StoredId as _};
+use crate::transaction::credential::labels;
 use crate::update::update;
 use diesel::sql_types::{BigInt, Nullable};
 use diesel::{
@@ -164,7 +166,7 @@ impl Change<'_> {
             act.description.as_ref().map(|description| row::described!(description)),
         );
         let credential = of_credential!(credentials, place.organization, place.id);
-        let record = audit::entry(&self.command.audit);
+        let record = diesel::insert_into(crate::schema::audit::table).values(NewEntry::of(&self.command.audit));
         match &current {
             Some((number, parts, superseded)) => {
                 let secrets = update(of_credential!(credential_secrets, place.organization, place.id)).set((
@@ -205,8 +207,7 @@ impl Change<'_> {
             }
         }
         if let Some(description) = &act.description {
-            labels::delete(connection, place.organization, place.id).await?;
-            labels::insert(connection, place.organization, place.id, &description.labels).await?;
+            labels::replace(&connection.tx(), place.organization, place.id, &description.labels).await?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use super::super::backend::{Connection, RunQuery, Store, execute_each, for_key_share, for_update};
 use super::super::{Decided, Verdict, audit};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{
     accounts, audit as audit_rows, audit_checkpoints, audit_delivery, credentials, enrolment_drafts, event_deliveries,
@@ -13,13 +14,20 @@ use crate::schema::{
     pending_seeds, receivers, retiring_instance_keys, sessions,
 };
 use crate::stored::{AnyId, CodeColumns, Column, StoredId as _, columns_of, place_of};
+use crate::transaction::account::directory;
+use crate::transaction::account::invitation_row::{self, InvitationRow};
+use crate::transaction::account::row::SignedRow;
+use crate::transaction::credential::labels;
+use crate::transaction::integration::row::IntegrationRow;
+use crate::transaction::receiver::organization_of;
+use crate::transaction::receiver::row::ReceiverRow;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::sql_types::Bool;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, NullableExpressionMethods as _,
-    OptionalExtension as _, QueryDsl as _,
+    OptionalExtension as _, QueryDsl as _, SelectableHelper as _,
 };
 use uuid::Uuid;
 use vault_core::Refusal;
@@ -31,13 +39,6 @@ use vault_core::port::{
 };
 use vault_core::sealed::{Blob, InstanceKeyPurpose, SealedPassword, SealedSeed};
 
-use super::super::account::directory;
-use super::super::account::invitation_row::{self, InvitationRow};
-use super::super::account::row::{SignedRow, signed_columns};
-use super::super::credential::labels;
-use super::super::integration::row::{self as integration_row, IntegrationRow};
-use super::super::receiver::organization_of;
-use super::super::receiver::row::{self as receiver_row, ReceiverRow};
 use super::keys::insert_wide_key;
 
 #[async_trait]
@@ -333,18 +334,18 @@ async fn read(connection: &mut Connection, query: &Rows) -> Result<Vec<InstanceR
         InstancePart::Invitations => {
             let rows =
                 page!(invitations_under!(query.key), query, invitations::organization_id, invitations::account_id);
-            let rows: Vec<InvitationRow> = rows.select(invitation_row::columns!()).load(connection).await?;
+            let rows: Vec<InvitationRow> = rows.select(InvitationRow::as_select()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Invitation(Box::new(row.decode()?)))).collect()
         }
         InstancePart::Drafts => find_drafts(connection, query).await,
         InstancePart::Integrations => {
             let rows = page!(integrations_under!(query.key), query, integrations::organization_id, integrations::id);
-            let rows: Vec<IntegrationRow> = rows.select(integration_row::columns!()).load(connection).await?;
+            let rows: Vec<IntegrationRow> = rows.select(IntegrationRow::as_select()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Integration(Box::new(row.decode()?)))).collect()
         }
         InstancePart::Receivers => {
             let rows = page!(receivers_under!(query.key), query, receivers::organization_id, receivers::id);
-            let rows: Vec<ReceiverRow> = rows.select(receiver_row::columns!()).load(connection).await?;
+            let rows: Vec<ReceiverRow> = rows.select(ReceiverRow::as_select()).load(connection).await?;
             rows.into_iter().map(|row| Ok(InstanceRow::Receiver(Box::new(row.decode()?)))).collect()
         }
     }
@@ -394,7 +395,7 @@ async fn find_accounts(connection: &mut Connection, query: &Rows) -> Result<Vec<
     let rows = page!(accounts_under!(query.key), query, accounts::organization_id, accounts::id);
     let rows: Vec<Row> = rows
         .select((
-            signed_columns!(),
+            SignedRow::as_select(),
             (accounts::grant_digest, accounts::grant_key_id),
             accounts::password,
             accounts::seed,
@@ -732,12 +733,12 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
                     .filter(accounts::id.eq(account.stored()))
                     .select(accounts::version);
                 let held: Option<i64> = for_update!(held).get_result(connection).await.optional()?;
-                held.is_some() && directory::move_account(connection, address, *organization, account).await?
+                held.is_some() && directory::move_account(&connection.tx(), address, *organization, account).await?
             }
             LookUpMove::Address { place: (organization, id), address, .. } => {
                 let account = AccountId::from_uuid(*id);
-                let held = invitation_row::hold(connection, *organization, account).await?;
-                held.is_some() && directory::move_invitation(connection, address, *organization, account).await?
+                let held = invitation_row::lock(&connection.tx(), *organization, account).await?;
+                held.is_some() && directory::move_invitation(&connection.tx(), address, *organization, account).await?
             }
             LookUpMove::Credential { organization, id, code: (before, after), labels } => {
                 let credential = credentials::table
@@ -749,8 +750,7 @@ async fn move_look_ups(connection: &mut Connection, rows: &[LookUpMove]) -> Deci
                     .execute(connection)
                     .await?;
                 if updated == 1 {
-                    labels::delete(connection, *organization, *id).await?;
-                    labels::insert(connection, *organization, *id, labels).await?;
+                    labels::replace(&connection.tx(), *organization, *id, labels).await?;
                 }
                 updated == 1
             }

@@ -1,15 +1,16 @@
 //! Where wrapped keys lie.
 
-use super::super::backend::{Connection, RunQuery, Store, for_key_share};
+use super::super::backend::{Connection, RunQuery, Store};
 use super::super::{Decided, Verdict, audit};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{instance, instance_keys, organization_keys, organizations, retiring_instance_keys};
 use crate::stored::{Column, StoredId as _};
+use crate::transaction::instance_key::require_active;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::dsl::exists;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
-use vault_core::Refusal;
 use vault_core::id::{InstanceId, KeyId, OrganizationId};
 use vault_core::port::{
     CreateInstance, KeyRepository, ReplaceOrganizationKey, ReplaceRootKey, StoreError, TakeKeyUses,
@@ -236,27 +237,6 @@ async fn read_retiring(connection: &mut Connection) -> Result<Vec<RetiringInstan
     rows.into_iter().map(decode).collect()
 }
 
-/// Makes sure that what is about to be stored was sealed and signed under the instance key that is active, and stays so until
-/// the decision stands: once another is active, nothing more comes under the one before. A vault without an instance has none
-/// to compare with.
-///
-/// # Errors
-/// [`Refusal::Contended`]: one of `keys` is not the active one.
-pub(crate) async fn require_active(
-    connection: &mut Connection,
-    keys: impl IntoIterator<Item = KeyId>,
-) -> Result<(), Failure> {
-    let mut keys = keys.into_iter().peekable();
-    if keys.peek().is_none() {
-        return Ok(());
-    }
-    let active: Option<Column<KeyId>> =
-        for_key_share!(instance::table.select(instance::instance_key_id)).get_result(connection).await.optional()?;
-    let Some(active) = active else { return Ok(()) };
-    let active = active.decode("instance", &"unknown", "instance_key_id")?;
-    if keys.all(|key| key == active) { Ok(()) } else { Err(Refusal::Contended.into()) }
-}
-
 /// Stores a key; part of the decision that brings it.
 pub(crate) async fn insert(connection: &mut Connection, key: &OrganizationKeyRecord) -> Result<(), Failure> {
     diesel::insert_into(organization_keys::table)
@@ -288,7 +268,7 @@ async fn take_uses(connection: &mut Connection, command: &TakeKeyUses) -> Decide
 }
 
 async fn replace(connection: &mut Connection, command: &ReplaceOrganizationKey) -> Decided<bool> {
-    require_active(connection, command.next.wrapped.key()).await?;
+    require_active(&connection.tx(), command.next.wrapped.key()).await?;
     let retired = update(
         organization_keys::table
             .filter(organization_keys::organization_id.eq(command.next.organization.stored()))

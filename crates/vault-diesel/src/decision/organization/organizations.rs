@@ -1,10 +1,9 @@
 //! Organizations.
 
 use super::super::backend::{Connection, RunQuery, Store, for_update};
-use super::super::integration::row as integration_row;
-use super::super::login::attempts;
 use super::super::{Decided, Verdict, audit};
 use super::{erasure, keys};
+use crate::db::OpenTx as _;
 use crate::failure::Failure;
 use crate::schema::{
     account_logins, account_notices, accounts, attempt_classes, check_requests, credential_counts, directory,
@@ -13,6 +12,9 @@ use crate::schema::{
     receivers, recovery_codes, sessions,
 };
 use crate::stored::{AnyId, Column, StoredId as _};
+use crate::transaction::instance_key::require_active;
+use crate::transaction::integration::row as integration_row;
+use crate::transaction::login::attempts;
 use crate::update::update;
 use async_trait::async_trait;
 use diesel::{ExpressionMethods as _, OptionalExtension as _, QueryDsl as _};
@@ -73,7 +75,7 @@ fn decode((id, name, state, created_at): OrganizationRow) -> Result<Organization
 
 async fn create(connection: &mut Connection, command: &CreateOrganization) -> Decided<bool> {
     let organization = &command.organization;
-    keys::require_active(connection, above(&command.keys)).await?;
+    require_active(&connection.tx(), above(&command.keys)).await?;
     let named = diesel::insert_into(organization_names::table)
         .values((
             organization_names::name_key.eq(organization.name.uniqueness_key()),
@@ -156,7 +158,7 @@ async fn set_state(connection: &mut Connection, command: &SetOrganizationState) 
     }
     if command.state == OrganizationState::Disabled {
         diesel::delete(sessions::table.filter(sessions::organization_id.eq(organization))).execute(connection).await?;
-        integration_row::take_all(connection, command.organization).await?;
+        integration_row::lock_all(&connection.tx(), command.organization).await?;
     }
     audit::record(connection, &command.audit).await?;
     Ok(Verdict::Recorded(true))
@@ -180,7 +182,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     let _owned: Vec<AnyId> = for_update!(owned).load(connection).await?;
     let invited = invitations::table.filter(invitations::organization_id.eq(organization));
     let invited: Vec<Vec<u8>> = for_update!(invited.select(invitations::code)).load(connection).await?;
-    integration_row::take_all(connection, command.organization).await?;
+    integration_row::lock_all(&connection.tx(), command.organization).await?;
     for code in invited {
         diesel::delete(enrolment_codes::table.filter(enrolment_codes::code.eq(code))).execute(connection).await?;
     }
@@ -193,7 +195,7 @@ async fn delete(connection: &mut Connection, command: &DeleteOrganization) -> De
     }
     clear!(directory, invited_addresses, enrolment_drafts, invitations, hourly_counts, check_requests);
     clear!(integration_tokens, integrations, frozen_namespaces);
-    attempts::take_all(connection, command.organization, None).await?;
+    attempts::lock_all_of_organization(&connection.tx(), command.organization).await?;
     clear!(sessions, account_notices, pending_seeds, recovery_codes, attempt_classes, account_logins, accounts);
     clear!(event_deliveries, receivers, organization_keys, credential_counts);
     let name = organization_names::table

@@ -1,5 +1,10 @@
 //! Credentials.
 
+pub(crate) mod checks;
+pub(crate) mod count;
+pub(crate) mod labels;
 pub(crate) mod list;
 pub(crate) mod row;
+pub(crate) mod sealed;
+pub(crate) mod uses;
 pub(crate) mod versions;

@@ -1,0 +1,122 @@
+//! The ports of accounts, invitations, logins and sessions.
+
+use super::backend::Store;
+use crate::transaction::account::invitations::FindInvitation;
+use crate::transaction::account::own::{ReserveConfirmation, ShowOwnAccount};
+use crate::transaction::login::attempts::NetworkIsKnown;
+use crate::transaction::login::sessions::{ListSessions, RecordUses};
+use async_trait::async_trait;
+use vault_core::Command;
+use vault_core::account::ListedAccount;
+use vault_core::digest::Digest;
+use vault_core::id::{AccountId, OrganizationId};
+use vault_core::port::{
+    AccountKey, AccountRepository, ChangeAccount, ChangeInvitation, ConcludeAttempt, Conclusion, ConfirmEnrolment,
+    ConfirmPasscode, CreateAccount, CreateInvitation, EndSession, Find, FoundAccount, InvitationRepository, List,
+    LoginAttemptRepository, OpenInvitation, OwnAccount, OwnAccountRepository, ReadPasscode, Reservation,
+    ReserveAttempt, SessionRepository, SessionUse, StoreError, StoredPasscode, WaitingSeed, WriteDraft,
+};
+use vault_core::principal::{Scope, SessionPrincipal};
+use vault_core::session::StoredSession;
+use vault_core::time::Timestamp;
+
+#[async_trait]
+impl AccountRepository for Store {
+    async fn create_account(&self, command: Command<CreateAccount>) -> Result<(), StoreError> {
+        self.run(command).await
+    }
+
+    async fn find_account(&self, query: Find<AccountKey, Scope>) -> Result<Option<FoundAccount>, StoreError> {
+        self.answer(query.principal.organization(), query).await
+    }
+
+    async fn list_accounts(&self, query: List<(OrganizationId, AccountId)>) -> Result<Vec<ListedAccount>, StoreError> {
+        self.answer(query.principal.organization(), query).await
+    }
+
+    async fn change_account(&self, command: Command<ChangeAccount>) -> Result<(), StoreError> {
+        self.run(command).await
+    }
+
+    async fn read_passcode(&self, command: Command<ReadPasscode>) -> Result<Option<StoredPasscode>, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl InvitationRepository for Store {
+    async fn create_invitation(&self, command: Command<CreateInvitation>) -> Result<(), StoreError> {
+        self.run(command).await
+    }
+
+    async fn find_invitation(&self, code: Digest, now: Timestamp) -> Result<Option<OpenInvitation>, StoreError> {
+        self.answer(None, FindInvitation { code, now }).await
+    }
+
+    async fn write_draft(&self, command: WriteDraft) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn confirm_enrolment(&self, command: ConfirmEnrolment) -> Result<(), StoreError> {
+        self.run(command).await
+    }
+
+    async fn change_invitation(&self, command: Command<ChangeInvitation>) -> Result<(), StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl OwnAccountRepository for Store {
+    async fn own_account(&self, principal: SessionPrincipal, now: Timestamp) -> Result<OwnAccount, StoreError> {
+        self.answer(Some(principal.organization), ShowOwnAccount { principal, now }).await
+    }
+
+    async fn reserve_confirmation(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Option<WaitingSeed>, StoreError> {
+        self.run(ReserveConfirmation { principal, now }).await
+    }
+
+    async fn confirm_passcode(&self, command: Command<ConfirmPasscode>) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+}
+
+#[async_trait]
+impl LoginAttemptRepository for Store {
+    async fn reserve_attempt(&self, command: ReserveAttempt) -> Result<Reservation, StoreError> {
+        self.run(command).await
+    }
+
+    async fn conclude_attempt(&self, command: ConcludeAttempt) -> Result<Conclusion, StoreError> {
+        self.run(command).await
+    }
+
+    async fn network_is_known(&self, network: Digest, now: Timestamp) -> Result<bool, StoreError> {
+        self.answer(None, NetworkIsKnown { network, now }).await
+    }
+}
+
+#[async_trait]
+impl SessionRepository for Store {
+    async fn end_session(&self, command: Command<EndSession>) -> Result<bool, StoreError> {
+        self.run(command).await
+    }
+
+    async fn list_sessions(
+        &self,
+        principal: SessionPrincipal,
+        now: Timestamp,
+    ) -> Result<Vec<StoredSession>, StoreError> {
+        self.answer(Some(principal.organization), ListSessions { principal, now }).await
+    }
+
+    async fn note_uses(&self, mut uses: Vec<SessionUse>) -> Result<(), StoreError> {
+        // In one order, so that two transactions that write the same rows do not deadlock.
+        uses.sort_by_key(|used| (used.organization, used.session));
+        self.run(RecordUses(uses)).await
+    }
+}

@@ -1,0 +1,57 @@
+//! The port of activations and checks.
+
+use super::backend::Store;
+use crate::transaction::integration::lookup::FindByToken;
+use async_trait::async_trait;
+use vault_core::activation::{Activation, HandOutRefusal};
+use vault_core::digest::Digest;
+use vault_core::port::{
+    AbortActivation, ActivationRepository, DueCheck, EndActivation, FindActivation, ForIntegration, FoundIntegration,
+    HandOut, ListActivations, NoteActivated, RecordCheck, StoreError, TakeChecks, TakeCredentials, TakenCredential,
+};
+
+#[async_trait]
+impl ActivationRepository for Store {
+    async fn find_integration_by_token(&self, token: Digest) -> Result<Option<FoundIntegration>, StoreError> {
+        self.answer_at_once(None, FindByToken(token)).await
+    }
+
+    async fn take_credentials(
+        &self,
+        command: ForIntegration<TakeCredentials>,
+    ) -> Result<Vec<TakenCredential>, StoreError> {
+        self.run_for(command.principal.organization, command).await
+    }
+
+    async fn hand_out(&self, command: ForIntegration<HandOut>) -> Result<Option<HandOutRefusal>, StoreError> {
+        self.run_for(command.principal.organization, command).await
+    }
+
+    async fn list_activations(&self, query: ListActivations) -> Result<Vec<Activation>, StoreError> {
+        self.answer(Some(query.principal.organization), query).await
+    }
+
+    async fn find_activation(&self, query: FindActivation) -> Result<Option<Activation>, StoreError> {
+        self.answer(Some(query.principal.organization), query).await
+    }
+
+    async fn end_activation(&self, command: ForIntegration<EndActivation>) -> Result<bool, StoreError> {
+        self.run_for(command.principal.organization, command).await
+    }
+
+    async fn abort_activation(&self, command: AbortActivation) -> Result<(), StoreError> {
+        self.run_for(command.organization, command).await
+    }
+
+    async fn take_checks(&self, act: TakeChecks) -> Result<Vec<DueCheck>, StoreError> {
+        self.run(act).await
+    }
+
+    async fn record_check(&self, act: RecordCheck) -> Result<bool, StoreError> {
+        self.run_for(act.organization, act).await
+    }
+
+    async fn note_activated(&self, act: NoteActivated) -> Result<(), StoreError> {
+        self.run_for(act.organization, act).await
+    }
+}

@@ -1,0 +1,192 @@
+//! Changing an account.
+
+use super::super::Transaction;
+use super::super::audit::AuditRecorder;
+use super::super::authorize::{authorize_and_lock_session, lock_existing_organization, lock_organization};
+use super::super::instance_key::require_active;
+use super::super::login::attempts::{self, classes_of};
+use super::super::login::conclude::logins_of;
+use super::super::login::sessions::sessions_of;
+use super::admins::{self, OtherAdmins};
+use super::create::NO_STEP;
+use super::notices::{self, notices_of};
+use super::recovery_codes::{self, recovery_codes_of};
+use super::row::{SignedRow, account_of, sign};
+use super::{directory, invitation_row, pending_seed};
+use crate::db::{Tx, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{account_logins, accounts, idempotency_keys};
+use crate::stored::StoredId as _;
+use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
+use vault_core::account::{AccountGrant, takes_last_admin};
+use vault_core::digest::Digest;
+use vault_core::id::KeyId;
+use vault_core::passcode::TimeStep;
+use vault_core::port::{AccountChange, ChangeAccount};
+use vault_core::principal::{Denial, Principal};
+use vault_core::sealed::{Blob, SealedSeed};
+use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
+
+impl Transaction for Command<ChangeAccount> {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        let admins = authorize(tx, self).await?;
+        let Self { principal, now, act, .. } = self;
+        let grant = &act.after.grant;
+        if !principal.reaches(grant.organization) {
+            return Err(Refusal::NotFound.into());
+        }
+        let row = account_of(grant.organization.stored(), grant.account.stored()).select(SignedRow::as_select());
+        let Some(row) = tx.first(locked(row, Update)).await? else { return Err(Refusal::NotFound.into()) };
+        let before = row.decode()?;
+        if before.version != act.version {
+            return Err(Refusal::Contended.into());
+        }
+        if *principal != Principal::Operator
+            && admins.as_ref().is_none_or(|others| takes_last_admin(&before.grant, act.grant_after(), others.active))
+        {
+            return Err(Refusal::LastAdmin.into());
+        }
+        require_active(tx, keys(act)).await?;
+        apply(tx, act, *now).await?;
+        if let Some(notice) = act.change.admins_notice(grant.account) {
+            for admin in admins.into_iter().flat_map(|others| others.all) {
+                notices::leave(tx, grant.organization, admin, notice, *now).await?;
+            }
+        }
+        audit.record(tx, &self.audit).await?;
+        Ok(())
+    }
+}
+
+/// Authorizes the principal. Returns the admins other than the account to be changed, if the change depends on them.
+async fn authorize(tx: &Tx<'_>, command: &Command<ChangeAccount>) -> Result<Option<OtherAdmins>, Failure> {
+    let AccountGrant { account: target, organization: targets, .. } = command.act.after.grant;
+    let (organization, admin) = match &command.principal {
+        Principal::Operator if command.act.change.admins_notice(target).is_none() => return Ok(None),
+        Principal::Operator => {
+            // The order of locks: rows that are inserted refer to the organization. Without it there is no such account.
+            let _exists = lock_existing_organization(tx, targets).await?;
+            return admins::lock(tx, targets, target, target).await.map(Some);
+        }
+        Principal::Session(admin) => (admin.organization, admin.account),
+        Principal::Embedder(admin) => (admin.organization, admin.account),
+    };
+    if !lock_organization(tx, organization).await? {
+        return Err(Denial::OrganizationClosed.into());
+    }
+    let others = admins::lock(tx, organization, admin, target).await?;
+    if let Principal::Session(admin) = &command.principal {
+        authorize_and_lock_session(tx, admin, command.now).await?;
+    }
+    Ok(Some(others))
+}
+
+/// The instance keys under which the change is sealed and signed.
+fn keys(act: &ChangeAccount) -> impl Iterator<Item = KeyId> {
+    let sealed = match &act.change {
+        AccountChange::Password(password) => password.0.key(),
+        AccountChange::Passcode { seed, .. } => seed.blob.key(),
+        AccountChange::ReEnrol { invitation, .. } => Some(invitation.digest.key),
+        AccountChange::Grant | AccountChange::Unlock | AccountChange::Delete => None,
+    };
+    sealed.into_iter().chain([act.digest.key])
+}
+
+async fn apply(tx: &Tx<'_>, act: &ChangeAccount, now: Timestamp) -> Result<(), Failure> {
+    let grant = &act.after.grant;
+    let (organization, account) = (grant.organization, grant.account);
+    let row = account_of(organization.stored(), account.stored());
+    if !matches!(act.change, AccountChange::Unlock) {
+        tx.execute(diesel::delete(sessions_of(organization.stored(), account.stored()))).await?;
+        pending_seed::delete(tx, organization, account).await?;
+    }
+    match &act.change {
+        AccountChange::Grant | AccountChange::Unlock => {}
+        AccountChange::Password(password) => {
+            tx.execute(diesel::update(row).set(accounts::password.eq(password.0.as_bytes()))).await?;
+        }
+        AccountChange::Passcode { seed, recovery_codes } => {
+            set_passcode(tx, grant, seed, recovery_codes, NO_STEP, now).await?;
+        }
+        AccountChange::ReEnrol { invitation } => {
+            // No secret remains that could become valid again. The lengths remain, so that a login reads as much as before.
+            let (password, seed): (Vec<u8>, Vec<u8>) = tx.one(row.select((accounts::password, accounts::seed))).await?;
+            let erased = SealedSeed { id: act.after.seed, blob: Blob::from_bytes(vec![0; seed.len()]) };
+            set_passcode(tx, grant, &erased, &[], NO_STEP, now).await?;
+            tx.execute(diesel::update(row).set(accounts::password.eq(vec![0; password.len()]))).await?;
+            remove_invitation(tx, grant).await?;
+            invitation_row::insert(tx, invitation).await?;
+        }
+        AccountChange::Delete => return delete(tx, grant).await,
+    }
+    if act.change.unlocks() {
+        attempts::reset_all(tx, organization, account).await?;
+    }
+    if let Some(notice) = act.change.notice() {
+        notices::leave(tx, organization, account, notice, now).await?;
+    }
+    sign(tx, &act.after, &act.digest).await?;
+    Ok(())
+}
+
+/// Removes the invitation by which the owner of the account may enrol again.
+async fn remove_invitation(tx: &Tx<'_>, grant: &AccountGrant) -> Result<(), Failure> {
+    match invitation_row::lock(tx, grant.organization, grant.account).await? {
+        Some(earlier) => invitation_row::remove(tx, &earlier).await,
+        None => Ok(()),
+    }
+}
+
+/// Sets the TOTP secret of an account, whose steps up to `last_step` are used, and its recovery codes.
+pub(super) async fn set_passcode(
+    tx: &Tx<'_>,
+    grant: &AccountGrant,
+    seed: &SealedSeed,
+    codes: &[Digest],
+    last_step: TimeStep,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    set_seed(tx, grant, seed, last_step, now).await?;
+    recovery_codes::replace(tx, grant.organization, grant.account, codes).await
+}
+
+/// Sets the TOTP secret of an account, whose steps up to `last_step` are used.
+pub(super) async fn set_seed(
+    tx: &Tx<'_>,
+    grant: &AccountGrant,
+    seed: &SealedSeed,
+    last_step: TimeStep,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let (organization, account) = (grant.organization.stored(), grant.account.stored());
+    let row = diesel::update(account_of(organization, account))
+        .set((accounts::seed.eq(seed.blob.as_bytes()), accounts::passcode_enrolled_at.eq(now.as_millis())));
+    tx.execute(row).await?;
+    let logins = diesel::update(logins_of(organization, account)).set((
+        account_logins::last_step.eq(last_step.0),
+        account_logins::wrong_passcodes.eq(0),
+        account_logins::wrong_at.eq(None::<i64>),
+    ));
+    tx.execute(logins).await?;
+    Ok(())
+}
+
+async fn delete(tx: &Tx<'_>, grant: &AccountGrant) -> Result<(), Failure> {
+    let (organization, account) = (grant.organization.stored(), grant.account.stored());
+    directory::remove(tx, grant.organization, grant.account).await?;
+    remove_invitation(tx, grant).await?;
+    tx.execute(diesel::delete(notices_of(organization, account))).await?;
+    tx.execute(diesel::delete(recovery_codes_of(organization, account))).await?;
+    attempts::lock_all(tx, grant.organization, grant.account).await?;
+    tx.execute(diesel::delete(classes_of(organization, account))).await?;
+    tx.execute(diesel::delete(logins_of(organization, account))).await?;
+    let idempotency_keys = idempotency_keys::table
+        .filter(idempotency_keys::organization_id.eq(organization))
+        .filter(idempotency_keys::account_id.eq(account));
+    tx.execute(diesel::delete(idempotency_keys)).await?;
+    tx.execute(diesel::delete(account_of(organization, account))).await?;
+    Ok(())
+}

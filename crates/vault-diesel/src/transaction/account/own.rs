@@ -1,0 +1,143 @@
+//! The principal's own account, and TOTP secrets that are read or confirmed.
+
+use super::super::audit::AuditRecorder;
+use super::super::authorize::{
+    authorize_and_lock, authorize_and_lock_account, authorize_and_lock_session, authorize_session,
+};
+use super::super::instance_key::require_active;
+use super::super::login::sessions;
+use super::super::{Read, Transaction};
+use super::pending_seed::{self, PendingSeed};
+use super::recovery_codes::recovery_codes_of;
+use super::row::{SignedRow, TABLE, account_of, sign};
+use super::{change, notices};
+use crate::db::Tx;
+use crate::failure::Failure;
+use crate::schema::{account_logins, accounts, organizations};
+use crate::stored::{CodeColumns, Column, StoredId as _};
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
+};
+use vault_core::Command;
+use vault_core::id::SeedId;
+use vault_core::organization::OrganizationName;
+use vault_core::passcode::{TimeStep, may_be_confirmed};
+use vault_core::port::{ConfirmPasscode, OwnAccount, ReadPasscode, StoredPasscode, WaitingSeed};
+use vault_core::principal::{Denial, Principal, SessionPrincipal};
+use vault_core::sealed::{Blob, SealedSeed};
+use vault_core::time::Timestamp;
+
+/// The account of a session.
+pub(crate) struct ShowOwnAccount {
+    pub(crate) principal: SessionPrincipal,
+    pub(crate) now: Timestamp,
+}
+
+impl Read for ShowOwnAccount {
+    type Outcome = OwnAccount;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<OwnAccount, Failure> {
+        authorize_session(tx, &self.principal, self.now).await?;
+        let SessionPrincipal { organization, account, .. } = self.principal;
+        let row = accounts::table
+            .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
+            .filter(accounts::organization_id.eq(organization.stored()))
+            .filter(accounts::id.eq(account.stored()))
+            .select((SignedRow::as_select(), organizations::name, accounts::passcode_enrolled_at));
+        let (signed, name, enrolled_at): (SignedRow, Column<OrganizationName>, i64) = tx.one(row).await?;
+        let codes: i64 = tx.one(recovery_codes_of(organization.stored(), account.stored()).count()).await?;
+        Ok(OwnAccount {
+            signed: signed.decode()?,
+            organization: name.decode("organizations", &organization, "name")?,
+            passcode_enrolled_at: Timestamp::from_millis(enrolled_at),
+            recovery_codes_left: u32::try_from(codes).unwrap_or(u32::MAX),
+            notices: notices::read(tx, organization, account).await?,
+        })
+    }
+}
+
+/// Counts an attempt to confirm a TOTP secret, before its passcode is verified.
+pub(crate) struct ReserveConfirmation {
+    pub(crate) principal: SessionPrincipal,
+    pub(crate) now: Timestamp,
+}
+
+impl Transaction for ReserveConfirmation {
+    /// The secret. `None` if there is none to confirm, or it was tried too often.
+    type Outcome = Option<WaitingSeed>;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<WaitingSeed>, Failure> {
+        authorize_and_lock_session(tx, &self.principal, self.now).await?;
+        let SessionPrincipal { organization, account, .. } = self.principal;
+        let pending = pending_seed::lock(tx, organization, account).await?;
+        let is_open = |pending: &PendingSeed| may_be_confirmed(pending.expires_at, pending.tried, self.now);
+        let Some(pending) = pending.filter(is_open) else { return Ok(None) };
+        let row = account_of(organization.stored(), account.stored())
+            .select((SignedRow::as_select(), (accounts::grant_digest, accounts::grant_key_id)));
+        let (signed, digest): (SignedRow, CodeColumns) = tx.one(row).await?;
+        let waiting = WaitingSeed {
+            seed: pending.seed,
+            signed: signed.decode()?,
+            digest: digest.decode(TABLE, &account, "grant_digest")?,
+        };
+        pending_seed::count(tx, organization, account).await?;
+        audit.commit_without_entry();
+        Ok(Some(waiting))
+    }
+}
+
+impl Transaction for Command<ConfirmPasscode> {
+    /// Whether the secret was confirmed: it is still the one whose passcode was verified, and the account is unchanged.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        let Self { principal, now, act, .. } = self;
+        let Principal::Session(session) = principal else { return Err(Denial::InsufficientRole.into()) };
+        let (organization, account) = (session.organization, session.account);
+        let grant = &act.after.grant;
+        if organization != grant.organization || account != grant.account {
+            return Err(Denial::AccountChanged.into());
+        }
+        authorize_and_lock_account(tx, session, *now).await?;
+        require_active(tx, [act.digest.key]).await?;
+        let row = account_of(organization.stored(), account.stored()).select(accounts::version);
+        let version: i64 = tx.one(row).await?;
+        let pending = pending_seed::lock(tx, organization, account).await?;
+        let waits = |pending: &PendingSeed| pending.seed.id == act.after.seed && *now < pending.expires_at;
+        let pending = pending.filter(waits).filter(|_| version == act.version);
+        let Some(PendingSeed { seed, .. }) = pending else { return Ok(false) };
+        change::set_seed(tx, grant, &seed, act.step, *now).await?;
+        sign(tx, &act.after, &act.digest).await?;
+        pending_seed::delete(tx, organization, account).await?;
+        sessions::end_others(tx, session).await?;
+        audit.record(tx, &self.audit).await?;
+        Ok(true)
+    }
+}
+
+impl Transaction for Command<ReadPasscode> {
+    /// The TOTP secret. `None` if the account does not exist.
+    type Outcome = Option<StoredPasscode>;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Option<StoredPasscode>, Failure> {
+        authorize_and_lock(tx, &self.principal, self.now).await?;
+        let ReadPasscode { organization, account } = self.act;
+        if !self.principal.reaches(organization) {
+            return Ok(None);
+        }
+        let is_logins = account_logins::organization_id
+            .eq(accounts::organization_id)
+            .and(account_logins::account_id.eq(accounts::id));
+        let row = accounts::table
+            .inner_join(account_logins::table.on(is_logins))
+            .filter(accounts::organization_id.eq(organization.stored()))
+            .filter(accounts::id.eq(account.stored()))
+            .select((accounts::seed_id, accounts::seed, account_logins::last_step));
+        let row: Option<(Column<SeedId>, Column<Blob>, i64)> = tx.first(row).await?;
+        let Some((seed_id, seed, last_step)) = row else { return Ok(None) };
+        let seed =
+            SealedSeed { id: seed_id.decode(TABLE, &account, "seed_id")?, blob: seed.decode(TABLE, &account, "seed")? };
+        audit.record(tx, &self.audit).await?;
+        Ok(Some(StoredPasscode { seed, last_step: TimeStep(last_step) }))
+    }
+}

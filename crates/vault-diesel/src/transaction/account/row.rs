@@ -1,0 +1,63 @@
+//! The columns of an account that its MAC covers, read and written as a whole.
+
+use crate::db::{Reply, Tx};
+use crate::failure::Failure;
+use crate::schema::accounts;
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable};
+use vault_core::account::{AccountGrant, AccountState, SignedAccount};
+use vault_core::digest::RowMac;
+use vault_core::email::EmailAddress;
+use vault_core::id::{AccountId, OrganizationId, SeedId};
+use vault_core::role::Role;
+
+pub(crate) const TABLE: &str = "accounts";
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = accounts)]
+pub(crate) struct SignedRow {
+    organization_id: Column<OrganizationId>,
+    id: Column<AccountId>,
+    email: Column<EmailAddress>,
+    role: Column<Role>,
+    state: Column<AccountState>,
+    version: i64,
+    password_version: i64,
+    seed_id: Column<SeedId>,
+}
+
+#[auto_type(no_type_alias)]
+pub(crate) fn account_of(organization: IdBytes, account: IdBytes) -> _ {
+    accounts::table.filter(accounts::organization_id.eq(organization)).filter(accounts::id.eq(account))
+}
+
+impl SignedRow {
+    pub(crate) fn decode(self) -> Result<SignedAccount, Failure> {
+        let account = self.id.decode(TABLE, &"unknown", "id")?;
+        let grant = AccountGrant {
+            account,
+            organization: self.organization_id.decode(TABLE, &account, "organization_id")?,
+            email: self.email.decode(TABLE, &account, "email")?,
+            role: self.role.decode(TABLE, &account, "role")?,
+            state: self.state.decode(TABLE, &account, "state")?,
+        };
+        let seed = self.seed_id.decode(TABLE, &account, "seed_id")?;
+        Ok(SignedAccount { grant, version: self.version, password_version: self.password_version, seed })
+    }
+}
+
+/// Writes the columns that the MAC covers, and the MAC.
+pub(crate) fn sign<'t>(tx: &'t Tx<'_>, signed: &SignedAccount, digest: &RowMac) -> Reply<'t, usize> {
+    let grant = &signed.grant;
+    tx.execute(diesel::update(account_of(grant.organization.stored(), grant.account.stored())).set((
+        accounts::email.eq(grant.email.as_str()),
+        accounts::role.eq(grant.role.as_str()),
+        accounts::state.eq(grant.state.as_str()),
+        accounts::version.eq(signed.version),
+        accounts::password_version.eq(signed.password_version),
+        accounts::seed_id.eq(signed.seed.stored()),
+        accounts::grant_digest.eq(digest.code.as_bytes().as_slice()),
+        accounts::grant_key_id.eq(digest.key.stored()),
+    )))
+}

@@ -1,0 +1,108 @@
+//! Authorization of integrations: checks that an integration may perform an operation, first and inside the operation's
+//! transaction.
+
+use super::super::authorize::is_active_organization;
+use super::activations::own_activation;
+use crate::db::{Reply, Share, Tx, Unlocked, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{activations, integrations, organizations};
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::{auto_type, exists};
+use diesel::{ExpressionMethods as _, QueryDsl as _};
+use futures_util::try_join;
+use vault_core::digest::Digest;
+use vault_core::id::ActivationId;
+use vault_core::integration::{IntegrationFacts, IntegrationPrincipal, IntegrationRefusal, judge_integration};
+use vault_core::organization::OrganizationState;
+use vault_core::time::Timestamp;
+
+/// When the integration's current token was last used, in milliseconds; or why the integration is not authorized.
+pub(super) type Judgement = Result<Option<i64>, IntegrationRefusal>;
+
+type Judged = Option<(Column<Digest>, Option<i64>)>;
+
+#[auto_type(no_type_alias)]
+fn judged_of(organization: IdBytes, integration: IdBytes) -> _ {
+    integrations::table
+        .filter(integrations::organization_id.eq(organization))
+        .filter(integrations::id.eq(integration))
+        .select((integrations::digest, integrations::last_used_at))
+}
+
+/// Authorizes an integration for a transaction that only reads, in one snapshot.
+pub(super) async fn authorize(
+    tx: &Tx<'_>,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let row = judged_of(principal.organization.stored(), principal.integration.stored());
+    authorize_by(tx, tx.first(locked(row, Unlocked)), principal, now).await
+}
+
+/// Authorizes an integration for a write and locks its row. A transaction that changes the integration, disables its
+/// organization or freezes a namespace locks the same row, so it runs entirely before or after this one. No row is locked that
+/// integrations share: if one after the other locked it, a transaction that is to stop them would never get the lock.
+pub(super) async fn authorize_and_lock(
+    tx: &Tx<'_>,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let row = judged_of(principal.organization.stored(), principal.integration.stored());
+    authorize_by(tx, tx.first(locked(row, Update)), principal, now).await
+}
+
+/// Authorizes like [`authorize_and_lock`], for a write to one activation. Such transactions share the lock of the row, so that
+/// those of one integration are not queued. Only an active activation gets the shared lock, and each started with a transaction
+/// that locked the row: a transaction that is to stop them prevents further ones, and waits for the active ones only.
+pub(super) async fn authorize_and_share(
+    tx: &Tx<'_>,
+    principal: &IntegrationPrincipal,
+    activation: ActivationId,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let (organization, integration) = (principal.organization.stored(), principal.integration.stored());
+    let is_active = activations::expires_at.gt(now.as_millis());
+    let active = own_activation(organization, integration, activation.stored()).filter(is_active);
+    let row = locked(judged_of(organization, integration).filter(exists(active)), Share);
+    let (judged, state) = read_both(tx, tx.first(row), principal).await?;
+    match judged {
+        None => authorize(tx, principal, now).await,
+        judged => decide(principal, judged, state, now),
+    }
+}
+
+type State = Option<Column<OrganizationState>>;
+
+/// Reads an integration's row, and then its organization, in one exchange with the server.
+async fn read_both(
+    tx: &Tx<'_>,
+    row: Reply<'_, Judged>,
+    principal: &IntegrationPrincipal,
+) -> Result<(Judged, State), Failure> {
+    let state = organizations::table.filter(organizations::id.eq(principal.organization.stored()));
+    Ok(try_join!(row, tx.first(state.select(organizations::state)))?)
+}
+
+async fn authorize_by(
+    tx: &Tx<'_>,
+    row: Reply<'_, Judged>,
+    principal: &IntegrationPrincipal,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let (judged, state) = read_both(tx, row, principal).await?;
+    decide(principal, judged, state, now)
+}
+
+fn decide(
+    principal: &IntegrationPrincipal,
+    judged: Judged,
+    state: State,
+    now: Timestamp,
+) -> Result<Judgement, Failure> {
+    let (digest, last_used_at) = judged.unzip();
+    let facts = IntegrationFacts {
+        digest: digest.map(|digest| digest.decode("integrations", &principal.integration, "digest")).transpose()?,
+        organization_active: is_active_organization(principal.organization, state)?,
+    };
+    Ok(judge_integration(principal, facts, now).map(|()| last_used_at.flatten()))
+}

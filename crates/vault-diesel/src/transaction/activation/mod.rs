@@ -1,0 +1,6 @@
+//! Activations.
+
+pub(crate) mod activations;
+mod authorize;
+mod fetch;
+mod issue;

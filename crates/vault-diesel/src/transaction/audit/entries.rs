@@ -1,0 +1,168 @@
+//! Reading entries.
+
+use super::super::Read;
+use super::super::authorize::authorize;
+use super::LARGEST_LIST;
+use crate::db::{Db, Tx};
+use crate::failure::Failure;
+use crate::new_row::OF_INSTANCE;
+use crate::schema::audit;
+use crate::stored::{AFTER_ALL_IDS, AnyId, StoredId as _};
+use diesel::sql_types::Bool;
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, IntoSql as _, QueryDsl as _, Queryable, Selectable,
+    SelectableHelper as _, TextExpressionMethods as _,
+};
+use vault_core::audit::{AuditEntry, UnsealedEntry};
+use vault_core::id::AuditId;
+use vault_core::namespace::Namespace;
+use vault_core::port::{AuditOrder, AuditRange, List, RecordedStates};
+use vault_core::principal::{Denial, Scope};
+use vault_core::time::Timestamp;
+
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = audit, check_for_backend(Db))]
+struct EntryRow {
+    id: AnyId,
+    at: i64,
+    organization_id: AnyId,
+    actor: String,
+    account_id: Option<AnyId>,
+    session_id: Option<AnyId>,
+    integration_id: Option<AnyId>,
+    action: String,
+    subject: String,
+    count: i64,
+    namespace: Option<String>,
+    purpose: Option<String>,
+    network: Option<String>,
+    credentials: Option<String>,
+    request_id: Option<String>,
+    changed_rows: Option<String>,
+    changes: Option<String>,
+    key_id: AnyId,
+    code: Vec<u8>,
+    checkpoint: Option<i64>,
+}
+
+impl From<EntryRow> for AuditEntry {
+    fn from(row: EntryRow) -> Self {
+        let of_organization = row.organization_id != OF_INSTANCE.stored().into();
+        Self {
+            id: row.id.to_string(),
+            at: Timestamp::from_millis(row.at),
+            organization: of_organization.then(|| row.organization_id.to_string()),
+            actor: row.actor,
+            account: row.account_id.map(String::from),
+            session: row.session_id.map(String::from),
+            integration: row.integration_id.map(String::from),
+            action: row.action,
+            subject: row.subject,
+            count: row.count,
+            namespace: row.namespace,
+            purpose: row.purpose,
+            network: row.network,
+            credentials: row.credentials,
+            request: row.request_id,
+            rows: row.changed_rows,
+            changes: row.changes,
+            key: row.key_id.to_string(),
+            code: row.code,
+            checkpoint: row.checkpoint,
+        }
+    }
+}
+
+impl Read for List<String, AuditRange> {
+    type Outcome = Vec<AuditEntry>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
+        let AuditRange { scope, from, until, order } = self.of;
+        if !self.principal.may_see(scope) {
+            return Err(Denial::InsufficientRole.into());
+        }
+        authorize(tx, &self.principal, self.now).await?;
+        let from = from.map(|id| AnyId::from(id.stored())).unwrap_or_default();
+        let until = until.map(|id| AnyId::from(id.stored()));
+        let after = self.after.as_deref().map(AnyId::from_text);
+        let mut entries = audit::table.select(EntryRow::as_select()).into_boxed::<Db>();
+        if let Scope::One(organization) = scope {
+            let own = audit::organization_id.eq(organization.stored());
+            entries = entries.filter(own).filter(audit::checkpoint.is_not_null());
+        }
+        let entries = match order {
+            // Without an end in the query, so that no stored entry is left out, whatever its id.
+            AuditOrder::OldestFirst => {
+                let from = after.map(|id| tx.next_id(id)).unwrap_or_default().max(from);
+                entries.filter(audit::id.ge(from)).order(audit::id.asc())
+            }
+            AuditOrder::NewestFirst => {
+                let end = [until.clone(), after].into_iter().flatten().min().unwrap_or_else(|| AFTER_ALL_IDS.into());
+                entries.filter(audit::id.ge(from).and(audit::id.lt(end))).order(audit::id.desc())
+            }
+        };
+        let mut rows: Vec<EntryRow> = tx.page(entries, self.limit).await?;
+        if let Some(until) = until {
+            rows.retain(|row| row.id < until);
+        }
+        Ok(rows.into_iter().map(AuditEntry::from).collect())
+    }
+}
+
+/// The entries that exist of some ids.
+pub(crate) struct FindEntries(pub(crate) Vec<AuditId>);
+
+impl Read for FindEntries {
+    type Outcome = Vec<AuditEntry>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
+        let mut found = Vec::with_capacity(self.0.len());
+        for ids in self.0.chunks(LARGEST_LIST) {
+            let ids = audit::id.eq_any(ids.iter().map(|id| id.stored()));
+            let rows = tx.load(audit::table.filter(ids).order(audit::id).select(EntryRow::as_select())).await?;
+            found.extend(rows.into_iter().map(AuditEntry::from));
+        }
+        Ok(found)
+    }
+}
+
+/// The newest entries that contain the state of a row, newest first.
+impl Read for RecordedStates {
+    type Outcome = Vec<AuditEntry>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<AuditEntry>, Failure> {
+        let namespace = self.namespace.as_ref().map(Namespace::as_str);
+        let entries = audit::table
+            .filter(audit::subject.eq(self.subject.text()))
+            .filter(audit::organization_id.eq(self.organization.stored()))
+            .filter(audit::namespace.eq(namespace).or(namespace.is_none().into_sql::<Bool>()))
+            // No row's name ends with the name of another.
+            .filter(audit::changed_rows.like(format!("%{} %", self.row.as_str())))
+            .filter(audit::changed_rows.is_not_null())
+            .order(audit::id.desc())
+            .select(EntryRow::as_select());
+        let rows = tx.page(entries, self.limit).await?;
+        Ok(rows.into_iter().map(AuditEntry::from).collect())
+    }
+}
+
+/// Entries that no checkpoint contains.
+pub(crate) struct UnsealedEntries {
+    pub(crate) after: Option<String>,
+    pub(crate) limit: usize,
+}
+
+impl Read for UnsealedEntries {
+    type Outcome = Vec<UnsealedEntry>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<UnsealedEntry>, Failure> {
+        let from = self.after.as_deref().map(|after| tx.next_id(AnyId::from_text(after)));
+        let entries = audit::table
+            .filter(audit::checkpoint.is_null())
+            .filter(audit::id.ge(from.unwrap_or_default()))
+            .order(audit::id)
+            .select((audit::id, audit::code));
+        let rows: Vec<(AnyId, Vec<u8>)> = tx.page(entries, self.limit).await?;
+        Ok(rows.into_iter().map(|(id, code)| UnsealedEntry { id: id.to_string(), code }).collect())
+    }
+}

@@ -1,0 +1,64 @@
+//! The audit log.
+
+pub(crate) mod checkpoints;
+pub(crate) mod delivery;
+pub(crate) mod entries;
+
+use super::Transaction;
+use crate::db::{Reply, Tx};
+use crate::failure::Failure;
+use crate::new_row::NewEntry;
+use crate::schema::audit;
+use vault_core::audit::SealedAuditRecord;
+
+/// The most ids that one statement names: SQLite accepts up to 32,766 values.
+const LARGEST_LIST: usize = 1_000;
+
+/// Records what a transaction did. A transaction commits only if it records something or says that it needs no entry, so that
+/// none can change rows without an entry by mistake.
+#[derive(Debug, Default)]
+pub(crate) struct AuditRecorder {
+    commits: bool,
+    commits_refusal: bool,
+}
+
+impl AuditRecorder {
+    /// Appends an entry: what the transaction did.
+    pub(crate) fn record<'t>(&mut self, tx: &'t Tx<'_>, sealed: &SealedAuditRecord) -> Reply<'t, usize> {
+        self.commits = true;
+        tx.insert(audit::table, [NewEntry::of(sealed)])
+    }
+
+    /// Appends an entry that the transaction was refused, and commits it although the transaction fails with the refusal.
+    pub(crate) fn record_refusal<'t>(&mut self, tx: &'t Tx<'_>, sealed: &SealedAuditRecord) -> Reply<'t, usize> {
+        self.commits_refusal = true;
+        self.record(tx, sealed)
+    }
+
+    /// Commits without an entry: the transaction changes what nobody asked for, such as a cache.
+    pub(crate) const fn commit_without_entry(&mut self) {
+        self.commits = true;
+    }
+
+    pub(super) const fn commits(&self) -> bool {
+        self.commits
+    }
+
+    pub(super) const fn commits_refusal(&self) -> bool {
+        self.commits_refusal
+    }
+}
+
+/// Appends entries of what happened outside the store.
+pub(crate) struct AppendEntries(pub(crate) Vec<SealedAuditRecord>);
+
+impl Transaction for AppendEntries {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        for sealed in &self.0 {
+            audit.record(tx, sealed).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+//! Comparisons and checks of credentials: counted, requested, claimed by an activation process, recorded.
+
+use super::super::audit::AuditRecorder;
+use super::super::authorize::authorize_and_lock;
+use super::super::{Transaction, hourly};
+use super::row::{self, CheckColumns, credential_of};
+use super::sealed::{OtherVersion, SealedRow, with_secrets};
+use crate::db::{Tx, Update, locked};
+use crate::failure::Failure;
+use crate::schema::{check_requests, check_rounds, credential_versions, credentials, organizations};
+use crate::stored::{BEFORE_ALL_IDS, Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
+use diesel::{
+    BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, SelectableHelper as _,
+};
+use vault_core::hourly::HourlyLimit;
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
+use vault_core::namespace::Namespace;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{
+    CHECK_AGAIN_SECONDS, CHECKER_SECONDS, CheckRound, DueCheck, MatchCredential, NoteActivated, RecordCheck,
+    RequestCheck, StoredCredential, TakeChecks,
+};
+use vault_core::time::Timestamp;
+use vault_core::{Command, Refusal};
+
+/// The key of the one row of `check_rounds`.
+const SINGLETON: i64 = 1;
+
+type CredentialKey = (OrganizationId, CredentialId);
+
+#[auto_type(no_type_alias)]
+fn requests_of(organization: IdBytes, id: IdBytes) -> _ {
+    check_requests::table.filter(check_requests::organization_id.eq(organization)).filter(check_requests::id.eq(id))
+}
+
+#[auto_type(no_type_alias)]
+fn version_of(organization: IdBytes, id: IdBytes, number: i64) -> _ {
+    credential_versions::table
+        .filter(credential_versions::organization_id.eq(organization))
+        .filter(credential_versions::id.eq(id))
+        .filter(credential_versions::version.eq(number))
+}
+
+impl Transaction for Command<MatchCredential> {
+    type Outcome = StoredCredential;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<StoredCredential, Failure> {
+        authorize_and_lock(tx, &self.principal, self.now).await?;
+        let (MatchCredential { organization, id }, now) = (self.act, self.now);
+        let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
+        let subject = format!("match:{id}");
+        let counted = hourly::lock(tx, organization, &subject, now).await?;
+        if let Some(seconds) = counted.refused_for(HourlyLimit::MATCHES, now) {
+            return Err(Refusal::TooOften(seconds).into());
+        }
+        hourly::count(tx, organization, &subject, counted, now).await?;
+        audit.record(tx, &self.audit).await?;
+        Ok(credential)
+    }
+}
+
+impl Transaction for Command<RequestCheck> {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        authorize_and_lock(tx, &self.principal, self.now).await?;
+        let (RequestCheck { organization, id, version }, now) = (self.act, self.now);
+        let credential = row::read(tx, organization, id).await?.ok_or(Refusal::NotFound)?;
+        let version = version.or(credential.staged).unwrap_or(credential.version);
+        if version != credential.version && !is_kept(tx, (organization, id), version, now).await? {
+            return Err(Refusal::NoSuchVersion.into());
+        }
+        let seen = check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select(check_rounds::seen_at);
+        let seen: Option<i64> = tx.first(seen).await?;
+        if seen.is_none_or(|seen| Timestamp::from_millis(seen).plus_seconds(CHECKER_SECONDS) < now) {
+            return Err(Refusal::NoChecker.into());
+        }
+        let counted = hourly::lock(tx, organization, hourly::CHECKS, now).await?;
+        if let Some(seconds) = counted.refused_for(HourlyLimit::CHECKS, now) {
+            return Err(Refusal::TooOften(seconds).into());
+        }
+        hourly::count(tx, organization, hourly::CHECKS, counted, now).await?;
+        tx.execute(diesel::delete(requests_of(organization.stored(), id.stored()))).await?;
+        let new = diesel::insert_into(check_requests::table).values((
+            check_requests::organization_id.eq(organization.stored()),
+            check_requests::id.eq(id.stored()),
+            check_requests::version.eq(version),
+            check_requests::requested_at.eq(now.as_millis()),
+        ));
+        tx.execute(new).await?;
+        audit.record(tx, &self.audit).await?;
+        Ok(())
+    }
+}
+
+/// Returns whether a version that is not current still exists.
+async fn is_kept(
+    tx: &Tx<'_>,
+    (organization, id): CredentialKey,
+    version: i64,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let row = version_of(organization.stored(), id.stored(), version).select(credential_versions::destroy_at);
+    let destroy_at: Option<Option<i64>> = tx.first(row).await?;
+    Ok(destroy_at.is_some_and(|at| at.is_none_or(|at| now < Timestamp::from_millis(at))))
+}
+
+/// Claims checks that are due, so that no other activation process claims them.
+impl Transaction for TakeChecks {
+    type Outcome = Vec<DueCheck>;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Vec<DueCheck>, Failure> {
+        let Self { now, most, turn } = *self;
+        audit.commit_without_entry();
+        let new = diesel::insert_into(check_rounds::table)
+            .values((check_rounds::singleton.eq(SINGLETON), check_rounds::seen_at.eq(now.as_millis())))
+            .on_conflict_do_nothing();
+        tx.execute(new).await?;
+        let (seen_at, before) = lock_round(tx).await?;
+        let mut round = before;
+        let mut due = claim_requested(tx, now, most).await?;
+        if let Some((most, every)) = turn
+            && let Some(current) = round.due(every, now)
+        {
+            let turn = following(tx, current.after, most).await?;
+            let places: Vec<_> = turn.iter().map(|(place, _)| *place).collect();
+            round = current.past(&places, most);
+            due.extend(turn);
+        }
+        // A process that has nothing to do writes now and then, and not each time.
+        let seen_lately = seen_at.plus_seconds(CHECKER_SECONDS / 3) > now;
+        if due.is_empty() && round == before && seen_lately {
+            return Ok(Vec::new());
+        }
+        let row = diesel::update(check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)));
+        let seen = row.set((
+            check_rounds::seen_at.eq(now.as_millis()),
+            check_rounds::began_at.eq(round.began_at.map(Timestamp::as_millis)),
+            check_rounds::organization_id.eq(round.after.map(|(organization, _)| organization.stored())),
+            check_rounds::credential_id.eq(round.after.map(|(_, credential)| credential.stored())),
+        ));
+        tx.execute(seen).await?;
+        let mut checks = Vec::with_capacity(due.len());
+        for (place, version) in due {
+            checks.extend(read(tx, place, version).await?);
+        }
+        Ok(checks)
+    }
+}
+
+/// Locks the round of checks. Returns also when an activation process last asked.
+async fn lock_round(tx: &Tx<'_>) -> Result<(Timestamp, CheckRound), Failure> {
+    let row = check_rounds::table.filter(check_rounds::singleton.eq(SINGLETON)).select((
+        check_rounds::seen_at,
+        check_rounds::began_at,
+        check_rounds::organization_id,
+        check_rounds::credential_id,
+    ));
+    type Row = (i64, Option<i64>, Option<Column<OrganizationId>>, Option<Column<CredentialId>>);
+    let (seen_at, began_at, organization, credential): Row = tx.one(locked(row, Update)).await?;
+    let decode = |(organization, credential): (Column<OrganizationId>, Column<CredentialId>)| {
+        let organization = organization.decode("check_rounds", &SINGLETON, "organization_id")?;
+        Ok::<_, Failure>((organization, credential.decode("check_rounds", &SINGLETON, "credential_id")?))
+    };
+    let after = organization.zip(credential).map(decode).transpose()?;
+    Ok((Timestamp::from_millis(seen_at), CheckRound { began_at: began_at.map(Timestamp::from_millis), after }))
+}
+
+/// Claims requested checks that no process works on, oldest first.
+async fn claim_requested(tx: &Tx<'_>, now: Timestamp, most: usize) -> Result<Vec<(CredentialKey, i64)>, Failure> {
+    let stale = now.plus_seconds(-CHECK_AGAIN_SECONDS).as_millis();
+    let waiting = check_requests::table
+        .inner_join(organizations::table.on(organizations::id.eq(check_requests::organization_id)))
+        .filter(organizations::state.eq(OrganizationState::Active.as_str()))
+        .filter(check_requests::taken_at.is_null().or(check_requests::taken_at.le(stale)))
+        .order((check_requests::requested_at, check_requests::organization_id, check_requests::id))
+        .select((check_requests::organization_id, check_requests::id, check_requests::version));
+    let rows: Vec<(Column<OrganizationId>, Column<CredentialId>, i64)> = tx.page(waiting, most).await?;
+    let mut claimed = Vec::with_capacity(rows.len());
+    for (organization, id, version) in rows {
+        let organization = organization.decode("check_requests", &"unknown", "organization_id")?;
+        let id = id.decode("check_requests", &organization, "id")?;
+        let request = diesel::update(requests_of(organization.stored(), id.stored()));
+        tx.execute(request.set(check_requests::taken_at.eq(now.as_millis()))).await?;
+        claimed.push(((organization, id), version));
+    }
+    Ok(claimed)
+}
+
+/// Lists the credentials of active organizations after a position.
+async fn following(
+    tx: &Tx<'_>,
+    after: Option<CredentialKey>,
+    most: usize,
+) -> Result<Vec<(CredentialKey, i64)>, Failure> {
+    let start = (BEFORE_ALL_IDS, BEFORE_ALL_IDS);
+    let (organization, id) = after.map_or(start, |(organization, id)| (organization.stored(), id.stored()));
+    let following = credentials::table
+        .inner_join(organizations::table.on(organizations::id.eq(credentials::organization_id)))
+        .filter(organizations::state.eq(OrganizationState::Active.as_str()))
+        .filter(credentials::organization_id.ge(organization))
+        .filter(credentials::organization_id.gt(organization).or(credentials::id.gt(id)))
+        .order((credentials::organization_id, credentials::id))
+        .select((credentials::organization_id, credentials::id, credentials::version));
+    let decode = |(organization, id, version): (Column<OrganizationId>, Column<CredentialId>, i64)| {
+        let organization = organization.decode("credentials", &"unknown", "organization_id")?;
+        Ok(((organization, id.decode("credentials", &organization, "id")?), version))
+    };
+    tx.page(following, most).await?.into_iter().map(decode).collect()
+}
+
+/// Reads a version with its sealed data. Returns `None` if the version no longer exists.
+pub(crate) async fn read(
+    tx: &Tx<'_>,
+    (organization, id): CredentialKey,
+    version: i64,
+) -> Result<Option<DueCheck>, Failure> {
+    let row = with_secrets()
+        .filter(credentials::organization_id.eq(organization.stored()))
+        .filter(credentials::id.eq(id.stored()))
+        .select((
+            SealedRow::as_select(),
+            credentials::version,
+            credentials::namespace,
+            (credentials::checked_at, credentials::check_since, credentials::check_failed),
+        ));
+    type Row = (SealedRow, i64, Column<Namespace>, CheckColumns);
+    let Some((row, current, namespace, check)) = tx.first::<Row, _>(row).await? else { return Ok(None) };
+    let (credential, check, table) = if current == version {
+        (row.decode()?, check, "credentials")
+    } else {
+        let other = version_of(organization.stored(), id.stored(), version).select((
+            credential_versions::key_id,
+            credential_versions::information,
+            credential_versions::data_key,
+            credential_versions::data,
+            (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+        ));
+        type Other = (Column<KeyId>, Vec<u8>, Vec<u8>, Vec<u8>, CheckColumns);
+        let Some((key_id, information, data_key, data, check)) = tx.first::<Other, _>(other).await? else {
+            return Ok(None);
+        };
+        let other = OtherVersion { number: version, key_id, information, data_key, data };
+        (row.decode_other(other)?, check, "credential_versions")
+    };
+    Ok(Some(DueCheck {
+        organization,
+        namespace: namespace.decode("credentials", &id, "namespace")?,
+        credential,
+        before: row::check(check, table, id)?,
+    }))
+}
+
+impl Transaction for RecordCheck {
+    /// Whether the version exists.
+    type Outcome = bool;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
+        let Self { organization, id, version, check, audit: sealed } = self;
+        let (organization, id) = (organization.stored(), id.stored());
+        audit.commit_without_entry();
+        let request = requests_of(organization, id).filter(check_requests::version.eq(*version));
+        tx.execute(diesel::delete(request)).await?;
+        let (at, since) = (check.at.as_millis(), check.since.as_millis());
+        let failed = check.failed.map(|reason| reason.as_str());
+        let current = credential_of(organization, id).filter(credentials::version.eq(*version));
+        let current = diesel::update(current).set((
+            credentials::checked_at.eq(at),
+            credentials::check_since.eq(since),
+            credentials::check_failed.eq(failed),
+        ));
+        let mut recorded = tx.execute(current).await? > 0;
+        if !recorded {
+            let other = diesel::update(version_of(organization, id, *version)).set((
+                credential_versions::checked_at.eq(at),
+                credential_versions::check_since.eq(since),
+                credential_versions::check_failed.eq(failed),
+            ));
+            recorded = tx.execute(other).await? > 0;
+        }
+        if recorded && let Some(sealed) = sealed {
+            audit.record(tx, sealed).await?;
+        }
+        Ok(recorded)
+    }
+}
+
+/// Records when credentials were last activated, to the minute.
+impl Transaction for NoteActivated {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        let minute = self.minute.as_millis();
+        let mut ids: Vec<_> = self.credentials.iter().map(|id| id.stored()).collect();
+        ids.sort_unstable();
+        for id in ids {
+            let earlier = credentials::last_activated_at.is_null().or(credentials::last_activated_at.lt(minute));
+            let credential = diesel::update(credential_of(self.organization.stored(), id).filter(earlier));
+            tx.execute(credential.set(credentials::last_activated_at.eq(minute))).await?;
+        }
+        audit.commit_without_entry();
+        Ok(())
+    }
+}

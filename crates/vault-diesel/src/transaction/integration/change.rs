@@ -1,0 +1,62 @@
+//! Creating and changing integrations.
+
+use super::super::Transaction;
+use super::super::audit::AuditRecorder;
+use super::super::authorize::{authorize_and_lock, lock_organization_for_update};
+use super::super::instance_key::require_active;
+use super::row;
+use crate::db::Tx;
+use crate::failure::Failure;
+use vault_core::port::{ChangeIntegration, CreateIntegration, IntegrationChange};
+use vault_core::{Command, Refusal};
+
+impl Transaction for Command<CreateIntegration> {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        let CreateIntegration { integration, digest, limit } = &self.act;
+        let organization = integration.organization;
+        // A transaction that locks all integrations, to stop them, holds a shared lock of the organization: none is created
+        // beside it. The lock comes before the shared lock of the session, so that two such transactions cannot deadlock.
+        let exists = self.principal.reaches(organization) && lock_organization_for_update(tx, organization).await?;
+        authorize_and_lock(tx, &self.principal, self.now).await?;
+        require_active(tx, [digest.key]).await?;
+        if !exists {
+            return Err(Refusal::NoOrganization.into());
+        }
+        if row::count(tx, organization).await? >= *limit {
+            return Err(self.act.limit_reached().into());
+        }
+        if !row::insert(tx, integration, digest).await? {
+            return Err(Refusal::NameTaken.into());
+        }
+        audit.record(tx, &self.audit).await?;
+        Ok(())
+    }
+}
+
+impl Transaction for Command<ChangeIntegration> {
+    type Outcome = ();
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+        authorize_and_lock(tx, &self.principal, self.now).await?;
+        let ChangeIntegration { organization, integration: id, version, change } = &self.act;
+        if !self.principal.reaches(*organization) {
+            return Err(Refusal::NotFound.into());
+        }
+        let token = match row::lock(tx, *organization, *id).await? {
+            None => return Err(Refusal::NotFound.into()),
+            Some((found, _)) if found != *version => return Err(Refusal::Contended.into()),
+            Some((_, token)) => token,
+        };
+        match change {
+            IntegrationChange::Replace { integration, digest } => {
+                require_active(tx, [digest.key]).await?;
+                row::replace(tx, integration, digest, token).await?;
+            }
+            IntegrationChange::Delete => row::remove(tx, *organization, *id).await?,
+        }
+        audit.record(tx, &self.audit).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! Login attempts and sessions.
+
+pub(crate) mod attempts;
+pub(crate) mod conclude;
+mod decoys;
+mod reserve;
+pub(crate) mod sessions;

@@ -1,0 +1,113 @@
+//! Reserving a login attempt, before anything is hashed. Whatever the outcome, one statement looks up the address, one reads an
+//! account or a decoy, one locks its throttle buckets, and one writes a row, in one commit.
+
+use super::super::Transaction;
+use super::super::account::directory;
+use super::super::account::row::{SignedRow, TABLE, account_of};
+use super::super::audit::AuditRecorder;
+use super::attempts::Classes;
+use super::decoys::{self, Part};
+use crate::db::Tx;
+use crate::failure::Failure;
+use crate::schema::{accounts, organizations};
+use crate::stored::{CodeColumns, Column, StoredId as _};
+use diesel::{ExpressionMethods as _, JoinOnDsl as _, QueryDsl as _, Queryable, SelectableHelper as _};
+use vault_core::account::{AccountGrant, AccountState};
+use vault_core::id::{AccountId, OrganizationId};
+use vault_core::lockout::AttemptDecision;
+use vault_core::organization::OrganizationState;
+use vault_core::port::{Reservation, ReserveAttempt, ReservedAccount};
+use vault_core::sealed::{Blob, SealedPassword, SealedSeed};
+
+/// An account of an address, with the state of its organization.
+#[derive(Queryable)]
+pub(crate) struct FoundRow {
+    organization_state: Column<OrganizationState>,
+    signed: SignedRow,
+    digest: CodeColumns,
+    password: Column<Blob>,
+    seed: Column<Blob>,
+}
+
+impl Transaction for ReserveAttempt {
+    type Outcome = Reservation;
+
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<Reservation, Failure> {
+        let reservation = reserve(tx, self).await?;
+        if !matches!(reservation, Reservation::Account(_)) {
+            // The decoy is written instead of a bucket.
+            decoys::write(tx, Part::Class, self.decoy, self.now).await?;
+        }
+        audit.commit_without_entry();
+        Ok(reservation)
+    }
+}
+
+/// Counts the attempt, if its account exists, is active and is not locked.
+async fn reserve(tx: &Tx<'_>, command: &ReserveAttempt) -> Result<Reservation, Failure> {
+    let ReserveAttempt { address, decoy, network, now } = command;
+    let found = match directory::account_of(tx, address).await? {
+        Some(place) => find(tx, place).await?,
+        None => None,
+    };
+    let Some(found) = found else {
+        decoys::find(tx, *decoy).await?;
+        decoys::lock_classes(tx, *decoy).await?;
+        return Ok(Reservation::Unknown);
+    };
+    let (is_active, mut reserved) = found.decode()?;
+    let AccountGrant { organization, account, .. } = reserved.signed.grant;
+    let classes = Classes { organization, account };
+    let Some(counters) = classes.lock(tx, network).await? else {
+        let version = account_of(organization.stored(), account.stored()).select(accounts::version);
+        return match tx.first::<i64, _>(version).await? {
+            Some(_) => Err(Failure::damaged("attempt_classes", account.to_string(), "the shared class is missing")),
+            // Deleted since its address was looked up.
+            None => Ok(Reservation::Unknown),
+        };
+    };
+    if !is_active {
+        return Ok(Reservation::Disabled(organization, account));
+    }
+    let (key, class) = counters.counting(network, *now);
+    let AttemptDecision::Evaluate(counted) = class.decide(*now) else {
+        return Ok(Reservation::Throttled(organization, account));
+    };
+    classes.set(tx, &key, counted).await?;
+    reserved.attempts = counted.attempts;
+    Ok(Reservation::Account(Box::new(reserved)))
+}
+
+/// Reads an account with its organization. Returns `None` if it was deleted since its address was looked up.
+async fn find(tx: &Tx<'_>, (organization, account): (OrganizationId, AccountId)) -> Result<Option<FoundRow>, Failure> {
+    let found = accounts::table
+        .inner_join(organizations::table.on(organizations::id.eq(accounts::organization_id)))
+        .filter(accounts::organization_id.eq(organization.stored()))
+        .filter(accounts::id.eq(account.stored()))
+        .select((
+            organizations::state,
+            SignedRow::as_select(),
+            (accounts::grant_digest, accounts::grant_key_id),
+            accounts::password,
+            accounts::seed,
+        ));
+    Ok(tx.first(found).await?)
+}
+
+impl FoundRow {
+    /// Returns whether the account may log in at all, and what the attempt is evaluated on.
+    pub(crate) fn decode(self) -> Result<(bool, ReservedAccount), Failure> {
+        let signed = self.signed.decode()?;
+        let (organization, account) = (signed.grant.organization, signed.grant.account);
+        let organization_state = self.organization_state.decode("organizations", &organization, "state")?;
+        let is_active = signed.grant.state == AccountState::Active && organization_state == OrganizationState::Active;
+        let reserved = ReservedAccount {
+            digest: self.digest.decode(TABLE, &account, "grant_digest")?,
+            password: SealedPassword(self.password.decode(TABLE, &account, "password")?),
+            seed: SealedSeed { id: signed.seed, blob: self.seed.decode(TABLE, &account, "seed")? },
+            signed,
+            attempts: 0,
+        };
+        Ok((is_active, reserved))
+    }
+}

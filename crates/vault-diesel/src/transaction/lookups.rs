@@ -1,0 +1,117 @@
+//! Whether a row is found by what it is looked up by.
+
+use super::Read;
+use crate::db::Tx;
+use crate::failure::Failure;
+use crate::schema::{
+    accounts, directory, enrolment_codes, integration_tokens, integrations, invitations, invited_addresses,
+    organization_names, organizations,
+};
+use crate::stored::StoredId as _;
+use diesel::dsl::exists;
+use diesel::{ExpressionMethods as _, QueryDsl as _, select};
+use vault_core::digest::LookUpDigests;
+use vault_core::id::{AccountId, OrganizationId};
+use vault_core::organization::OrganizationName;
+use vault_core::port::{InstancePart, InstancePlace, LookUp};
+
+/// The tables that do not lead to a row.
+pub(crate) struct MissingLookups {
+    pub(crate) part: InstancePart,
+    pub(crate) place: InstancePlace,
+    pub(crate) expected: Vec<LookUp>,
+}
+
+impl Read for MissingLookups {
+    type Outcome = Vec<&'static str>;
+
+    async fn read(&self, tx: &Tx<'_>) -> Result<Vec<&'static str>, Failure> {
+        let mut missing = Vec::new();
+        for lookup in &self.expected {
+            if let LookUp::OwnName = lookup {
+                missing.extend(missing_names(tx, self.place.0).await?);
+            } else if let Some((table, false)) = leads(tx, self.part, self.place, lookup).await? {
+                missing.push(table);
+            }
+        }
+        Ok(missing)
+    }
+}
+
+fn bytes(digests: &LookUpDigests) -> Vec<&[u8]> {
+    digests.all().iter().map(|digest| digest.as_bytes().as_slice()).collect()
+}
+
+/// The table concerned, and whether it leads to the row. `None` if no table is concerned.
+async fn leads(
+    tx: &Tx<'_>,
+    part: InstancePart,
+    (organization, id): InstancePlace,
+    lookup: &LookUp,
+) -> Result<Option<(&'static str, bool)>, Failure> {
+    let (of, owner) = (organization.stored(), AccountId::from_uuid(id).stored());
+    let (table, found) = match (part, lookup) {
+        (InstancePart::Accounts, LookUp::Address(address)) => {
+            let leading = directory::table
+                .filter(directory::address.eq_any(bytes(address)))
+                .filter(directory::organization_id.eq(of))
+                .filter(directory::account_id.eq(owner));
+            ("directory", tx.one(select(exists(leading))))
+        }
+        (InstancePart::Invitations, LookUp::Address(address)) => {
+            let leading = invited_addresses::table
+                .filter(invited_addresses::address.eq_any(bytes(address)))
+                .filter(invited_addresses::organization_id.eq(of))
+                .filter(invited_addresses::account_id.eq(owner));
+            ("invited_addresses", tx.one(select(exists(leading))))
+        }
+        (_, LookUp::EnrolmentCode(code)) => {
+            let leading = enrolment_codes::table
+                .filter(enrolment_codes::code.eq(code.as_bytes().as_slice()))
+                .filter(enrolment_codes::organization_id.eq(of))
+                .filter(enrolment_codes::account_id.eq(owner));
+            ("enrolment_codes", tx.one(select(exists(leading))))
+        }
+        (_, LookUp::Token(token)) => {
+            let leading = integration_tokens::table
+                .filter(integration_tokens::token.eq(token.as_bytes().as_slice()))
+                .filter(integration_tokens::organization_id.eq(of))
+                .filter(integration_tokens::integration_id.eq(owner));
+            ("integration_tokens", tx.one(select(exists(leading))))
+        }
+        (_, LookUp::Name(name)) => {
+            let own = integrations::table
+                .filter(integrations::organization_id.eq(of))
+                .filter(integrations::id.eq(owner))
+                .filter(integrations::name_key.eq(name));
+            ("integrations", tx.one(select(exists(own))))
+        }
+        (InstancePart::PendingSeeds, LookUp::Owner) => {
+            let own = accounts::table.filter(accounts::organization_id.eq(of)).filter(accounts::id.eq(owner));
+            ("accounts", tx.one(select(exists(own))))
+        }
+        (_, LookUp::Owner) => {
+            let own = invitations::table
+                .filter(invitations::organization_id.eq(of))
+                .filter(invitations::account_id.eq(owner));
+            ("invitations", tx.one(select(exists(own))))
+        }
+        (_, LookUp::Address(_) | LookUp::OwnName) => return Ok(None),
+    };
+    Ok(Some((table, found.await?)))
+}
+
+/// The tables that do not have an organization's name: an organization is found by its name, and listed by it.
+async fn missing_names(tx: &Tx<'_>, organization: OrganizationId) -> Result<Vec<&'static str>, Failure> {
+    let names = organizations::table
+        .filter(organizations::id.eq(organization.stored()))
+        .select((organizations::name, organizations::name_key));
+    let Some((name, key)) = tx.first::<(String, String), _>(names).await? else { return Ok(Vec::new()) };
+    let leading = organization_names::table
+        .filter(organization_names::name_key.eq(&key))
+        .filter(organization_names::organization_id.eq(organization.stored()));
+    let leads: bool = tx.one(select(exists(leading))).await?;
+    let has_own_key = OrganizationName::parse(&name).is_ok_and(|name| name.uniqueness_key() == key);
+    let missing = [("organizations", has_own_key), ("organization_names", leads)];
+    Ok(missing.into_iter().filter_map(|(table, found)| (!found).then_some(table)).collect())
+}
