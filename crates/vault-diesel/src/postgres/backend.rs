@@ -1,4 +1,4 @@
-//! What the decisions need of PostgreSQL.
+//! What the transactions in `decision/` need of PostgreSQL.
 
 pub(crate) use super::store::PostgresStore as Store;
 pub(crate) use diesel::pg::Pg as Database;

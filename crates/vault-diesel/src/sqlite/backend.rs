@@ -1,4 +1,4 @@
-//! What the decisions need of SQLite. It answers at once, so every query is a future that is ready.
+//! What the transactions in `decision/` need of SQLite. It responds immediately, so every query is a ready future.
 
 use diesel::SqliteConnection;
 use diesel::query_dsl::LoadQuery;
