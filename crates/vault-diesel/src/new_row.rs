@@ -1,172 +1,97 @@
-//! New rows, as decisions insert them: one at a time, or on PostgreSQL many with one statement.
+//! New rows that several transactions insert, and special values of columns.
 
-use crate::stored::{Id, IdBytes, StoredId as _};
+use crate::schema::{audit, credential_labels, credential_secrets, credentials, idempotency_keys};
+use crate::stored::{IdBytes, StoredId as _};
 use diesel::backend::Backend;
 use diesel::expression::ValidGrouping;
-use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
-use diesel::sql_types::{Array, BigInt, Binary, Nullable, Text};
-use diesel::{AppearsOnTable, Column as _, Expression, Insertable, QueryResult, SelectableExpression};
+use diesel::sql_types::BigInt;
+use diesel::{AppearsOnTable, Expression, Insertable, QueryResult, SelectableExpression};
 use vault_core::audit::{AuditNote, SealedAuditRecord};
 use vault_core::digest::Digest;
 use vault_core::id::{CredentialId, OrganizationId};
 use vault_core::port::{Idempotency, SaveCredential};
 use vault_core::time::Timestamp;
 
-macro_rules! new_rows {
-    ($(
-        $(#[$doc:meta])*
-        $row:ident<$a:lifetime>, $many:ident of $table:ident {
-            $($column:ident: $rust:ty as $sql:ty,)*
-        }
-    )*) => {$(
-        $(#[$doc])*
-        #[derive(Insertable)]
-        #[diesel(table_name = crate::schema::$table, treat_none_as_default_value = false)]
-        pub(crate) struct $row<$a> {
-            $(pub(crate) $column: $rust,)*
-        }
-
-        /// Many of them, of one organization, in one statement, which is prepared once, however many they are. Each column is an
-        /// array. The organization is read from its row, so that a PostgreSQL that is spread over machines has the statement carried
-        /// out where that row lies, and commits it in one phase.
-        pub(crate) struct $many<$a> {
-            $($column: Vec<$rust>,)*
-        }
-
-        impl<$a> FromIterator<$row<$a>> for $many<$a> {
-            fn from_iter<Rows: IntoIterator<Item = $row<$a>>>(rows: Rows) -> Self {
-                let mut many = Self { $($column: Vec::new(),)* };
-                for row in rows {
-                    $(many.$column.push(row.$column);)*
-                }
-                many
-            }
-        }
-
-        impl<$a> QueryId for $many<$a> {
-            type QueryId = $many<'static>;
-            const HAS_STATIC_QUERY_ID: bool = true;
-        }
-
-        impl<$a> QueryFragment<Pg> for $many<$a> {
-            fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
-                use crate::schema::$table as columns;
-                out.push_sql(concat!("INSERT INTO ", stringify!($table), " (organization_id"));
-                $(
-                    if columns::$column::NAME != columns::organization_id::NAME {
-                        out.push_sql(", ");
-                        out.push_identifier(columns::$column::NAME)?;
-                    }
-                )*
-                out.push_sql(") SELECT organizations.id");
-                $(
-                    if columns::$column::NAME != columns::organization_id::NAME {
-                        out.push_sql(", new.");
-                        out.push_identifier(columns::$column::NAME)?;
-                    }
-                )*
-                out.push_sql(" FROM organizations, unnest");
-                let mut before = "(";
-                $(
-                    if columns::$column::NAME != columns::organization_id::NAME {
-                        out.push_sql(before);
-                        out.push_bind_param::<Array<$sql>, _>(&self.$column)?;
-                        before = ", ";
-                    }
-                )*
-                out.push_sql(") AS new ");
-                before = "(";
-                $(
-                    if columns::$column::NAME != columns::organization_id::NAME {
-                        out.push_sql(before);
-                        out.push_identifier(columns::$column::NAME)?;
-                        before = ", ";
-                    }
-                )*
-                let _ = before;
-                out.push_sql(") WHERE organizations.id = ");
-                // There is one: no statement inserts nothing.
-                match self.organization_id.first() {
-                    Some(organization) => out.push_bind_param::<Id, _>(organization),
-                    None => Err(diesel::result::Error::NotFound),
-                }
-            }
-        }
-    )*};
+/// A credential.
+#[derive(Insertable)]
+#[diesel(table_name = credentials, treat_none_as_default_value = false)]
+pub(crate) struct NewCredential<'a> {
+    organization_id: IdBytes,
+    id: IdBytes,
+    kind: &'a str,
+    namespace: &'a str,
+    version: i64,
+    created_at: i64,
+    updated_at: i64,
+    version_created_at: i64,
+    key_id: IdBytes,
+    information: &'a [u8],
+    revision: i64,
+    highest_version: i64,
+    expires_at: i64,
+    vend: &'a str,
+    code: &'a [u8],
+    metadata: Option<&'a [u8]>,
+    metadata_key_id: Option<IdBytes>,
+    metadata_revision: Option<i64>,
 }
 
-new_rows! {
-    /// A credential.
-    NewCredential<'a>, NewCredentials of credentials {
-        organization_id: IdBytes as Id,
-        id: IdBytes as Id,
-        kind: &'a str as Text,
-        namespace: &'a str as Text,
-        version: i64 as BigInt,
-        created_at: i64 as BigInt,
-        updated_at: i64 as BigInt,
-        version_created_at: i64 as BigInt,
-        key_id: IdBytes as Id,
-        information: &'a [u8] as Binary,
-        revision: i64 as BigInt,
-        highest_version: i64 as BigInt,
-        expires_at: i64 as BigInt,
-        vend: &'a str as Text,
-        code: &'a [u8] as Binary,
-        metadata: Option<&'a [u8]> as Nullable<Binary>,
-        metadata_key_id: Option<IdBytes> as Nullable<Id>,
-        metadata_revision: Option<i64> as Nullable<BigInt>,
-    }
+/// The sealed data of a credential.
+#[derive(Insertable)]
+#[diesel(table_name = credential_secrets, treat_none_as_default_value = false)]
+pub(crate) struct NewSecret<'a> {
+    organization_id: IdBytes,
+    id: IdBytes,
+    data_key: &'a [u8],
+    data: &'a [u8],
+}
 
-    /// The sealed data of a credential.
-    NewSecret<'a>, NewSecrets of credential_secrets {
-        organization_id: IdBytes as Id,
-        id: IdBytes as Id,
-        data_key: &'a [u8] as Binary,
-        data: &'a [u8] as Binary,
-    }
+/// A label of a credential.
+#[derive(Insertable)]
+#[diesel(table_name = credential_labels, treat_none_as_default_value = false)]
+pub(crate) struct NewLabel<'a> {
+    organization_id: IdBytes,
+    label: &'a [u8],
+    id: IdBytes,
+}
 
-    /// A label of a credential.
-    NewLabel<'a>, NewLabels of credential_labels {
-        organization_id: IdBytes as Id,
-        label: &'a [u8] as Binary,
-        id: IdBytes as Id,
-    }
+/// An idempotency key in use.
+#[derive(Insertable)]
+#[diesel(table_name = idempotency_keys, treat_none_as_default_value = false)]
+pub(crate) struct NewClaim<'a> {
+    organization_id: IdBytes,
+    account_id: IdBytes,
+    key: &'a str,
+    body: &'a [u8],
+    credential_id: IdBytes,
+    version: i64,
+    created_at: i64,
+}
 
-    /// An idempotency key, taken.
-    NewClaim<'a>, NewClaims of idempotency_keys {
-        organization_id: IdBytes as Id,
-        account_id: IdBytes as Id,
-        key: &'a str as Text,
-        body: &'a [u8] as Binary,
-        credential_id: IdBytes as Id,
-        version: i64 as BigInt,
-        created_at: i64 as BigInt,
-    }
-
-    /// An entry of the audit trail.
-    NewEntry<'a>, NewEntries of audit {
-        id: IdBytes as Id,
-        at: i64 as BigInt,
-        organization_id: IdBytes as Id,
-        actor: &'a str as Text,
-        account_id: Option<IdBytes> as Nullable<Id>,
-        session_id: Option<IdBytes> as Nullable<Id>,
-        action: &'a str as Text,
-        subject: String as Text,
-        count: i64 as BigInt,
-        key_id: IdBytes as Id,
-        code: &'a [u8] as Binary,
-        integration_id: Option<IdBytes> as Nullable<Id>,
-        namespace: Option<&'a str> as Nullable<Text>,
-        purpose: Option<&'a str> as Nullable<Text>,
-        network: Option<String> as Nullable<Text>,
-        request_id: Option<String> as Nullable<Text>,
-        credentials: Option<String> as Nullable<Text>,
-        changed_rows: Option<String> as Nullable<Text>,
-        changes: Option<String> as Nullable<Text>,
-    }
+/// An entry of the audit log.
+#[derive(Insertable)]
+#[diesel(table_name = audit, treat_none_as_default_value = false)]
+pub(crate) struct NewEntry<'a> {
+    id: IdBytes,
+    at: i64,
+    organization_id: IdBytes,
+    actor: &'a str,
+    account_id: Option<IdBytes>,
+    session_id: Option<IdBytes>,
+    action: &'a str,
+    subject: String,
+    count: i64,
+    key_id: IdBytes,
+    code: &'a [u8],
+    integration_id: Option<IdBytes>,
+    namespace: Option<&'a str>,
+    purpose: Option<&'a str>,
+    network: Option<String>,
+    request_id: Option<String>,
+    credentials: Option<String>,
+    changed_rows: Option<String>,
+    changes: Option<String>,
 }
 
 /// In the column of the organization: the row is the instance's own. No organization has the nil id.

@@ -176,11 +176,14 @@ async fn every_statement_is_prepared_once() {
                 .unwrap();
             let few = things::table.filter(things::size.eq(7)).select(Thing::as_select());
             assert_eq!(tx.load(few).await.unwrap().len(), usize::from(round) + 1);
+            let one_of_one = things::table.filter(things::id.eq_any([id(round)])).select(things::size);
+            assert_eq!(tx.load::<i64, _>(one_of_one).await.unwrap(), [7]);
             let row = things::table.filter(things::id.eq(id(round))).select(things::name);
             let _: Option<String> = tx.first(locked(row, Update)).await.unwrap();
             tx.execute(diesel::delete(things::table.filter(things::id.eq(id(99))))).await.unwrap();
             let kept = kept.lock().unwrap();
             assert!(kept.iter().any(|sql| sql.starts_with("UPDATE")), "{kept:?}");
+            assert!(kept.iter().any(|sql| sql.contains(" IN (") || sql.contains(" = ANY(")), "{kept:?}");
             if round == 0 {
                 first = kept.len();
             }

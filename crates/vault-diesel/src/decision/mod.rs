@@ -1,18 +1,11 @@
-//! The decisions that are still compiled once per database, and the ports: the files of this folder name the database only
-//! through `backend`, which each database supplies. [`crate::transaction`] has those that are compiled once.
-//!
-//! A decision reads and locks what it relies on, asks the domain's pure rule, and writes. It runs in one
-//! transaction that its store opens and ends; run again on the same facts it comes to the same verdict.
-//!
-//! Locks are taken in one order everywhere: credential count, organization, accounts (by id, where several),
-//! sessions (likewise), organization key, invitation, integrations (by id); then what hangs on the account, the
-//! invitation or the integration.
+//! The ports, and the transactions that are still compiled once per database. The files of this folder name the database only
+//! through `backend`, which each database supplies. [`crate::transaction`] has the transactions that are compiled once, and
+//! the order of locks.
 
 mod account;
 mod activation;
 mod audit;
-pub(super) mod batch;
-pub(super) mod credential;
+mod credential;
 mod inspection;
 mod integration;
 mod issuers;
@@ -27,16 +20,7 @@ use crate::failure::Failure;
 use vault_core::Command;
 use vault_core::principal::Principal;
 
-/// Carries statements out in one exchange with the server. How many rows each changed.
-macro_rules! execute_pipelined {
-    ($connection:expr, $($statement:expr),+) => {
-        pipeline!($connection, $(|own| $statement.execute(own).await),+)
-    };
-}
-
-pub(crate) use execute_pipelined;
-
-pub(crate) use crate::transaction::{Answer, Decided, Verdict};
+pub(crate) use crate::transaction::{Decided, Verdict};
 
 /// A change that a [`Command`] carries for principals of the type `P`.
 pub(crate) trait Decision<P = Principal>: Sized + Sync {

@@ -5,7 +5,6 @@ mod connect;
 mod connections;
 mod nodes;
 mod pool;
-mod replacements;
 mod settings;
 mod severity;
 mod spread;

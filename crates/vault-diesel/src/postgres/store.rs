@@ -1,13 +1,13 @@
 //! The store on PostgreSQL.
 
 use super::connections::{Connections, Decide, Failed, Look, Timeout};
-use super::decision::batch::Batch;
 use super::settings::{ConnectError, PostgresSettings};
 use super::severity::judge;
 use super::write_queue::WriteQueue;
 use crate::db::OpenTx as _;
 use crate::failure::{Failure, Reports};
 use crate::load::{StoreLoad, reading, writing};
+use crate::transaction::batch::Batch;
 use crate::transaction::{self, Decided, Read, Transaction};
 use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
 use futures_util::future::BoxFuture;

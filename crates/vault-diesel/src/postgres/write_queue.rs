@@ -6,11 +6,12 @@
 //! only wait for the first one's locks.
 
 use super::connections::{Connections, Failed, Taken, Timeout};
-use super::decision::batch::BatchOutcome;
-use super::decision::{Decided, Verdict};
 use super::severity::judge;
 use super::store::Queued;
+use crate::db::OpenTx as _;
 use crate::failure::{Failure, NoSpace, fault, no_space, unavailable};
+use crate::transaction::batch::BatchOutcome;
+use crate::transaction::{Decided, Verdict};
 use diesel_async::AsyncPgConnection;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -325,8 +326,9 @@ async fn decide_all<A: Queued>(
     commands: &[(OrganizationId, Vec<Command<A>>)],
 ) -> Decided<Vec<Result<A::Outcome, Failure>>> {
     let mut all = BatchOutcome { answers: Vec::new(), written: false };
+    let tx = connection.tx();
     for (organization, commands) in commands {
-        let BatchOutcome { answers, written } = A::decide_all(connection, *organization, commands).await?;
+        let BatchOutcome { answers, written } = A::decide_all(&tx, *organization, commands).await?;
         all.answers.extend(answers);
         all.written |= written;
     }

@@ -2,7 +2,6 @@
 
 use super::connection::{Purpose, Source, open};
 use super::decision::Verdict;
-use super::decision::batch::{Batch, BatchOutcome};
 use super::file::prepare;
 use super::pool::{Look, Readers, joined, read, readers};
 use super::settings::{OpenError, SqliteSettings};
@@ -14,6 +13,7 @@ use crate::failure::{Failure, Reports, unavailable};
 use crate::load::{StoreLoad, reading, turn, writing};
 use crate::postgres::SpreadError;
 use crate::schema::instance;
+use crate::transaction::batch::{self, Batch};
 use crate::transaction::{self, Decided, Read, Transaction};
 use crate::turns::Turns;
 use diesel::SqliteConnection;
@@ -166,7 +166,7 @@ impl SqliteStore {
 
     /// Has the writer make a decision that others may join, as all may here.
     pub(super) async fn write_together<A: Batch>(&self, command: Command<A>) -> Result<A::Outcome, StoreError> {
-        self.write(command, |connection, command| Box::pin(decide_one(connection, command))).await
+        flat(self.write(command, run_one).await)
     }
 
     /// Answers a question that belongs to no organization on a reader, in one snapshot.
@@ -386,10 +386,10 @@ impl fmt::Debug for SqliteStore {
     }
 }
 
-/// Makes one decision as the case of one of many.
-async fn decide_one<A: Batch>(connection: &mut SqliteConnection, command: &Command<A>) -> Decided<A::Outcome> {
-    let BatchOutcome { answers, written } =
-        A::decide_all(connection, command.act.organization(), std::slice::from_ref(command)).await?;
-    let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken))?;
-    Ok(if written { Verdict::Recorded(answer) } else { Verdict::Refused(answer) })
+/// Runs a command that may share a transaction with others on a connection on which one was begun.
+fn run_one<'a, A: Batch>(
+    connection: &'a mut SqliteConnection,
+    command: &'a Command<A>,
+) -> BoxFuture<'a, Decided<Result<A::Outcome, Failure>>> {
+    Box::pin(async move { batch::run_one(&connection.tx(), command).await })
 }

@@ -15,6 +15,7 @@ pub(crate) mod account;
 pub(crate) mod activation;
 pub(crate) mod audit;
 pub(crate) mod authorize;
+pub(crate) mod batch;
 pub(crate) mod credential;
 pub(crate) mod hourly;
 pub(crate) mod instance_key;
@@ -50,9 +51,6 @@ impl<T> Verdict<T> {
         }
     }
 }
-
-/// The outcome of a transaction that a rule may refuse.
-pub(crate) type Answer<T = ()> = Result<T, vault_core::Refusal>;
 
 /// A verdict, or why the transaction failed.
 pub(crate) type Decided<T> = Result<Verdict<T>, Failure>;
@@ -97,4 +95,59 @@ pub(crate) async fn run<T: Transaction>(tx: &Tx<'_>, transaction: &T) -> Decided
         (false, true) => Verdict::Undo(outcome),
         (false, false) => Verdict::Refused(outcome),
     })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::db::OpenTx as _;
+    use crate::schema::credential_counts;
+    use crate::stored::StoredId as _;
+    use diesel::connection::SimpleConnection as _;
+    use diesel::{Connection as _, ExpressionMethods as _, SqliteConnection};
+    use vault_core::Refusal;
+    use vault_core::id::OrganizationId;
+
+    struct Case {
+        writes: bool,
+        commits: bool,
+        refuses: bool,
+    }
+
+    impl Transaction for Case {
+        type Outcome = ();
+
+        async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+            if self.writes {
+                let organization = credential_counts::organization_id.eq(OrganizationId::from_bytes([1; 16]).stored());
+                let new = (organization, credential_counts::credentials.eq(0));
+                tx.execute(diesel::insert_into(credential_counts::table).values(new)).await?;
+            }
+            if self.commits {
+                audit.commit_without_entry();
+            }
+            if self.refuses { Err(Refusal::NotFound.into()) } else { Ok(()) }
+        }
+    }
+
+    #[tokio::test]
+    async fn transactions_commit_only_if_they_record_something() {
+        for (writes, commits, refuses, expected) in [
+            (true, true, false, "Recorded(Ok(()))"),
+            (true, false, false, "Undo(Ok(()))"),
+            (false, false, false, "Refused(Ok(()))"),
+            (false, false, true, "Refused(Err(Refused(NotFound)))"),
+            (true, false, true, "Undo(Err(Refused(NotFound)))"),
+            // Only `record_refusal` commits what a refused transaction wrote.
+            (true, true, true, "Undo(Err(Refused(NotFound)))"),
+        ] {
+            let mut connection = SqliteConnection::establish(":memory:").unwrap();
+            connection
+                .batch_execute("CREATE TABLE credential_counts (organization_id BLOB, credentials BIGINT)")
+                .unwrap();
+            let verdict = run(&connection.tx(), &Case { writes, commits, refuses }).await.unwrap();
+            assert_eq!(format!("{verdict:?}"), expected);
+        }
+    }
 }

@@ -1,8 +1,8 @@
-//! Where an address leads before its organization is known: to one account over all organizations, or to invitations, at
-//! most one of each organization.
+//! Addresses, by which accounts and invitations are found before their organization is known. An address has one account over
+//! all organizations, or invitations, at most one of each organization.
 //!
-//! While a look-up key is replaced, an address has a digest under each key. Whoever looks for it looks for all of them, always, so that the
-//! number of statements tells nothing; whoever enters it enters those that other processes may look for, too.
+//! While a lookup key is replaced, an address has a digest under each key. A lookup always searches all of them, so that the
+//! number of statements discloses nothing. A new address is entered under the keys that other processes may search, too.
 
 use crate::db::Tx;
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use vault_core::id::{AccountId, OrganizationId};
 
 type Entry = (Column<OrganizationId>, Column<AccountId>);
 
-/// The account of an address.
+/// Finds the account of an address.
 pub(crate) async fn account_of(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -33,7 +33,7 @@ async fn account_under(tx: &Tx<'_>, digests: &[Digest]) -> Result<Option<(Organi
     found.map(|entry| decode("directory", entry)).transpose()
 }
 
-/// The invitations of an address.
+/// Finds the invitations of an address.
 pub(crate) async fn invitations_of(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -54,7 +54,7 @@ pub(crate) async fn invitations_of(
     Ok(found)
 }
 
-/// The invitation of an address in an organization.
+/// Finds the invitation of an address in an organization.
 pub(crate) async fn invitation_of(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -84,7 +84,7 @@ fn decode(table: &'static str, (organization, account): Entry) -> Result<(Organi
     Ok((organization.decode(table, &account, "organization_id")?, account))
 }
 
-/// Enters the address of an account. `false`: another account has it; nothing was written.
+/// Enters the address of an account. Returns `false` if another account has it. Then nothing remains written.
 pub(crate) async fn enter(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -97,7 +97,7 @@ pub(crate) async fn enter(
             return Ok(false);
         }
     }
-    // One that has it under a key under which nothing is entered any more, and that was not moved yet.
+    // Another account may still be indexed under a retired lookup key that has not been rekeyed.
     let is_free = account_under(tx, address.others()).await?.is_none();
     if !is_free {
         remove(tx, organization, account).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn enter(
     Ok(is_free)
 }
 
-/// Enters one digest of an account's address. `false`: an account is entered under it.
+/// Enters one digest of an account's address. Returns `false` if an account is entered under it.
 async fn enter_digest(
     tx: &Tx<'_>,
     digest: &Digest,
@@ -122,8 +122,8 @@ async fn enter_digest(
     Ok(tx.execute(entry).await? == 1)
 }
 
-/// Keeps everybody else from making an account of an address until it is [removed](remove), or the end of the decision. `false`: an
-/// account has it.
+/// Keeps other transactions from creating an account of an address until it is [removed](remove) or the transaction ends.
+/// Returns `false` if an account has the address.
 pub(crate) async fn claim(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -133,7 +133,7 @@ pub(crate) async fn claim(
     enter(tx, address, organization, invited).await
 }
 
-/// Enters the address of an invitation. `false`: the organization has another invitation of it.
+/// Enters the address of an invitation. Returns `false` if the organization has another invitation of it.
 pub(crate) async fn enter_invited(
     tx: &Tx<'_>,
     address: &LookUpDigests,
@@ -164,7 +164,7 @@ async fn enter_invited_digest(
     Ok(tx.execute(entry).await? == 1)
 }
 
-/// Removes the address of an account that is deleted in the same decision, or that claimed it.
+/// Removes the address of an account that the transaction deletes, or that claimed it.
 pub(crate) async fn remove(tx: &Tx<'_>, organization: OrganizationId, account: AccountId) -> Result<(), Failure> {
     let entries = directory::table
         .filter(directory::organization_id.eq(organization.stored()))
@@ -173,7 +173,7 @@ pub(crate) async fn remove(tx: &Tx<'_>, organization: OrganizationId, account: A
     Ok(())
 }
 
-/// Removes the address of an invitation that is removed in the same decision.
+/// Removes the address of an invitation that the transaction removes.
 pub(crate) async fn remove_invited(
     tx: &Tx<'_>,
     organization: OrganizationId,
@@ -186,14 +186,14 @@ pub(crate) async fn remove_invited(
     Ok(())
 }
 
-/// Has an account found by this digest of its address and by no other. Whether anything was changed.
+/// Makes an account be found only by this digest of its address. Returns whether anything was changed.
 pub(crate) async fn move_account(
     tx: &Tx<'_>,
     digest: &Digest,
     organization: OrganizationId,
     account: AccountId,
 ) -> Result<bool, Failure> {
-    // The new one first: whoever enters the address at this moment meets one of the two.
+    // The new digest first: a transaction that enters the address concurrently conflicts with one of the two.
     let entered = enter_digest(tx, digest, organization, account).await?;
     let others = directory::table
         .filter(directory::organization_id.eq(organization.stored()))
@@ -203,7 +203,7 @@ pub(crate) async fn move_account(
     Ok(entered || removed > 0)
 }
 
-/// Has an invitation found by this digest of its address and by no other. Whether anything was changed.
+/// Makes an invitation be found only by this digest of its address. Returns whether anything was changed.
 pub(crate) async fn move_invitation(
     tx: &Tx<'_>,
     digest: &Digest,

@@ -100,7 +100,7 @@ pub(crate) async fn lock_by_address(
     }
 }
 
-/// Stores an invitation with its code. The address of one that makes an account was entered before.
+/// Stores an invitation with its code. The address of an invitation that creates an account was entered before.
 pub(crate) async fn insert(tx: &Tx<'_>, stored: &StoredInvitation) -> Result<(), Failure> {
     let StoredInvitation { invitation, digest, version } = stored;
     let (organization, account) = (invitation.grant.organization.stored(), invitation.grant.account.stored());

@@ -5,6 +5,7 @@ use super::super::authorize::authorize_and_lock;
 use super::super::{Transaction, hourly};
 use super::row::{self, CheckColumns, credential_of};
 use super::sealed::{OtherVersion, SealedRow, with_secrets};
+use super::versions::version_of;
 use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
 use crate::schema::{check_requests, check_rounds, credential_versions, credentials, organizations};
@@ -32,14 +33,6 @@ type CredentialKey = (OrganizationId, CredentialId);
 #[auto_type(no_type_alias)]
 fn requests_of(organization: IdBytes, id: IdBytes) -> _ {
     check_requests::table.filter(check_requests::organization_id.eq(organization)).filter(check_requests::id.eq(id))
-}
-
-#[auto_type(no_type_alias)]
-fn version_of(organization: IdBytes, id: IdBytes, number: i64) -> _ {
-    credential_versions::table
-        .filter(credential_versions::organization_id.eq(organization))
-        .filter(credential_versions::id.eq(id))
-        .filter(credential_versions::version.eq(number))
 }
 
 impl Transaction for Command<MatchCredential> {

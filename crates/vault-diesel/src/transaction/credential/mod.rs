@@ -1,10 +1,15 @@
 //! Credentials.
 
+mod apply;
+mod change;
 pub(crate) mod checks;
-pub(crate) mod count;
+mod count;
+mod delete;
 pub(crate) mod labels;
 pub(crate) mod list;
+mod replacements;
 pub(crate) mod row;
+mod save;
 pub(crate) mod sealed;
-pub(crate) mod uses;
+mod uses;
 pub(crate) mod versions;

@@ -9,7 +9,8 @@ use super::row::{self, CheckColumns, CredentialRow};
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::schema::{credential_versions, credentials};
-use crate::stored::{Column, StoredId as _};
+use crate::stored::{Column, IdBytes, StoredId as _};
+use diesel::dsl::auto_type;
 use diesel::{
     BoolExpressionMethods as _, ExpressionMethods as _, JoinOnDsl as _, NullableExpressionMethods as _, QueryDsl as _,
     SelectableHelper as _,
@@ -21,6 +22,15 @@ use vault_core::sealed::Blob;
 use vault_core::time::Timestamp;
 
 const TABLE: &str = "credential_versions";
+
+/// A version that is not current.
+#[auto_type(no_type_alias)]
+pub(super) fn version_of(organization: IdBytes, id: IdBytes, number: i64) -> _ {
+    credential_versions::table
+        .filter(credential_versions::organization_id.eq(organization))
+        .filter(credential_versions::id.eq(id))
+        .filter(credential_versions::version.eq(number))
+}
 
 /// A credential with its versions, if it exists.
 pub(crate) struct ReadVersions(pub(crate) Find<CredentialId>);

@@ -16,8 +16,9 @@ impl Transaction for Command<CreateIntegration> {
     async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
         let CreateIntegration { integration, digest, limit } = &self.act;
         let organization = integration.organization;
-        // A transaction that locks all integrations, to stop them, holds a shared lock of the organization: none is created
-        // beside it. The lock comes before the shared lock of the session, so that two such transactions cannot deadlock.
+        // A transaction that locks all integrations, to stop them, shares a lock of the organization. With this lock, no
+        // integration is created while it runs. It comes before the shared lock of the session: two such transactions that
+        // first share the lock would deadlock.
         let exists = self.principal.reaches(organization) && lock_organization_for_update(tx, organization).await?;
         authorize_and_lock(tx, &self.principal, self.now).await?;
         require_active(tx, [digest.key]).await?;

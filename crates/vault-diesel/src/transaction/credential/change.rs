@@ -1,37 +1,63 @@
 //! Changes of credentials.
 
-use super::super::Answer;
-use super::super::backend::{Connection, RunQuery, insert_rows, load_credentials, write_changes};
 use super::super::batch::{Batch, BatchOutcome, authorize_each};
+use super::apply::{Change, write_changes};
 use super::save::earlier;
-use super::versions::{Change, Current};
+use crate::db::{Tx, Update, locked};
 use crate::failure::Failure;
 use crate::new_row::NewClaim;
-use crate::schema::credentials;
-use crate::stored::Column;
-use diesel::SelectableHelper as _;
+use crate::schema::{credentials, idempotency_keys};
+use crate::stored::{AnyId, Column, StoredId as _};
+use diesel::{ExpressionMethods as _, QueryDsl as _, Queryable, Selectable, SelectableHelper as _};
 use std::collections::{HashMap, HashSet};
-use vault_core::Command;
-use vault_core::decision::{Authorized, ChangeFacts, Outcome, judge_changes};
-use vault_core::id::{CredentialId, OrganizationId};
+use vault_core::decision::{Authorized, ChangeFacts, CredentialFacts, Outcome, judge_changes};
+use vault_core::id::{CredentialId, KeyId, OrganizationId};
 use vault_core::port::{ChangeCredential, Idempotency};
+use vault_core::{Command, Refusal};
+
+/// The columns of a credential that a change depends on.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credentials)]
+pub(super) struct Current {
+    pub(super) version: i64,
+    pub(super) revision: i64,
+    staged_version: Option<i64>,
+    highest_version: i64,
+    pub(super) key_id: AnyId,
+    pub(super) expires_at: i64,
+    metadata_key_id: Option<Column<KeyId>>,
+}
+
+impl Current {
+    /// The facts for the rule.
+    fn facts(&self, id: CredentialId) -> Result<CredentialFacts, Failure> {
+        let metadata_key = self.metadata_key_id.clone();
+        Ok(CredentialFacts {
+            revision: self.revision,
+            version: self.version,
+            staged: self.staged_version,
+            highest: self.highest_version,
+            metadata_key: metadata_key.map(|key| key.decode("credentials", &id, "metadata_key_id")).transpose()?,
+        })
+    }
+}
 
 impl Batch for ChangeCredential {
-    type Outcome = Answer<i64>;
+    type Outcome = i64;
 
     fn organization(&self) -> OrganizationId {
         self.organization
     }
 
     async fn decide_all(
-        connection: &mut Connection,
+        tx: &Tx<'_>,
         organization: OrganizationId,
         commands: &[Command<Self>],
-    ) -> Result<BatchOutcome<Answer<i64>>, Failure> {
-        let authorized = authorize_each(connection, organization, commands, Self::sealing_key).await?;
+    ) -> Result<BatchOutcome<i64>, Failure> {
+        let authorized = authorize_each(tx, organization, commands, Self::sealing_key).await?;
         let mut all: Vec<_> = authorized.into_iter().map(|authorized| authorized.map(State::Open)).collect();
         let mut written = false;
-        // Of several changes of one credential, each finds the row that the one before has written.
+        // If several changes concern one credential, each reads the row that the previous one has written.
         loop {
             let mut ids = HashSet::new();
             let is_next = |(command, state): (&Command<Self>, &Result<State, Failure>)| {
@@ -45,14 +71,14 @@ impl Batch for ChangeCredential {
                 Ok(State::Open(key_active)) if *next => Some(Authorized { command, key_active: *key_active }),
                 _ => None,
             });
-            let answers = decide_different(connection, organization, round.collect(), &mut written).await?;
+            let answers = decide_different(tx, organization, round.collect(), &mut written).await?;
             let places = all.iter_mut().zip(next).filter(|(_, next)| *next);
             for ((place, _), answer) in places.zip(answers) {
                 *place = Ok(State::Decided(answer));
             }
         }
         let answer = |state: Result<State, Failure>| match state? {
-            State::Decided(answer) => Ok(answer),
+            State::Decided(answer) => Ok(answer?),
             State::Open(_) => Err(Failure::Overtaken),
         };
         Ok(BatchOutcome { answers: all.into_iter().map(answer).collect(), written })
@@ -61,25 +87,25 @@ impl Batch for ChangeCredential {
 
 /// An authorized change.
 enum State {
-    /// It is not decided yet. Whether its key is active.
+    /// Not decided yet. Whether its key is active.
     Open(bool),
-    /// It is decided.
-    Decided(Answer<i64>),
+    /// Decided.
+    Decided(Result<i64, Refusal>),
 }
 
 /// Decides and writes changes of different credentials.
 async fn decide_different(
-    connection: &mut Connection,
+    tx: &Tx<'_>,
     organization: OrganizationId,
     changes: Vec<Authorized<'_, ChangeCredential>>,
     written: &mut bool,
-) -> Result<Vec<Answer<i64>>, Failure> {
+) -> Result<Vec<Result<i64, Refusal>>, Failure> {
     let commands: Vec<_> = changes.iter().map(|change| change.command).collect();
-    let rows = load(connection, organization, &commands).await?;
+    let rows = lock_credentials(tx, organization, commands.iter().map(|command| command.act.id)).await?;
     let keys: Vec<&Idempotency> = commands.iter().copied().filter_map(idempotency).collect();
     let facts = ChangeFacts {
         credentials: rows.iter().map(|(id, row)| Ok((*id, row.facts(*id)?))).collect::<Result<_, Failure>>()?,
-        earlier: earlier(connection, organization, &keys).await?,
+        earlier: earlier(tx, organization, &keys).await?,
     };
     let mut done = Vec::with_capacity(commands.len());
     let mut claims = Vec::new();
@@ -96,8 +122,8 @@ async fn decide_different(
             (outcome, _) => outcome.into_answer(),
         });
     }
-    write_changes(connection, &done).await?;
-    insert_rows!(connection, idempotency_keys, NewClaims, claims.into_iter())?;
+    write_changes(tx, &done).await?;
+    tx.insert(idempotency_keys::table, claims).await?;
     *written |= !done.is_empty();
     Ok(answers)
 }
@@ -106,14 +132,18 @@ fn idempotency(command: &Command<ChangeCredential>) -> Option<&Idempotency> {
     command.act.new_version()?.idempotency.as_ref()
 }
 
-/// Takes the rows of the credentials, to change them.
-async fn load(
-    connection: &mut Connection,
+/// Locks credentials, by id like every transaction that locks several.
+pub(super) async fn lock_credentials(
+    tx: &Tx<'_>,
     organization: OrganizationId,
-    commands: &[&Command<ChangeCredential>],
+    ids: impl Iterator<Item = CredentialId> + Send,
 ) -> Result<HashMap<CredentialId, Current>, Failure> {
-    let ids: Vec<CredentialId> = commands.iter().map(|command| command.act.id).collect();
-    let rows: Vec<(Column<CredentialId>, Current)> =
-        load_credentials!(connection, organization, &ids, (credentials::id, Current::as_select()))?;
+    let ids: Vec<_> = ids.map(|id| id.stored()).collect();
+    let rows = credentials::table
+        .filter(credentials::organization_id.eq(organization.stored()))
+        .filter(credentials::id.eq_any(ids))
+        .order(credentials::id)
+        .select((credentials::id, Current::as_select()));
+    let rows: Vec<(Column<CredentialId>, Current)> = tx.load(locked(rows, Update)).await?;
     rows.into_iter().map(|(id, row)| Ok((id.decode("credentials", &organization, "id")?, row))).collect()
 }

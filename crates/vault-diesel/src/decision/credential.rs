@@ -1,7 +1,6 @@
-//! Credentials.
+//! The port of credentials.
 
-use super::super::backend::Store;
-use super::save;
+use super::backend::Store;
 use crate::transaction::credential::list;
 use crate::transaction::credential::row::ShowCredential;
 use crate::transaction::credential::versions::ReadVersions;
@@ -17,16 +16,11 @@ use vault_core::port::{
 #[async_trait]
 impl CredentialRepository for Store {
     async fn save_credential(&self, command: Command<SaveCredential>) -> Result<CredentialId, StoreError> {
-        Ok(self.write_together(command).await??)
+        self.write_together(command).await
     }
 
     async fn find_save(&self, query: Find<Option<Idempotency>>) -> Result<Option<(CredentialId, i64)>, StoreError> {
-        Ok(self
-            .read_for(query.principal.organization(), query, |connection, query| {
-                Box::pin(save::find_save(connection, query))
-            })
-            .await?
-            .transpose()?)
+        self.answer(query.principal.organization(), query).await
     }
 
     async fn list_credentials(&self, query: ListCredentials) -> Result<ListedRows, StoreError> {
@@ -50,11 +44,11 @@ impl CredentialRepository for Store {
     }
 
     async fn change_credential(&self, command: Command<ChangeCredential>) -> Result<i64, StoreError> {
-        Ok(self.write_together(command).await??)
+        self.write_together(command).await
     }
 
     async fn delete_credential(&self, command: Command<DeleteCredential>) -> Result<bool, StoreError> {
-        Ok(self.write_together(command).await??)
+        self.write_together(command).await
     }
 
     async fn match_credential(&self, command: Command<MatchCredential>) -> Result<StoredCredential, StoreError> {

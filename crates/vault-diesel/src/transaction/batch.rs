@@ -1,48 +1,59 @@
-//! Decisions of one kind in one organization that are made together: facts are read for all, the rule decides, effects are
-//! written for all. One alone is the case of one.
+//! Commands of one kind in one organization that share a transaction: facts are read for all, the rule decides, effects are
+//! written for all.
 
-use super::Answer;
-use super::backend::Connection;
-use crate::db::OpenTx as _;
+use super::authorize::{authorize_and_lock, authorize_and_lock_with_key};
+use super::{Decided, Verdict};
+use crate::db::Tx;
 use crate::failure::Failure;
-use crate::transaction::authorize::{authorize_and_lock, authorize_and_lock_with_key};
 use vault_core::Command;
 use vault_core::decision::Outcome;
 use vault_core::id::{KeyId, OrganizationId};
 use vault_core::principal::Principal;
 use vault_core::time::Timestamp;
 
-/// A decision that others of its kind in its organization may share a transaction with.
+/// A command that may share a transaction with others of its kind in its organization.
 pub(crate) trait Batch: Sized + Send + Sync + 'static {
-    /// What it comes to.
+    /// What it returns.
     type Outcome: Send + 'static;
 
     /// Its organization.
     fn organization(&self) -> OrganizationId;
 
-    /// Makes decisions of one organization in the order of locks, and records them. An error is one of the database; then
-    /// nothing of them may stand.
+    /// Runs commands of one organization in the order of locks, and records them. An error is one of the database: then none
+    /// of them may commit.
     fn decide_all(
-        connection: &mut Connection,
+        tx: &Tx<'_>,
         organization: OrganizationId,
         commands: &[Command<Self>],
     ) -> impl Future<Output = Result<BatchOutcome<Self::Outcome>, Failure>> + Send;
 }
 
-/// What decisions came to.
+/// The outcome of commands that share a transaction.
 #[derive(Debug)]
 pub(crate) struct BatchOutcome<T> {
-    /// The answer to each command, in their order. A failure is that of its own command and leaves the others as they are.
+    /// The answer to each command, in their order. A failure concerns its own command only.
     pub(crate) answers: Vec<Result<T, Failure>>,
     /// Whether anything was written.
     pub(crate) written: bool,
 }
 
-/// Authorizes each command, and each principal once, with the key that it brings. Whether that key is active, which stays as
-/// it is until the decisions stand; `true` where it brings none. At the latest of the commands' times: who may act then may
-/// have acted before.
+/// Runs one command as a batch of one.
+pub(crate) async fn run_one<A: Batch>(tx: &Tx<'_>, command: &Command<A>) -> Decided<Result<A::Outcome, Failure>> {
+    let commands = std::slice::from_ref(command);
+    let BatchOutcome { answers, written } = A::decide_all(tx, command.act.organization(), commands).await?;
+    let answer = answers.into_iter().next().unwrap_or(Err(Failure::Overtaken));
+    match answer {
+        Err(failure) if !matches!(failure, Failure::Denied(_) | Failure::Refused(_)) => Err(failure),
+        answer if written => Ok(Verdict::Recorded(answer)),
+        answer => Ok(Verdict::Refused(answer)),
+    }
+}
+
+/// Authorizes each command, and each principal once, with the key of the command. Returns whether the key is active, which it
+/// then stays until the transaction ends; `true` if the command has no key. The time is the latest of the commands: a principal
+/// that is authorized then was authorized before.
 pub(crate) async fn authorize_each<A: Sync>(
-    connection: &mut Connection,
+    tx: &Tx<'_>,
     organization: OrganizationId,
     commands: &[Command<A>],
     key: impl Fn(&A) -> Option<KeyId> + Send + Sync,
@@ -50,12 +61,12 @@ pub(crate) async fn authorize_each<A: Sync>(
     let now = commands.iter().map(|command| command.now).max().unwrap_or(Timestamp::from_millis(0));
     let mut distinct: Vec<(&Principal, Option<KeyId>)> = Vec::with_capacity(1);
     for command in commands {
-        let brought = (&command.principal, key(&command.act));
-        if !distinct.contains(&brought) {
-            distinct.push(brought);
+        let presented = (&command.principal, key(&command.act));
+        if !distinct.contains(&presented) {
+            distinct.push(presented);
         }
     }
-    // Accounts are taken by id, where several are.
+    // Several accounts are locked by id.
     distinct.sort_by_key(|(principal, _)| match principal {
         Principal::Session(session) => Some((session.account, session.session)),
         Principal::Operator | Principal::Embedder(_) => None,
@@ -63,8 +74,8 @@ pub(crate) async fn authorize_each<A: Sync>(
     let mut authorized = Vec::with_capacity(distinct.len());
     for (principal, key) in &distinct {
         let outcome = match key {
-            Some(key) => authorize_and_lock_with_key(&connection.tx(), principal, organization, *key, now).await,
-            None => authorize_and_lock(&connection.tx(), principal, now).await.map(|()| true),
+            Some(key) => authorize_and_lock_with_key(tx, principal, organization, *key, now).await,
+            None => authorize_and_lock(tx, principal, now).await.map(|()| true),
         };
         match outcome {
             Err(failure @ (Failure::Sql(_) | Failure::Overtaken)) => return Err(failure),
@@ -72,8 +83,8 @@ pub(crate) async fn authorize_each<A: Sync>(
         }
     }
     let find = |command: &Command<A>| {
-        let brought = (&command.principal, key(&command.act));
-        let place = distinct.iter().position(|one| *one == brought);
+        let presented = (&command.principal, key(&command.act));
+        let place = distinct.iter().position(|one| *one == presented);
         match place.and_then(|place| authorized.get(place)) {
             Some(Ok(key_active)) => Ok(*key_active),
             Some(Err(failure)) => Err(failure.repeated()),
@@ -84,10 +95,9 @@ pub(crate) async fn authorize_each<A: Sync>(
 }
 
 /// The answer to each command, and the commands that are done.
-type Answered<'a, A, T> = (Vec<Result<Answer<T>, Failure>>, Vec<&'a Command<A>>);
+type Answered<'a, A, T> = (Vec<Result<T, Failure>>, Vec<&'a Command<A>>);
 
-/// Puts the outcomes of the commands whose principals may act among those of all. The answer to each, and the commands that
-/// are done.
+/// Merges the outcomes of the authorized commands into those of all. Returns the answer to each, and the commands that are done.
 pub(crate) fn answer_each<A, T>(
     commands: &[Command<A>],
     authorized: Vec<Result<bool, Failure>>,
@@ -100,7 +110,7 @@ pub(crate) fn answer_each<A, T>(
         if outcome.effects().is_some() {
             done.push(command);
         }
-        Ok(outcome.into_answer())
+        Ok(outcome.into_answer()?)
     };
     let answers = commands.iter().zip(authorized).map(&mut answer).collect();
     (answers, done)

@@ -1,38 +1,22 @@
-//! Replacements that are written together: four statements and their entries, however many they are.
+//! Replacements that PostgreSQL writes together: four statements and their entries, however many they are.
 
-use super::backend::pipeline;
-use super::decision::credential::versions::{Change, no_data};
-use super::decision::execute_pipelined;
+use super::apply::{Change, no_data};
+use crate::db::{Db, Tx};
 use crate::failure::Failure;
-use crate::new_row::{NewEntries, NewEntry, expiry_column};
+use crate::new_row::{NewEntry, expiry_column};
+use crate::schema::audit;
 use crate::stored::{Id, IdBytes, StoredId as _};
 use diesel::QueryResult;
-use diesel::pg::Pg;
 use diesel::query_builder::{AstPass, QueryFragment, QueryId};
 use diesel::sql_types::{Array, BigInt, Binary, Nullable};
-use diesel_async::{AsyncPgConnection, RunQueryDsl as _};
+use futures_util::try_join;
 use vault_core::credential::Superseded;
-use vault_core::decision::VersionEffect;
 use vault_core::id::CredentialId;
 use vault_core::port::NewVersion;
 
-/// Writes and records changes: those that change nothing but the data together, the others one after the other.
-pub(crate) async fn write_changes(connection: &mut AsyncPgConnection, changes: &[Change<'_>]) -> Result<(), Failure> {
-    let mut replacements = Replacements::default();
-    for change in changes {
-        match change.effects.version {
-            VersionEffect::Replace(version, superseded) if change.command.act.description.is_none() => {
-                replacements.push(change, version, superseded);
-            }
-            _ => change.write(connection).await?,
-        }
-    }
-    replacements.write(connection).await
-}
-
-/// Replacements of different credentials of one organization whose rows are taken, column by column.
+/// Replacements of different credentials of one organization whose rows are locked, column by column.
 #[derive(Default)]
-struct Replacements<'a> {
+pub(super) struct Replacements<'a> {
     organization: Option<IdBytes>,
     ids: Vec<IdBytes>,
     versions: Vec<i64>,
@@ -52,7 +36,7 @@ struct Replacements<'a> {
 }
 
 impl<'a> Replacements<'a> {
-    fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
+    pub(super) fn push(&mut self, change: &Change<'a>, version: &'a NewVersion, superseded: Superseded) {
         let (act, sealed) = (&change.command.act, &version.sealed);
         self.organization = Some(act.organization.stored());
         self.ids.push(act.id.stored());
@@ -72,13 +56,18 @@ impl<'a> Replacements<'a> {
     }
 
     /// Writes and records them.
-    async fn write(mut self, connection: &AsyncPgConnection) -> Result<(), Failure> {
+    pub(super) async fn write(mut self, tx: &Tx<'_>) -> Result<(), Failure> {
         let Some(first) = self.first else { return Ok(()) };
-        let entries: NewEntries<'_> = self.entries.drain(..).collect();
-        // What was current may be among those destroyed, so it is kept first.
-        let (kept, ..) =
-            execute_pipelined!(connection, Keep(&self), Destroy(&self), WriteData(&self), MakeCurrent(&self), entries)?;
-        // One of them has no data. Which one is told when each is decided alone.
+        let entries = std::mem::take(&mut self.entries);
+        // The current version may be among the destroyed ones, so it is kept first.
+        let (kept, ..) = try_join!(
+            tx.execute(Keep(&self)),
+            tx.execute(Destroy(&self)),
+            tx.execute(WriteData(&self)),
+            tx.execute(MakeCurrent(&self)),
+            tx.insert(audit::table, entries),
+        )?;
+        // One of them has no data. Which one is reported when each is written alone.
         if kept == self.ids.len() { Ok(()) } else { Err(no_data(first)) }
     }
 }
@@ -95,8 +84,8 @@ macro_rules! statements {
             const HAS_STATIC_QUERY_ID: bool = true;
         }
 
-        impl QueryFragment<Pg> for $name<'_> {
-            fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Pg>) -> QueryResult<()> {
+        impl QueryFragment<Db> for $name<'_> {
+            fn walk_ast<'b>(&'b self, mut out: AstPass<'_, 'b, Db>) -> QueryResult<()> {
                 out.push_sql($start);
                 let mut between = " unnest(";
                 $(
@@ -106,7 +95,7 @@ macro_rules! statements {
                 )+
                 let _ = between;
                 out.push_sql($end);
-                // Once and for the whole statement, so that tables that are spread by it are asked at one place.
+                // Once for the whole statement, so that distributed tables are queried on one node.
                 out.push_bind_param::<Nullable<Id>, _>(&self.0.organization)
             }
         }

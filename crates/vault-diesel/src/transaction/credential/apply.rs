@@ -1,0 +1,246 @@
+//! Writing changes of credentials: versions are replaced, staged, promoted and destroyed.
+
+use super::change::Current;
+use super::labels;
+use super::replacements::Replacements;
+use super::row::credential_of;
+use super::versions::version_of;
+use crate::db::{Reply, Tx};
+use crate::failure::Failure;
+use crate::new_row::{NewEntry, expiry_column};
+use crate::schema::{audit, credential_secrets, credential_versions, credentials};
+use crate::stored::{AnyId, IdBytes, StoredId as _};
+use diesel::sql_types::{BigInt, Nullable};
+use diesel::{
+    AsChangeset, BoolExpressionMethods as _, ExpressionMethods as _, Insertable as _, IntoSql as _, JoinOnDsl as _,
+    QueryDsl as _, Queryable, Selectable, SelectableHelper as _,
+};
+use futures_util::try_join;
+use vault_core::Command;
+use vault_core::credential::Superseded;
+use vault_core::decision::{ChangeEffects, VersionEffect};
+use vault_core::id::CredentialId;
+use vault_core::port::{ChangeCredential, StoredMetadata};
+use vault_core::sealed::SealedCredential;
+use vault_core::time::Timestamp;
+
+/// Versions are counted from 1.
+const NO_VERSION: i64 = 0;
+
+/// A change that is to be written.
+pub(super) struct Change<'a> {
+    pub(super) command: &'a Command<ChangeCredential>,
+    pub(super) effects: ChangeEffects<'a>,
+    pub(super) row: &'a Current,
+}
+
+/// Writes and records changes of different credentials. PostgreSQL executes several, and writes those together that change
+/// nothing but the data.
+pub(super) async fn write_changes(tx: &Tx<'_>, changes: &[Change<'_>]) -> Result<(), Failure> {
+    if let [change] = changes {
+        return change.write(tx).await;
+    }
+    let mut replacements = Replacements::default();
+    for change in changes {
+        match change.effects.version {
+            VersionEffect::Replace(version, superseded) if change.command.act.description.is_none() => {
+                replacements.push(change, version, superseded);
+            }
+            _ => change.write(tx).await?,
+        }
+    }
+    replacements.write(tx).await
+}
+
+/// What is described of a credential, except its labels.
+#[derive(AsChangeset)]
+#[diesel(table_name = credentials, treat_none_as_null = true)]
+struct Described<'a> {
+    vend: &'a str,
+    metadata: Option<&'a [u8]>,
+    metadata_key_id: Option<IdBytes>,
+    metadata_revision: Option<i64>,
+}
+
+impl<'a> From<&'a StoredMetadata> for Described<'a> {
+    fn from(description: &'a StoredMetadata) -> Self {
+        let metadata = description.metadata.as_ref();
+        Self {
+            vend: description.vend.as_str(),
+            metadata: metadata.map(|metadata| metadata.blob.as_bytes()),
+            metadata_key_id: metadata.map(|metadata| metadata.key.stored()),
+            metadata_revision: metadata.map(|metadata| metadata.revision),
+        }
+    }
+}
+
+/// The columns of a version, wherever it is stored.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = credential_versions)]
+struct Parts {
+    created_at: i64,
+    key_id: AnyId,
+    information: Vec<u8>,
+    data_key: Vec<u8>,
+    data: Vec<u8>,
+    checked_at: Option<i64>,
+    check_since: Option<i64>,
+    check_failed: Option<String>,
+}
+
+impl Parts {
+    fn new(sealed: &SealedCredential, now: Timestamp) -> Self {
+        Self {
+            created_at: now.as_millis(),
+            key_id: sealed.key.stored().into(),
+            information: sealed.information.as_bytes().to_vec(),
+            data_key: sealed.data_key.as_bytes().to_vec(),
+            data: sealed.data.as_bytes().to_vec(),
+            checked_at: None,
+            check_since: None,
+            check_failed: None,
+        }
+    }
+}
+
+impl Change<'_> {
+    /// Writes and records the change.
+    async fn write(&self, tx: &Tx<'_>) -> Result<(), Failure> {
+        let Command { act, now, audit, .. } = self.command;
+        let (organization, id) = (act.organization.stored(), act.id.stored());
+        let current = match self.effects.version {
+            VersionEffect::Keep | VersionEffect::Stage(_) => None,
+            VersionEffect::Replace(new, superseded) => Some((new.number, Parts::new(&new.sealed, *now), superseded)),
+            VersionEffect::Promote(number, superseded) => {
+                let parts = tx.one(version_of(organization, id, number).select(Parts::as_select())).await?;
+                self.destroy(tx, [number]).await?;
+                Some((number, parts, superseded))
+            }
+        };
+        let expires_at = expiry_column(act.expires_at);
+        // A column that keeps its value is left out, so that its indexes are not written.
+        let changed = (
+            credentials::revision.eq(self.effects.revision),
+            credentials::code.eq(act.code.as_bytes().as_slice()),
+            credentials::highest_version.eq(self.effects.highest),
+            credentials::staged_version.eq(self.effects.staged),
+            credentials::updated_at.eq(now.as_millis()),
+            (self.row.expires_at != expires_at).then(|| credentials::expires_at.eq(expires_at)),
+            act.description.as_ref().map(Described::from),
+        );
+        let credential = diesel::update(credential_of(organization, id));
+        match &current {
+            Some((number, parts, superseded)) => {
+                let made_current = (
+                    credentials::version.eq(*number),
+                    credentials::version_created_at.eq(parts.created_at),
+                    (self.row.key_id != parts.key_id).then(|| credentials::key_id.eq(&parts.key_id)),
+                    credentials::information.eq(parts.information.as_slice()),
+                    credentials::checked_at.eq(parts.checked_at),
+                    credentials::check_since.eq(parts.check_since),
+                    credentials::check_failed.eq(parts.check_failed.as_deref()),
+                );
+                // Mostly one version is destroyed at most. Deleting it first makes room for the kept one next to it: in the other
+                // order, SQLite splits a page and joins it again. The current version may be among the destroyed ones. It must
+                // be kept before it can be deleted.
+                let destroyed = self.effects.destroyed;
+                let first = destroyed.iter().copied().find(|number| *number != self.row.version).unwrap_or(NO_VERSION);
+                let secret = credential_secrets::table
+                    .filter(credential_secrets::organization_id.eq(organization))
+                    .filter(credential_secrets::id.eq(id));
+                let secret = diesel::update(secret).set((
+                    credential_secrets::data_key.eq(parts.data_key.as_slice()),
+                    credential_secrets::data.eq(parts.data.as_slice()),
+                ));
+                let (_, kept, ..) = try_join!(
+                    tx.execute(diesel::delete(version_of(organization, id, first))),
+                    self.keep_current(tx, *superseded),
+                    tx.execute(secret),
+                    tx.execute(credential.set((changed, made_current))),
+                    tx.insert(audit::table, [NewEntry::of(audit)]),
+                )?;
+                if kept == 0 {
+                    return Err(no_data(act.id));
+                }
+                self.destroy(tx, destroyed.iter().copied().filter(|number| *number != first)).await?;
+            }
+            None => {
+                self.destroy(tx, self.effects.destroyed.iter().copied()).await?;
+                if let VersionEffect::Stage(new) = self.effects.version {
+                    self.stage(tx, new.number, &new.sealed).await?;
+                }
+                try_join!(tx.execute(credential.set(changed)), tx.insert(audit::table, [NewEntry::of(audit)]))?;
+            }
+        }
+        if let Some(description) = &act.description {
+            labels::replace(tx, act.organization, act.id, &description.labels).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the current version as a previous one.
+    fn keep_current<'t>(&self, tx: &'t Tx<'_>, superseded: Superseded) -> Reply<'t, usize> {
+        let act = &self.command.act;
+        let of_both = credential_secrets::organization_id.eq(credentials::organization_id);
+        let of_both = of_both.and(credential_secrets::id.eq(credentials::id));
+        let current = credentials::table
+            .inner_join(credential_secrets::table.on(of_both))
+            .filter(credentials::organization_id.eq(act.organization.stored()))
+            .filter(credentials::id.eq(act.id.stored()))
+            .select((
+                credentials::organization_id,
+                credentials::id,
+                credentials::version,
+                credentials::version_created_at,
+                superseded.at.as_millis().into_sql::<Nullable<BigInt>>(),
+                superseded.destroy_at.as_millis().into_sql::<Nullable<BigInt>>(),
+                credentials::key_id,
+                credentials::information,
+                credential_secrets::data_key,
+                credential_secrets::data,
+                (credentials::checked_at, credentials::check_since, credentials::check_failed),
+            ));
+        tx.execute(current.insert_into(credential_versions::table).into_columns((
+            credential_versions::organization_id,
+            credential_versions::id,
+            credential_versions::version,
+            credential_versions::created_at,
+            credential_versions::superseded_at,
+            credential_versions::destroy_at,
+            credential_versions::key_id,
+            credential_versions::information,
+            credential_versions::data_key,
+            credential_versions::data,
+            (credential_versions::checked_at, credential_versions::check_since, credential_versions::check_failed),
+        )))
+    }
+
+    async fn stage(&self, tx: &Tx<'_>, number: i64, sealed: &SealedCredential) -> Result<(), Failure> {
+        let act = &self.command.act;
+        let new = diesel::insert_into(credential_versions::table).values((
+            credential_versions::organization_id.eq(act.organization.stored()),
+            credential_versions::id.eq(act.id.stored()),
+            credential_versions::version.eq(number),
+            credential_versions::created_at.eq(self.command.now.as_millis()),
+            credential_versions::key_id.eq(sealed.key.stored()),
+            credential_versions::information.eq(sealed.information.as_bytes()),
+            credential_versions::data_key.eq(sealed.data_key.as_bytes()),
+            credential_versions::data.eq(sealed.data.as_bytes()),
+        ));
+        tx.execute(new).await?;
+        Ok(())
+    }
+
+    /// Destroys versions that are not current.
+    async fn destroy(&self, tx: &Tx<'_>, numbers: impl IntoIterator<Item = i64>) -> Result<(), Failure> {
+        let (organization, id) = (self.command.act.organization.stored(), self.command.act.id.stored());
+        let versions = numbers.into_iter().map(|number| diesel::delete(version_of(organization, id, number)));
+        tx.execute_each(versions).await?;
+        Ok(())
+    }
+}
+
+/// The failure of a credential without its data.
+pub(super) fn no_data(id: CredentialId) -> Failure {
+    Failure::damaged("credential_secrets", id.to_string(), "missing")
+}
