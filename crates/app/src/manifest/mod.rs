@@ -1,6 +1,7 @@
 //! An organization described in documents: integrations, credentials and people. What is there is exported as such a document, a plan
 //! says what a document would change, and an apply changes it.
 
+pub(crate) mod beneath;
 pub(crate) mod document;
 pub(crate) mod export;
 mod judge;
