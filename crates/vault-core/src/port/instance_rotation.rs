@@ -304,7 +304,7 @@ pub struct NextInstanceKey {
 }
 
 /// Wraps and seals again, under the active instance key, what another one has wrapped and sealed. What the active one has made
-/// already, and what is no blob, is returned as it is.
+/// already, and the zeros of an account that awaits enrolment, are returned unchanged. Anything else without a readable header fails.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
     /// The keys that `current` says there are.
