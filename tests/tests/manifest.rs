@@ -300,6 +300,60 @@ fn what_is_made_once_goes_into_a_file_or_is_not_made() {
 }
 
 #[test]
+fn deleted_credentials_are_created_again_and_interrupted_replacements_continue_with_other_data() {
+    let desk = Desk::open(Database::Sqlite);
+    let write = |version: usize, secret: &str| {
+        desk.write("secrets/one", secret);
+        let credential = format!("{{namespace: a, name: n, type: s3, data_version: {version}, data: {DATA}}}");
+        desk.write("etl.yaml", &format!("set: etl\ncredentials:\n  - {credential}\n"));
+    };
+    let only = || {
+        let list = desk.session.list();
+        assert_eq!(list.len(), 1);
+        list[0]["id"].as_str().unwrap().to_owned()
+    };
+    for secret in ["7sGh-first", "7sGh-second", "7sGh-first"] {
+        write(1, secret);
+        desk.apply(&[]).done();
+        assert!(desk.plan(&[]).is_empty());
+        desk.run(&["credential", "delete", &only(), "--yes"]).done();
+    }
+    write(1, "7sGh-first");
+    desk.apply(&[]).done();
+    // The data was replaced, and the run was interrupted before it recorded the version.
+    write(2, "7sGh-second");
+    desk.apply(&[]).done();
+    desk.run(&["credential", "label", &only(), "data-version=1"]).done();
+    write(2, "7sGh-third");
+    desk.apply(&[]).done();
+    assert!(desk.plan(&[]).is_empty());
+    let show = desk.session.show(&only()).expect(200).json();
+    assert_eq!(show["labels"]["data-version"], "2");
+}
+
+#[test]
+fn disabled_people_are_not_invited_and_their_invitations_are_withdrawn() {
+    let desk = Desk::open(Database::Sqlite);
+    let document = "set: etl\npeople:\n  - {email: ada@example.com, role: admin, disabled: true}\n";
+    desk.write("etl.yaml", document);
+    let plan = desk.run(&["plan", "-f", "etl.yaml", "--json"]);
+    assert_eq!((plan.status, &plan.json()["uninvited"]), (Some(0), &json!(["ada@example.com"])));
+    assert!(plan.stderr.contains("ada@example.com is disabled and has no account"), "{plan:?}");
+    desk.apply(&[]).done();
+    let count = || desk.vault.json(&["account", "list", "--org", "Acme"]).as_array().unwrap().len();
+    assert_eq!(count(), 1);
+    desk.write("etl.yaml", &document.replace(", disabled: true", ""));
+    let file = desk.path("made");
+    desk.apply(&["--secrets-out", file.to_str().unwrap()]).done();
+    assert_eq!(count(), 2);
+    desk.write("etl.yaml", document);
+    assert_eq!(desk.plan(&[]), ["- invitation of ada@example.com"]);
+    desk.apply(&[]).done();
+    assert_eq!(count(), 1);
+    assert!(desk.plan(&[]).is_empty());
+}
+
+#[test]
 fn flaws_of_documents_and_references_are_all_told_before_anything_is_done() {
     let desk = Desk::open(Database::Sqlite);
     fs::create_dir(desk.path("set")).unwrap();

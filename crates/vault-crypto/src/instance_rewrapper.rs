@@ -62,10 +62,6 @@ impl InstanceKeyRewrapper {
         sealed: &Blob,
         of: impl Fn(&InstanceKeys) -> &AeadKey,
     ) -> Result<(), SealError> {
-        // A blob of zeros represents a value that the account does not have.
-        if sealed.key().is_none() {
-            return Ok(());
-        }
         let keys = self.keys.sealed(context, sealed)?;
         of(&keys).open(context, sealed).map(drop).map_err(|error| does_not_open(context, error))
     }
@@ -85,8 +81,11 @@ impl InstanceKeyRewrapper {
 
     /// Reseals a value of a receiver under the active receiver key.
     fn seal_target_again(&self, context: &Context, sealed: &Blob) -> Result<Blob, SealError> {
-        // E-mail has no secret, and a first secret has no previous one.
-        let Some(key) = sealed.key() else { return Ok(sealed.clone()) };
+        // E-mail has no secret, and a first one none before it.
+        if sealed.as_bytes().is_empty() {
+            return Ok(sealed.clone());
+        }
+        let key = sealed.key().ok_or_else(|| does_not_open(context, OpenError::Truncated))?;
         let purposes = self.keys.purposes();
         let active = purposes.receiver.active();
         if key == active.id() {
@@ -104,8 +103,7 @@ impl InstanceKeyRewrapper {
         sealed: &Blob,
         of: impl Fn(&InstanceKeys) -> &AeadKey,
     ) -> Result<Blob, SealError> {
-        // A blob of zeros represents a value that the account does not have.
-        if sealed.key().is_none() {
+        if is_blank(sealed) {
             return Ok(sealed.clone());
         }
         let (from, active) = (self.keys.sealed(context, sealed)?, self.keys.active());
@@ -115,6 +113,12 @@ impl InstanceKeyRewrapper {
         let text = of(&from).open(context, sealed).map_err(|error| does_not_open(context, error))?;
         of(&active).seal(&*self.entropy, context, &text).map_err(not_sealed)
     }
+}
+
+/// Zeros stand for the password and seed of an account that awaits its owner's enrolment.
+fn is_blank(sealed: &Blob) -> bool {
+    let bytes = sealed.as_bytes();
+    !bytes.is_empty() && bytes.iter().all(|byte| *byte == 0)
 }
 
 #[async_trait]
@@ -179,6 +183,16 @@ impl InstanceRewrapper for InstanceKeyRewrapper {
             }
             InstanceRow::OrganizationKey { organization, key, wrapped } => {
                 self.unwraps(&Context::organization_key(instance, *organization, *key), wrapped)
+            }
+            // The signed row says whether there is something to decrypt.
+            InstanceRow::Account { signed, password, seed, .. } if signed.awaits_enrolment() => {
+                match is_blank(&password.0) && is_blank(&seed.blob) {
+                    true => Ok(()),
+                    false => {
+                        let context = Context::password(instance, signed.grant.account);
+                        Err(does_not_open(&context, OpenError::OtherKey))
+                    }
+                }
             }
             InstanceRow::Account { signed, password, seed, .. } => {
                 self.secrets_open(signed.grant.account, Some(password), seed)

@@ -183,6 +183,7 @@ impl Deployment {
 
 /// Somebody who logs in.
 struct Person {
+    id: AccountId,
     email: EmailAddress,
     password: String,
     recovery: Vec<SecretString>,
@@ -198,7 +199,7 @@ impl Process {
         };
         let made = self.accounts.create(request).await.unwrap();
         let recovery = made.recovery_codes.into_iter().map(|code| code.0).collect();
-        Person { email: made.grant.email, password: PASSWORD.to_owned(), recovery }
+        Person { id: made.grant.account, email: made.grant.email, password: PASSWORD.to_owned(), recovery }
     }
 
     async fn log_in(&self, person: &Person, passcode: SecretString) -> Result<LoggedIn, Error> {
@@ -410,6 +411,51 @@ async fn a_planted_row_is_not_signed_anew() {
     let integration = IntegrationRef::Id(planted);
     process.integrations.delete(&Principal::Operator, organization, &integration).await.unwrap();
     assert_eq!(deployment.rotate().await.destroyed, [before]);
+}
+
+/// Whatever happened to the bytes of a password or TOTP secret: the integrity check reports it, a rotation ends without
+/// destroying the old key, and the restored value works and lets the next rotation complete.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
+    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+        ("empty", |bytes| bytes.clear()),
+        ("cut", |bytes| bytes.truncate(10)),
+        ("first byte", |bytes| bytes[0] ^= 1),
+        ("key id", |bytes| bytes[5] ^= 1),
+        ("zeros", |bytes| bytes.fill(0)),
+        ("last byte", |bytes| *bytes.last_mut().unwrap() ^= 1),
+    ];
+    let deployment = Deployment::new().await;
+    let (process, organization) = (deployment.start().await, deployment.organization().await);
+    let person = process.person(organization, "jane").await;
+    process.passes(&deployment, &person).await;
+    for (name, damage) in damages {
+        for of_seed in [false, true] {
+            let before = deployment.active().await;
+            let mut kept = None;
+            assert!(deployment.store.tamper_with_secrets(person.id, |password, seed| {
+                let blob = if of_seed { &mut seed.blob } else { &mut password.0 };
+                kept = Some(blob.clone());
+                let mut bytes = blob.as_bytes().to_vec();
+                damage(&mut bytes);
+                *blob = Blob::from_bytes(bytes);
+            }));
+            let findings = deployment.start().await.findings().await;
+            assert_eq!(findings.len(), 1, "{name} {of_seed}: {findings:?}");
+            assert!(findings[0].contains("of table accounts does not open"), "{name}: {findings:?}");
+            for _ in 0..2 {
+                let reported = deployment.damage();
+                let end = deployment.rotate().await;
+                assert_eq!((end.destroyed, end.kept), (vec![], vec![(before, 1)]), "{name} {of_seed}");
+                assert!(deployment.damage() > reported, "{name}: it is reported");
+            }
+            deployment.store.tamper_with_secrets(person.id, |password, seed| {
+                *(if of_seed { &mut seed.blob } else { &mut password.0 }) = kept.unwrap();
+            });
+            assert_eq!(deployment.rotate().await.destroyed, [before], "{name} {of_seed}");
+            process.passes(&deployment, &person).await;
+        }
+    }
 }
 
 /// Tokens and audit entries are made under new keys, once every process knows them, and those of before go on. A key before is

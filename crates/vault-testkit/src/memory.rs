@@ -42,7 +42,10 @@ use vault_core::organization::{Organization, OrganizationState};
 use vault_core::port::{CheckRound, CredentialUse, ReceiverOwner, StoreError, StoredCredential};
 use vault_core::principal::{Denial, Principal};
 use vault_core::receiver::{EventDelivery, StoredReceiver};
-use vault_core::sealed::{InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential};
+use vault_core::sealed::{
+    InstanceKeyRecord, InstanceRecord, OrganizationKeys, RetiringInstanceKey, SealedCredential, SealedPassword,
+    SealedSeed,
+};
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
@@ -245,6 +248,16 @@ impl MemoryStore {
     /// `false`: no such account.
     pub fn tamper_with_account(&self, account: AccountId, change: impl FnOnce(&mut SignedAccount)) -> bool {
         lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
+    }
+
+    /// Changes the sealed password and TOTP secret of an account, as a user of the database might. Returns whether it exists.
+    pub fn tamper_with_secrets(
+        &self,
+        account: AccountId,
+        change: impl FnOnce(&mut SealedPassword, &mut SealedSeed),
+    ) -> bool {
+        let state = &mut lock(&self.inner).state;
+        state.accounts.get_mut(&account).map(|row| change(&mut row.password, &mut row.seed)).is_some()
     }
 
     /// Changes what an invitation's row grants but not its digest, as somebody who writes to the database might.

@@ -327,7 +327,7 @@ async fn rotate_instance(vault: &OpenVault, args: &RotateArgs, output: Output) -
         return Ok(());
     }
     Err(Failure::new(
-        "the vault has damaged rows, so its old instance key was kept. The log names the rows: reset or delete these \
+        "the vault has damaged rows, so its old instance key was kept. The log names the rows: restore these rows, or reset or delete the \
          accounts, invitations and integrations, then run the command again",
     ))
 }

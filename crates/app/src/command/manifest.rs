@@ -6,7 +6,7 @@ use crate::client::login::{Login, failure};
 use crate::failure::Failure;
 use crate::manifest::document::{self, Credential, Integration, Manifest};
 use crate::manifest::plan::{self, Change, Present, label, place};
-use crate::manifest::{Flaw, NAME, export, judge, references};
+use crate::manifest::{Flaw, NAME, beneath, export, judge, references};
 use crate::output::{Output, note};
 use clap::Args;
 use secrecy::SecretString;
@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,10 +28,10 @@ use vault_client::{
 
 /// Exit status of a plan with changes.
 const DIFFERS: u8 = 3;
-/// Maximum size of a document in bytes.
-const MAX_DOCUMENT: u64 = 4 * 1024 * 1024;
-/// Number of idempotency keys to try if the response is that of an earlier save whose credential was deleted since.
-const SAVE_TRIES: usize = 5;
+/// The largest document that is read, in bytes.
+const MAX_DOCUMENT: usize = 4 * 1024 * 1024;
+/// How often a save is named anew whose earlier answer was of a credential that has been deleted since.
+const SAVE_TRIES: usize = 100;
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
@@ -85,12 +85,17 @@ struct DocumentArgs {
 pub(crate) fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
     let (present, nameless) = read_present(&session, true)?;
-    let mut text = export::export(&args.set, &present);
-    if !nameless.is_empty() {
-        let said = format!("{} without the label {NAME} are left out", count(nameless.len(), "credential"));
+    let (mut text, omitted) = export::export(&args.set, &present);
+    let nameless_of = format!("{} without the label {NAME}", count(nameless.len(), "credential"));
+    let omitted_of = format!("{} that documents cannot describe", count(omitted.len(), "object"));
+    for (what, lines) in [(nameless_of, nameless), (omitted_of, omitted)] {
+        if lines.is_empty() {
+            continue;
+        }
+        let said = format!("{what} {} left out", if lines.len() == 1 { "is" } else { "are" });
         note(&said);
-        let _ = write!(text, "\n# {said}:\n"); // writing to a String cannot fail
-        nameless.iter().for_each(|line| text.push_str(&format!("#   {}\n", printable(line))));
+        let _ = write!(text, "\n# {said}:\n"); // a String takes everything
+        lines.iter().for_each(|line| text.push_str(&format!("#   {}\n", printable(line))));
     }
     output.print(&json!({"document": text}), &text)?;
     Ok(ExitCode::SUCCESS)
@@ -99,15 +104,16 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Result<ExitCode, Fail
 /// Runs `orgvault plan`.
 pub(crate) fn plan(args: &PlanArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
-    let Planned { changes, .. } = Planned::read(&session, &args.documents)?;
-    output.print(&document_of(&changes), &text_of(&changes))?;
+    let Planned { changes, uninvited, .. } = Planned::read(&session, &args.documents)?;
+    let document = json!({"changes": texts_of(&changes), "uninvited": uninvited});
+    output.print(&document, &text_of(&changes))?;
     Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(DIFFERS) })
 }
 
 /// Runs `orgvault apply`.
 pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failure> {
     let session = Login::read(&args.profile.profile)?.session()?;
-    let Planned { manifest, changes, data, urls } = Planned::read(&session, &args.documents)?;
+    let Planned { manifest, changes, data, urls, .. } = Planned::read(&session, &args.documents)?;
     let is_deletion = |change: &&Change| matches!(change, Change::Delete { .. } | Change::DeleteIntegration { .. });
     let deletes = changes.iter().filter(is_deletion).count();
     if deletes > args.max_deletes {
@@ -155,7 +161,11 @@ fn count_done(done: &[Change], all: &[Change]) -> String {
 }
 
 fn document_of(changes: &[Change]) -> Value {
-    json!({"changes": changes.iter().map(ToString::to_string).collect::<Vec<_>>()})
+    json!({"changes": texts_of(changes)})
+}
+
+fn texts_of(changes: &[Change]) -> Vec<String> {
+    changes.iter().map(ToString::to_string).collect()
 }
 
 fn text_of(changes: &[Change]) -> String {
@@ -169,7 +179,9 @@ fn text_of(changes: &[Change]) -> String {
 struct Planned {
     manifest: Manifest,
     changes: Vec<Change>,
-    /// Data by namespace and name.
+    /// Disabled people without an account.
+    uninvited: Vec<String>,
+    /// By namespace and name.
     data: BTreeMap<(String, String), Zeroizing<String>>,
     /// Complete URLs of new webhooks, by the URL without secrets.
     urls: BTreeMap<String, Zeroizing<String>>,
@@ -211,7 +223,16 @@ impl Planned {
                 Err(flaw) => flaws.push(flaw),
             }
         }
-        if flaws.is_empty() { Ok(Self { manifest, changes, data, urls }) } else { Err(told(&flaws)) }
+        let uninvited: Vec<String> =
+            plan::uninvited(&manifest, &present).into_iter().map(|email| email.to_owned()).collect();
+        if flaws.is_empty() {
+            for email in &uninvited {
+                note(&printable(&format!("{email} is disabled and has no account, so no invitation is sent")));
+            }
+            Ok(Self { manifest, changes, uninvited, data, urls })
+        } else {
+            Err(told(&flaws))
+        }
     }
 }
 
@@ -224,17 +245,24 @@ fn told(flaws: &[Flaw]) -> Failure {
 /// Reads the documents, including those in the given directories.
 fn texts(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
     let failed = |path: &Path, error: io::Error| Failure::new(format!("cannot read {}: {error}", path.display()));
-    let mut files = Vec::new();
+    let mut texts = Vec::new();
     for path in paths {
         if !path.is_dir() {
-            files.push(path.clone());
+            // A named file may be a pipe: `-f <(…)`.
+            let most = MAX_DOCUMENT as u64 + 1;
+            let mut text = String::new();
+            let read = File::open(path).and_then(|file| file.take(most).read_to_string(&mut text));
+            if read.map_err(|error| failed(path, error))? > MAX_DOCUMENT {
+                return Err(Failure::new(format!("{} has more than {MAX_DOCUMENT} bytes", path.display())));
+            }
+            texts.push((path.clone(), text));
             continue;
         }
         let entries = std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut found: Vec<PathBuf> =
-            entries.map_err(|error| failed(path, error))?.iter().map(std::fs::DirEntry::path).collect();
-        found.retain(|file| {
-            file.extension().is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known))
+        let entries = entries.map_err(|error| failed(path, error))?;
+        let mut found: Vec<PathBuf> = entries.iter().map(|entry| PathBuf::from(entry.file_name())).collect();
+        found.retain(|name| {
+            name.extension().is_some_and(|kind| ["yaml", "yml", "json"].iter().any(|known| kind == *known))
         });
         found.sort();
         if found.is_empty() {
@@ -243,17 +271,12 @@ fn texts(paths: &[PathBuf]) -> Result<Vec<(PathBuf, String)>, Failure> {
                 path.display()
             )));
         }
-        files.extend(found);
-    }
-    let read = |path: PathBuf| {
-        let length = path.metadata().map_err(|error| failed(&path, error))?.len();
-        if length > MAX_DOCUMENT {
-            return Err(Failure::new(format!("{} has more than {MAX_DOCUMENT} bytes", path.display())));
+        for name in found {
+            let text = beneath::read(path, &name, MAX_DOCUMENT).map_err(Failure::new)?;
+            texts.push((path.join(name), text.to_string()));
         }
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
-        Ok((path, text))
-    };
-    files.into_iter().map(read).collect()
+    }
+    Ok(texts)
 }
 
 /// Returns the existing objects, and descriptions of the credentials without a name.
@@ -315,10 +338,27 @@ impl Apply<'_> {
                 let (code, end) = (invited.enrolment_code, invited.expires_at);
                 self.keep(&json!({"person": email, "enrolment_code": code, "expires_at": end}))
             }
+            Change::Withdraw { id, .. } => {
+                // An invitation and the account that its enrolment creates have one id.
+                let people = self.session.accounts().map_err(refused)?;
+                match people.iter().find(|one| one.id == *id) {
+                    Some(one) if one.state == "invited" => self.session.delete_account(id).map_err(refused),
+                    Some(_) => {
+                        let state = Some("disabled".to_owned());
+                        let request = ChangeAccountRequest { state, ..ChangeAccountRequest::default() };
+                        self.session.change_account(id, &request).map(drop).map_err(refused)
+                    }
+                    None => Ok(()),
+                }
+            }
             Change::UpdatePerson { id, role, disabled, .. } => {
                 let state = disabled.map(|disabled| if disabled { "disabled" } else { "active" }.to_owned());
-                let request = ChangeAccountRequest { role: role.clone(), state };
-                self.session.change_account(id, &request).map(drop).map_err(refused)
+                // A request changes one of them: nobody is active with a role that the document does not describe.
+                let role = role.clone().map(|role| ChangeAccountRequest { role: Some(role), state: None });
+                let state = state.map(|state| ChangeAccountRequest { role: None, state: Some(state) });
+                let requests = if *disabled == Some(true) { [state, role] } else { [role, state] };
+                let mut requests = requests.iter().flatten();
+                requests.try_for_each(|request| self.session.change_account(id, request).map(drop)).map_err(refused)
             }
             Change::CreateIntegration(integration) => {
                 let made = self.create(integration).map_err(refused)?;
@@ -358,7 +398,10 @@ impl Apply<'_> {
             Change::UpdateReceiver { id, change, .. } => {
                 self.session.change_receiver(id, change).map(drop).map_err(refused)
             }
-            Change::Save(credential) => self.save(credential).map_err(refused),
+            Change::Save(credential) => self.save(credential).map_err(|error| match is_mismatch(&error) {
+                true => concurrent(&format!("{} {}", credential.namespace, credential.name)),
+                false => refused(error),
+            }),
             Change::Replace { id, from, credential } => self.replace(id, *from, credential, refused),
             Change::Describe { id, request, .. } => {
                 let (_, tag) = self.session.show_tagged(id).map_err(refused)?;
@@ -409,7 +452,11 @@ impl Apply<'_> {
         };
         let key = self.key("apply", "", credential);
         for attempt in 1.. {
-            let saved = self.session.save(&request, Some(&format!("{key}-{attempt}")))?;
+            let saved = match self.session.save(&request, Some(&format!("{key}-{attempt}"))) {
+                // Other data was saved under this key. If nothing of it exists, it was deleted since.
+                Err(error) if attempt < SAVE_TRIES && is_mismatch(&error) && !self.exists(credential)? => continue,
+                saved => saved?,
+            };
             match self.session.show(&saved.id) {
                 // The response to an earlier request with this key, whose credential was deleted since. Try the next
                 // key.
@@ -418,6 +465,15 @@ impl Apply<'_> {
             }
         }
         Ok(())
+    }
+
+    fn exists(&self, credential: &Credential) -> Result<bool, ClientError> {
+        let filter = ListFilter {
+            namespace: Some(credential.namespace.clone()),
+            labels: vec![format!("{NAME}:{}", credential.name)],
+            ..ListFilter::default()
+        };
+        self.session.list(filter).next().transpose().map(|found| found.is_some())
     }
 
     fn replace(
@@ -430,7 +486,7 @@ impl Apply<'_> {
         let (item, tag) = self.session.show_tagged(id).map_err(&refused)?;
         let now = label(&item, crate::manifest::DATA_VERSION).and_then(|text| text.parse().ok()).unwrap_or(from);
         if now != from {
-            return Err(Failure::new(format!("{} was changed meanwhile: run it again", place(&item))));
+            return Err(concurrent(&place(&item)));
         }
         let request =
             ReplaceRequest { data: self.data(credential), expires_at: credential.expires_at.clone(), stage: None };
@@ -439,8 +495,24 @@ impl Apply<'_> {
             idempotency_key: Some(self.key("replace", id, credential)),
             ..RequestOptions::default()
         };
-        self.session.replace(id, &request, &options).map(drop).map_err(refused)
+        let replaced = match self.session.replace(id, &request, &options) {
+            // An interrupted run sent other data under this key. The version that was read above is replaced, or none.
+            Err(error) if is_mismatch(&error) => {
+                self.session.replace(id, &request, &RequestOptions { idempotency_key: None, ..options })
+            }
+            replaced => replaced,
+        };
+        replaced.map(drop).map_err(refused)
     }
+}
+
+fn concurrent(place: &str) -> Failure {
+    Failure::new(printable(&format!("{place} was changed concurrently: run it again")))
+}
+
+/// Whether an idempotency key was used for another request.
+fn is_mismatch(error: &ClientError) -> bool {
+    matches!(error, ClientError::Problem(problem) if problem.code == "idempotency-mismatch")
 }
 
 fn wire(trust: &document::Trust) -> TrustRequest {

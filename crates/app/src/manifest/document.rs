@@ -324,6 +324,11 @@ impl Reader<'_> {
                 continue;
             };
             let datum = match &node.value {
+                // It would show a file or a variable of the host to every user of the organization.
+                Value::Map(_) if field.class == FieldClass::Location => {
+                    self.flaw(node.line, name, "is shown to every user, so its value must be in the document");
+                    continue;
+                }
                 Value::Map(reference) => match &reference[..] {
                     [(place, Node { value: Value::Text(text), .. })] if place == "file" => Datum::File(text.clone()),
                     [(place, Node { value: Value::Text(text), .. })] if place == "env" => Datum::Variable(text.clone()),

@@ -1,11 +1,12 @@
 //! Export of existing objects as a document. The output for the same organization is identical byte for byte.
 
-use super::plan::{Present, address, label};
+use super::plan::{Present, address, label, place};
 use super::{DATA_VERSION, NAME, OWN_LABELS};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::path::{Component, PathBuf};
 use vault_client::{CredentialItem, IntegrationItem, ReceiverItem};
-use vault_core::credential::{CredentialType, FieldClass};
+use vault_core::credential::{CredentialType, FieldClass, Labels};
 use vault_core::receiver::EventKinds;
 
 /// Quotes a text for both JSON and YAML.
@@ -13,11 +14,15 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Formats the document of a set.
-pub(crate) fn export(set: &str, present: &Present) -> String {
+/// The document of a set, and the objects that no document can describe, each with the reason: with one of them, the
+/// document would be rejected as a whole.
+pub(crate) fn export(set: &str, present: &Present) -> (String, Vec<String>) {
     let mut text = format!("set: {}\n", quoted(set));
+    let mut omitted = Vec::new();
     let mut people: Vec<_> = present.people.iter().collect();
-    people.sort_by(|one, other| one.email.cmp(&other.email));
+    // Several invitations can be open for one address.
+    people.sort_by(|one, other| (&one.email, one.state == "invited").cmp(&(&other.email, other.state == "invited")));
+    people.dedup_by(|one, other| one.email.eq_ignore_ascii_case(&other.email));
     section(&mut text, "people", &people, |text, person| {
         line(text, "  - email", &quoted(&person.email));
         line(text, "    role", &quoted(&person.role));
@@ -30,13 +35,60 @@ pub(crate) fn export(set: &str, present: &Present) -> String {
     section(&mut text, "integrations", &integrations, |text, one| integration(text, one));
     let mut receivers: Vec<_> = present.receivers.iter().collect();
     receivers.sort_by_key(|one| address(one));
-    let named = |one: &&&ReceiverItem| receivers.iter().filter(|other| address(other) == address(one)).count() == 1;
-    let alone: Vec<_> = receivers.iter().filter(named).copied().collect();
+    let named = |one: &&ReceiverItem| receivers.iter().filter(|other| address(other) == address(one)).count() == 1;
+    let (alone, others): (Vec<_>, Vec<_>) = receivers.iter().copied().partition(named);
+    omitted.extend(
+        others.iter().map(|one| {
+            format!("receiver {} ({}): documents distinguish webhooks by their hosts", address(one), one.id)
+        }),
+    );
     section(&mut text, "receivers", &alone, |text, one| receiver(text, one));
-    let mut credentials: Vec<_> = present.credentials.iter().filter(|item| !item.damaged).collect();
+    let mut credentials: Vec<_> = present.credentials.iter().collect();
     credentials.sort_by(|one, other| (&one.namespace, label(one, NAME)).cmp(&(&other.namespace, label(other, NAME))));
-    section(&mut text, "credentials", &credentials, |text, item| credential(text, item));
-    text
+    let reasons: Vec<_> = credentials.iter().map(|item| obstacle(item, &credentials)).collect();
+    let mut described = Vec::new();
+    for (item, reason) in credentials.into_iter().zip(reasons) {
+        match reason {
+            None => described.push(item),
+            Some(reason) => omitted.push(format!("credential {} ({}): {reason}", place(item), item.id)),
+        }
+    }
+    section(&mut text, "credentials", &described, |text, item| credential(text, item));
+    (text, omitted)
+}
+
+/// Why no document can describe a credential.
+fn obstacle(item: &CredentialItem, all: &[&CredentialItem]) -> Option<String> {
+    let name = label(item, NAME).map_or("", String::as_str);
+    let others = item.labels.iter().flat_map(|labels| labels.keys()).filter(|name| !OWN_LABELS.contains(&&***name));
+    let directory = directory(item);
+    let is_same = |other: &&&CredentialItem| {
+        // Files of two credentials must not meet: the directory of one is not below that of the other.
+        other.id != item.id
+            && (directory.starts_with(self::directory(other)) || self::directory(other).starts_with(&directory))
+    };
+    if item.damaged {
+        return Some("it cannot be decrypted".to_owned());
+    }
+    if name.is_empty() {
+        return Some(format!("its label {NAME} is empty"));
+    }
+    if CredentialType::parse(&item.kind).is_none() {
+        return Some(format!("this version does not support the type {}", item.kind));
+    }
+    let most = Labels::MAX - OWN_LABELS.len();
+    if others.count() > most {
+        return Some(format!("it has more than {most} labels in addition to {}", OWN_LABELS.join(", ")));
+    }
+    if directory.components().any(|part| part == Component::ParentDir) {
+        return Some("its namespace or name contains .. and cannot be a path of files".to_owned());
+    }
+    all.iter().find(is_same).map(|other| format!("credential {} ({}) has the same files", place(other), other.id))
+}
+
+/// The directory of the files to which the document of a credential refers.
+fn directory(item: &CredentialItem) -> PathBuf {
+    PathBuf::from(format!("data/{}/{}", item.namespace, label(item, NAME).map_or("", String::as_str)))
 }
 
 fn section<T>(text: &mut String, name: &str, all: &[T], mut write: impl FnMut(&mut String, &T)) {
@@ -115,7 +167,8 @@ fn credential(text: &mut String, item: &CredentialItem) {
     if let Some(at) = &item.expires_at {
         line(text, "    expires_at", &quoted(at));
     }
-    line(text, "    data_version", label(item, DATA_VERSION).map_or("1", |version| version));
+    let version: Option<i64> = label(item, DATA_VERSION).and_then(|text| text.parse().ok());
+    line(text, "    data_version", &version.filter(|version| *version > 0).unwrap_or(1).to_string());
     text.push_str("    data:\n");
     let information = item.information.clone().unwrap_or_default();
     let secrets: Vec<&str> =
@@ -130,7 +183,7 @@ fn credential(text: &mut String, item: &CredentialItem) {
             }
             // The vault never returns these values, so the document refers to files.
             FieldClass::Id | FieldClass::Secret if value.is_some() || secrets.contains(&field.name) => {
-                let file = format!("data/{}/{name}/{}", item.namespace, field.name);
+                let file = format!("{}/{}", directory(item).display(), field.name);
                 line(text, &format!("      {}", field.name), &format!("{{file: {}}}", quoted(&file)));
             }
             FieldClass::Id | FieldClass::Secret => {}

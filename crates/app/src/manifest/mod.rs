@@ -1,6 +1,7 @@
 //! Configuration as code: documents describe users, integrations, receivers and credentials. `export` writes the
 //! existing objects as a document, `plan` shows what documents would change, and `apply` changes it.
 
+pub(crate) mod beneath;
 pub(crate) mod document;
 pub(crate) mod export;
 mod judge;

@@ -1,6 +1,6 @@
 //! The changes that a set of documents requires: a pure function of the documents and the existing objects.
 
-use super::document::{Credential, Integration, Manifest, Receiver, Trust};
+use super::document::{Credential, Integration, Manifest, Person, Receiver, Trust};
 use super::{DATA_VERSION, Flaw, MANAGED_BY, NAME};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,7 @@ pub(crate) struct Present {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     Invite { email: String, role: String },
+    Withdraw { id: String, email: String },
     UpdatePerson { id: String, email: String, role: Option<String>, disabled: Option<bool> },
     CreateIntegration(Integration),
     UpdateIntegration { id: String, name: String, change: IntegrationChange },
@@ -45,6 +46,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Invite { email, role } => write!(f, "+ person {email}: invite as {role}"),
+            Self::Withdraw { email, .. } => write!(f, "- invitation of {email}"),
             Self::UpdatePerson { email, role, disabled, .. } => {
                 let role = role.as_ref().map(|role| format!("role becomes {role}"));
                 let state = disabled.map(|disabled| if disabled { "is disabled" } else { "is enabled" }.to_owned());
@@ -142,7 +144,17 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
         }
     }
     for person in &manifest.people {
-        let Some(found) = present.people.iter().find(|one| one.email.eq_ignore_ascii_case(&person.email)) else {
+        let invitations = |found: &&AccountItem| found.state == "invited" && is_of(person, found);
+        if person.disabled && present.people.iter().any(|found| invitations(&found)) {
+            // Enrolment would make it active.
+            let withdraw = |found: &AccountItem| Change::Withdraw { id: found.id.clone(), email: found.email.clone() };
+            changes.extend(present.people.iter().filter(invitations).map(withdraw));
+            continue;
+        }
+        let Some(found) = present.people.iter().find(|found| is_of(person, found)) else {
+            if person.disabled {
+                continue; // see `uninvited`
+            }
             changes.push(Change::Invite { email: person.email.clone(), role: person.role.clone() });
             continue;
         };
@@ -169,7 +181,19 @@ pub(crate) fn plan(manifest: &Manifest, present: &Present, prune: bool) -> Resul
     if flaws.is_empty() { Ok(changes) } else { Err(flaws) }
 }
 
-/// Returns the name of a credential for messages.
+fn is_of(person: &Person, found: &AccountItem) -> bool {
+    found.email.eq_ignore_ascii_case(&person.email)
+}
+
+/// Disabled people without an account. They are not invited, because an enrolment makes an active account.
+pub(crate) fn uninvited<'a>(manifest: &'a Manifest, present: &Present) -> Vec<&'a str> {
+    let has_account =
+        |person: &Person| present.people.iter().any(|found| found.state != "invited" && is_of(person, found));
+    let uninvited = manifest.people.iter().filter(|person| person.disabled && !has_account(person));
+    uninvited.map(|person| &*person.email).collect()
+}
+
+/// How it is called.
 pub(crate) fn place(item: &CredentialItem) -> String {
     format!("{} {}", item.namespace, label(item, NAME).map_or("", String::as_str))
 }
@@ -308,7 +332,7 @@ fn moved<'a>(wanted: &'a Credential, item: &CredentialItem) -> Option<&'a str> {
     let places = wanted.kind.fields().iter().filter(|field| field.class == FieldClass::Location);
     places.map(|field| field.name).find(|name| match wanted.data.get(*name) {
         Some((_, Datum::Plain(value))) => information.get(*name) != Some(value),
-        Some(_) => false,
+        Some(_) => false, // a location is no reference
         None => information.contains_key(*name),
     })
 }

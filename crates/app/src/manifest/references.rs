@@ -1,17 +1,17 @@
 //! Credential data with resolved references.
 
 use super::document::{Credential, Datum, Receiver};
-use super::{At, Flaw};
+use super::{At, Flaw, beneath};
 use secrecy::zeroize::Zeroizing;
 use serde_json::{Map, Value};
 use std::env;
-use std::path::{Component, Path};
+use std::path::Path;
 use vault_core::Error;
 use vault_core::credential::{CredentialData, DataPolicy};
 use vault_core::receiver::check_url;
 
-/// Maximum size of a referenced file in bytes.
-const MAX_FILE: u64 = 64 * 1024;
+/// The largest file that is read, in bytes.
+const MAX_FILE: usize = 64 * 1024;
 
 /// Returns the data for the HTTP API, or all violations.
 pub(crate) fn resolve(credential: &Credential) -> Result<Zeroizing<String>, Vec<Flaw>> {
@@ -75,19 +75,6 @@ fn value(at: &At, datum: &Datum) -> Result<Value, String> {
 
 /// Reads a file below the directory of the document, without one trailing line feed.
 fn read(document: &Path, file: &str) -> Result<String, String> {
-    let relative = Path::new(file);
-    if !relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(format!("{file} must be a path below the directory of the document, without .."));
-    }
-    let path = document.parent().unwrap_or(Path::new("")).join(relative);
-    let shown = path.display();
-    let length = path.metadata().map_err(|error| format!("cannot read {shown}: {error}"))?.len();
-    if length > MAX_FILE {
-        return Err(format!("{shown} has more than {MAX_FILE} bytes"));
-    }
-    let mut text = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    Ok(text)
+    let text = beneath::read(document.parent().unwrap_or(Path::new("")), Path::new(file), MAX_FILE)?;
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }

@@ -307,8 +307,8 @@ pub struct NextInstanceKey {
     pub keys: Vec<InstanceKeyRecord>,
 }
 
-/// Rewraps and reseals values with the active instance key. Returns values unchanged that already use the active key or
-/// are not a blob.
+/// Wraps and seals again, under the active instance key, what another one has wrapped and sealed. What the active one has made
+/// already, and the zeros of an account that awaits enrolment, are returned unchanged. Anything else without a readable header fails.
 #[async_trait]
 pub trait InstanceRewrapper: Send + Sync {
     /// Returns the keys that the keyring of `current` lists.

@@ -28,9 +28,15 @@ pub(super) struct Progress<Part, Place> {
     pub(super) damaged: HashSet<(Part, Place)>,
     /// Keys that this process destroyed.
     pub(super) destroyed: Vec<KeyId>,
+    /// Rows under kept keys when the last pass ended, and how many passes have ended since without fewer of them.
+    last: (i64, usize),
 }
 
-/// Query for rows to move.
+/// Passes that may end without progress, because rows change place concurrently. After them, the rows that remain are such as
+/// no pass can move.
+const IDLE_PASSES: usize = 3;
+
+/// Where to look for rows to move.
 pub(super) struct Search<Part, Place> {
     pub(super) key: KeyId,
     pub(super) part: Part,
@@ -47,7 +53,7 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
     /// Creates the progress through these parts of keys, in order.
     pub(super) fn over(targets: Vec<(KeyId, Part)>) -> Self {
         let (damaged, destroyed) = (HashSet::new(), Vec::new());
-        Self { targets, after: None, skip: 0, fresh: false, damaged, destroyed }
+        Self { targets, after: None, skip: 0, fresh: false, damaged, destroyed, last: (i64::MAX, 0) }
     }
 
     /// Returns the next rows to move, with their key and part.
@@ -86,7 +92,10 @@ impl<Part: Copy + Eq + Hash, Place: Copy + Eq + Hash> Progress<Part, Place> {
     /// as in `again`.
     pub(super) fn end(&mut self, kept: Vec<(KeyId, i64)>, again: Self) -> Option<RotationEnd> {
         let damaged = i64::try_from(self.damaged.len()).unwrap_or(i64::MAX);
-        if kept.iter().map(|(_, rows)| rows).sum::<i64>() <= damaged {
+        let rows = kept.iter().fold(0_i64, |sum, (_, rows)| sum.saturating_add(*rows));
+        let (before, idle) = self.last;
+        self.last = if rows < before { (rows, 0) } else { (before, idle + 1) };
+        if rows <= damaged || self.last.1 >= IDLE_PASSES {
             return Some(RotationEnd { destroyed: self.destroyed.clone(), kept });
         }
         self.targets = again.targets;

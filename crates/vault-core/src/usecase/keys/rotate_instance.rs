@@ -114,7 +114,14 @@ impl Keys {
             }
         }
         let mut destroyed = Vec::new();
+        let receivers = [InstancePart::Receivers];
+        let of_receivers = |term: &KeyTerm| term.purpose == TermPurpose::Receiver;
+        let keeps_receiver_keys =
+            due.iter().any(of_receivers) && self.damaged_rows(&receivers, &mut Progress::over(Vec::new())).await? > 0;
         for term in due {
+            if keeps_receiver_keys && of_receivers(&term) {
+                continue; // see `finish`
+            }
             if self.destroy(term).await? == KeyDestruction::Destroyed {
                 destroyed.push(term);
             }
@@ -156,8 +163,71 @@ impl Keys {
     }
 }
 
-/// Returns the keyring entry of a replaced instance key, as its row describes it. The keyring document may not contain
-/// it.
+/// The parts of which something is wrapped, sealed or signed under the instance key.
+const BELOW_INSTANCE_KEY: [InstancePart; 7] = [
+    InstancePart::Organizations,
+    InstancePart::OrganizationKeys,
+    InstancePart::Accounts,
+    InstancePart::PendingSeeds,
+    InstancePart::Invitations,
+    InstancePart::Drafts,
+    InstancePart::Integrations,
+];
+
+fn unreadable(row: &InstanceRow) -> SealError {
+    let (table, object) = (row.part().table(), row.place().1.to_string());
+    SealError::Integrity { table, column: "key", object, reason: "no key is recognized in it" }
+}
+
+type InstanceProgress = Progress<InstancePart, InstancePlace>;
+
+impl InstanceProgress {
+    /// Leaves a row where it is, and reports it once.
+    fn keep_damaged(&mut self, keys: &Keys, row: &InstanceRow, error: &SealError) {
+        if self.damaged.insert((row.part(), row.place())) {
+            keys.environment.report(error);
+        }
+    }
+}
+
+impl Keys {
+    /// Decrypts all rows of these parts, and returns how many of them cannot be decrypted.
+    async fn damaged_rows(&self, parts: &[InstancePart], progress: &mut InstanceProgress) -> Result<i64, Error> {
+        let mut damaged = 0_i64;
+        for part in parts.iter().copied() {
+            let mut after = None;
+            loop {
+                let places = self.store.instance_places(part, after, self.batch).await?;
+                for (organization, id) in &places {
+                    let (Ok(organization), Ok(id)) = (organization.parse(), id.parse()) else {
+                        damaged += 1;
+                        continue;
+                    };
+                    let row = match self.store.instance_row(part, (organization, id)).await {
+                        Ok(Some(row)) => row,
+                        Ok(None) => continue, // it was deleted concurrently
+                        Err(StoreError::Integrity { table, id, .. }) => {
+                            self.environment.emit(Event::IntegrityFailure { table, id });
+                            damaged += 1;
+                            continue;
+                        }
+                        Err(error) => return Err(error.into()),
+                    };
+                    self.digester.load_keys(&row.keys()).await?;
+                    if let Err(error) = self.instance_rewrapper.opens(&row) {
+                        progress.keep_damaged(self, &row, &error);
+                        damaged += 1;
+                    }
+                }
+                let Some(last) = places.into_iter().next_back() else { break };
+                after = Some(last);
+            }
+        }
+        Ok(damaged)
+    }
+}
+
+/// The term of an instance key that was replaced, as its row says. The keyring document may not name it.
 pub(super) const fn instance_term(row: &RetiringInstanceKey) -> KeyTerm {
     KeyTerm { purpose: TermPurpose::Instance, id: row.id, state: KeyState::Retiring, since: row.retired_at }
 }
@@ -201,11 +271,10 @@ impl InstanceRotation {
         let mut moved = Vec::with_capacity(rows.len());
         for row in rows {
             match self.make_again(&row) {
-                Ok(made) => moved.push((row, made)),
-                Err(error) => {
-                    self.keys.environment.report(&error);
-                    self.progress.lock().await.damaged.insert((row.part(), row.place()));
-                }
+                Ok(made) if made != row => moved.push((row, made)),
+                // Unchanged, it would be found under the same key for ever.
+                Ok(_) => self.progress.lock().await.keep_damaged(&self.keys, &row, &unreadable(&row)),
+                Err(error) => self.progress.lock().await.keep_damaged(&self.keys, &row, &error),
             }
         }
         match self.keys.store.move_to_instance_key(MoveToInstanceKey { to, rows: moved }).await? {
@@ -228,7 +297,13 @@ impl InstanceRotation {
         let terms: Vec<_> = store.retiring_instance_keys().await?.iter().map(instance_term).collect();
         let mut progress = self.progress.lock().await;
         let mut kept = Vec::new();
+        // The old key may be the only one that decrypts a row whose header is damaged, once it is restored.
+        let damaged = self.keys.damaged_rows(&BELOW_INSTANCE_KEY, &mut progress).await?;
         for term in terms.iter().copied() {
+            if damaged > 0 {
+                kept.push((term.id, store.count_under(term).await?));
+                continue;
+            }
             match self.keys.destroy(term).await? {
                 KeyDestruction::Destroyed => progress.destroyed.push(term.id),
                 KeyDestruction::InUse => kept.push((term.id, store.count_under(term).await?)),
@@ -236,7 +311,11 @@ impl InstanceRotation {
                 KeyDestruction::NotRetiring => {}
             }
         }
-        Ok(progress.end(kept, Progress::over(targets(&terms))))
+        let mut end = progress.end(kept, Progress::over(targets(&terms)));
+        for (_, rows) in end.iter_mut().flat_map(|end| &mut end.kept) {
+            *rows = (*rows).max(damaged);
+        }
+        Ok(end)
     }
 
     /// Returns the next rows to move.
