@@ -68,7 +68,7 @@ impl AeadKey {
             Format::Padded => padding::padded_length(text.len()),
             Format::Key | Format::Service => text.len(),
         };
-        // Allocated at its final size: growing would leave a copy of the plaintext behind.
+        // Allocate the final size: a buffer that grows would leave a copy of the plaintext in memory.
         let mut bytes = Vec::with_capacity(HEADER + padded + TAG);
         blob::begin(&mut bytes, format, self.id, &nonce);
         bytes.extend_from_slice(text);

@@ -1,6 +1,7 @@
-//! Formats that were written once open for ever: one deployment's stored forms, committed as `tests/vectors/v1.txt`.
+//! Tests that every later version opens stored formats: the stored values of one instance, committed as
+//! `tests/vectors/v1.txt`.
 //!
-//! A changed format gets a new version and a file of its own; released vectors never change.
+//! A changed format gets a new version and a separate file; released vectors never change.
 
 use crate::testing::{Bench, NOW, id};
 use crate::{
@@ -118,7 +119,7 @@ fn claims() -> SessionClaims {
     }
 }
 
-/// The committed file: a name and hexadecimal bytes on each line.
+/// Committed file: a name and hexadecimal bytes on each line.
 struct Vectors(BTreeMap<String, Vec<u8>>);
 
 impl Vectors {
@@ -168,7 +169,7 @@ fn load_root(directory: &Path, content: &[u8]) -> RootKeyFile {
     RootKeyFile::load(&path, Arc::new(OsEntropy)).unwrap()
 }
 
-/// The deployment of the vectors, opened.
+/// Opens the instance of the vectors.
 async fn open(vectors: &Vectors, root: &RootKeyFile) -> (Keyring, Bench, CredentialCrypto) {
     let instance = InstanceRecord {
         id: InstanceId::from_uuid(id(1)),
@@ -280,7 +281,7 @@ async fn sealed_forms_open_for_ever() {
     assert_eq!(opened.secrets[0].expose_secret(), vectors.text("receiver.secret-text"));
 }
 
-/// Writes the file, once for a version. Run by hand.
+/// Writes the file, once per version. Run manually.
 #[tokio::test]
 #[ignore = "writes the vectors of a new version"]
 async fn write() {

@@ -1,11 +1,11 @@
-//! What every implementation of the store ports, and of the ports of cryptography, must do, as cases that run on any of them.
+//! Contract tests: cases that every implementation of the store ports and crypto ports must pass.
 //!
-//! One module per subject, one function per case; its documentation says what it guarantees. Each case makes
-//! organizations and accounts of its own under ids of its own, so that cases can share a database and run in any order and
-//! in parallel, also in several processes. All cases say what time it is themselves; time passes in none.
+//! There is one module per subject and one function per case; its documentation states the guarantee. Each case creates
+//! its own organizations and accounts under its own ids, so cases can share a database and run in any order and in
+//! parallel, also in several processes. All cases set the time themselves and never wait for it.
 //!
-//! An adapter with every port implements [`Subject`] and [`ContractStore`] and writes, at the top level of a file under
-//! `tests/`:
+//! An adapter with all ports implements [`Subject`] and [`ContractStore`] and contains, at the top level of a file
+//! under `tests/`:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -19,13 +19,14 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each case becomes a test of its own name, `lockout::parallel_attempts_win_nothing` for one. One that fails prints the
-//! page that states its guarantee.
+//! Each case becomes a test named after it, for example `lockout::parallel_attempts_win_nothing`. A failing case prints
+//! the page that states its guarantee.
 //!
-//! An adapter with the ports of accounts alone implements [`Subject`] and [`AccountSubject`]; its line is
-//! `account_contract!(store())`. One with the ports of operators alone: [`OperatorSubject`], `operator_contract!(store())`.
+//! An adapter with only the account ports implements [`Subject`] and [`AccountSubject`] and uses
+//! `account_contract!(store())`. An adapter with only the operator ports implements [`OperatorSubject`] and uses
+//! `operator_contract!(store())`.
 //!
-//! Ports of other groups make no organizations: an adapter with these alone also implements [`Organizations`], and
+//! Ports of other groups do not create organizations: an adapter with only these also implements [`Organizations`], and
 //! [`SessionSubject`] if it has sessions.
 //!
 //! | Ports of | Trait | Line |
@@ -34,12 +35,12 @@
 //! | integrations | [`IntegrationSubject`] | `integration_contract!(store())` |
 //! | activations | [`ActivationSubject`] | `activation_contract!(store())` |
 //!
-//! A store without sessions, which acts for the users of embedding services alone, is declared by
-//! `credential_contract!(embedders: store())` and `integration_contract!(embedders: store())`; the cases about sessions are
-//! then skipped. Those of activations need none: integrations act there.
+//! A store without sessions, used only for the users of embedding services, is declared by
+//! `credential_contract!(embedders: store())` and `integration_contract!(embedders: store())`; the cases about sessions
+//! are then skipped. The activation cases need no sessions, because integrations are the principals there.
 //!
-//! Adapters of cryptography: [`sealing_contract!`](crate::sealing_contract), [`digest_contract!`](crate::digest_contract),
-//! [`token_contract!`](crate::token_contract), [`password_contract!`](crate::password_contract),
+//! Crypto adapters use [`sealing_contract!`](crate::sealing_contract), [`digest_contract!`](crate::digest_contract),
+//! [`token_contract!`](crate::token_contract), [`password_contract!`](crate::password_contract) and
 //! [`passcode_contract!`](crate::passcode_contract).
 
 pub mod account;
@@ -118,7 +119,7 @@ use vault_core::principal::SessionPrincipal;
 use vault_core::role::Role;
 use vault_core::time::Timestamp;
 
-/// Every store port.
+/// All store ports.
 pub trait Store:
     CredentialStore
     + OperatorStore
@@ -145,25 +146,25 @@ impl<T> Store for T where
 {
 }
 
-/// A store under test: what the suite has to see of it that no port reads.
+/// Store under test, with access that the suite needs and no port provides.
 #[async_trait]
 pub trait Subject: Send + Sync + 'static {
-    /// The actions that its audit holds of an organization, by their stored names, in any order.
+    /// Returns the actions in the audit records of an organization, by their stored names, in any order.
     async fn audit_actions(&self, organization: OrganizationId) -> Vec<String>;
 
-    /// Names of the tables, or what stands for them, that hold rows of an organization, the audit aside.
+    /// Returns the names of the tables, or their equivalents, that hold rows of an organization, except the audit.
     async fn rows(&self, organization: OrganizationId) -> Vec<String>;
 }
 
-/// A store under test that has every port.
+/// Store under test with all ports.
 pub trait ContractStore: Subject {
-    /// Its ports.
+    /// Returns the ports.
     fn ports(&self) -> Arc<dyn Store>;
 }
 
-/// A store under test that has the ports of accounts: [`AccountStore`], organizations included.
+/// Store under test with the account ports: [`AccountStore`], including organizations.
 pub trait AccountSubject: Subject {
-    /// Its ports.
+    /// Returns the ports.
     fn accounts(&self) -> Arc<dyn AccountStore>;
 }
 
@@ -173,9 +174,9 @@ impl<T: ContractStore> AccountSubject for T {
     }
 }
 
-/// A store under test that has the ports of operators: [`OperatorStore`].
+/// Store under test with the operator ports: [`OperatorStore`].
 pub trait OperatorSubject: Subject {
-    /// Its ports.
+    /// Returns the ports.
     fn operator(&self) -> Arc<dyn OperatorStore>;
 }
 
@@ -185,65 +186,67 @@ impl<T: ContractStore> OperatorSubject for T {
     }
 }
 
-/// A store under test whose organizations can be made: what the suite asks for where no port of a group makes any.
+/// Store under test that can create organizations, where no port of a group creates any.
 #[async_trait]
 pub trait Organizations: Subject {
-    /// Adds an organization that is in use, with its keys.
+    /// Adds an active organization with its keys.
     async fn add_organization(&self, command: CreateOrganization);
 
-    /// Closes an organization to everybody, or opens it again.
+    /// Disables an organization for all users, or enables it again.
     async fn set_state(&self, organization: OrganizationId, state: OrganizationState);
 
-    /// Deletes an organization with everything of it, the audit aside.
+    /// Deletes an organization with all its data except the audit.
     async fn delete_organization(&self, organization: OrganizationId);
 }
 
-/// A store under test that has the ports of credentials: [`CredentialStore`].
+/// Store under test with the credential ports: [`CredentialStore`].
 pub trait CredentialSubject: Organizations {
-    /// Its ports.
+    /// Returns the ports.
     fn credentials(&self) -> Arc<dyn CredentialStore>;
 }
 
-/// A store under test that has the ports of integrations: [`IntegrationStore`].
+/// Store under test with the integration ports: [`IntegrationStore`].
 #[async_trait]
 pub trait IntegrationSubject: Organizations {
-    /// Its ports.
+    /// Returns the ports.
     fn integrations(&self) -> Arc<dyn IntegrationStore>;
 
     /// Saves a credential, which counts in its namespace.
     async fn add_credential(&self, command: Command<SaveCredential>);
 }
 
-/// A store under test that has the ports of activations: [`ActivationStore`]. The suite asks for all that activations are
-/// decided on. Commands come as the ports of their names take them, and none of them is to be refused.
+/// Store under test with the activation ports: [`ActivationStore`].
+///
+/// The suite creates the data that activations depend on with the methods below. Commands have the form that the ports
+/// of the same name take, and none of them may be rejected.
 #[async_trait]
 pub trait ActivationSubject: Organizations {
-    /// Its ports.
+    /// Returns the ports.
     fn activations(&self) -> Arc<dyn ActivationStore>;
 
-    /// Makes an integration.
+    /// Creates an integration.
     async fn create_integration(&self, command: Command<CreateIntegration>);
 
-    /// Puts another integration in the place of one, or deletes it.
+    /// Changes or deletes an integration.
     async fn change_integration(&self, command: Command<ChangeIntegration>);
 
-    /// Freezes a namespace, or thaws it.
+    /// Freezes or unfreezes a namespace.
     async fn freeze_namespace(&self, command: Command<FreezeNamespace>);
 
     /// Saves a credential.
     async fn save_credential(&self, command: Command<SaveCredential>);
 
-    /// Replaces a credential's data, or what is said of it; stages or promotes a version.
+    /// Replaces a credential's data or metadata, or stages or promotes a version.
     async fn change_credential(&self, command: Command<ChangeCredential>);
 
     /// Deletes a credential.
     async fn delete_credential(&self, command: Command<DeleteCredential>);
 }
 
-/// A store under test that has sessions.
+/// Store under test with sessions.
 #[async_trait]
 pub trait SessionSubject: Organizations {
-    /// Two sessions of one new account with this role, made now.
+    /// Creates two sessions of one new account with this role, at the time `now`.
     async fn sessions(&self, organization: OrganizationId, role: Role, now: Timestamp) -> [SessionPrincipal; 2];
 
     /// Ends a session.
@@ -347,8 +350,8 @@ impl ContractStore for Arc<MemoryStore> {
     }
 }
 
-/// Runs one case on the subject that `make` comes to, on a runtime of its own with several threads. `page` states what the
-/// case shows.
+/// Runs one case on the subject that `make` returns, on a separate runtime with several threads. `page` is the page
+/// that states the guarantee.
 #[allow(clippy::print_stdout, reason = "a test that fails shows what it printed")]
 pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(&S)) {
     println!("What this case shows stands in its documentation and in docs/{page}.");
@@ -359,8 +362,10 @@ pub fn run<S>(make: impl Future<Output = S>, page: &str, case: impl AsyncFnOnce(
     });
 }
 
-/// Makes a test of every case. Takes an expression for a future that comes to a
-/// [`ContractStore`](crate::contract::ContractStore); it is evaluated once per case.
+/// Generates a test for every case.
+///
+/// Takes an expression for a future that returns a [`ContractStore`](crate::contract::ContractStore); it is evaluated
+/// once per case.
 #[macro_export]
 macro_rules! store_contract {
     ($make:expr) => {
@@ -437,8 +442,10 @@ macro_rules! store_contract {
     };
 }
 
-/// Makes a test of every case of the ports of accounts: enrolment, logins, sessions, administration. Takes an expression for a
-/// future that comes to an [`AccountSubject`](crate::contract::AccountSubject); it is evaluated once per case.
+/// Generates a test for every case of the account ports: enrolment, logins, sessions and administration.
+///
+/// Takes an expression for a future that returns an [`AccountSubject`](crate::contract::AccountSubject); it is
+/// evaluated once per case.
 #[macro_export]
 macro_rules! account_contract {
     ($make:expr) => {
@@ -564,9 +571,10 @@ macro_rules! account_contract {
     };
 }
 
-/// Makes a test of every case of the ports of operators: organizations, the audit and its checkpoints. Takes an expression
-/// for a future that comes to an [`OperatorSubject`](crate::contract::OperatorSubject); it is evaluated once per case. Keys and
-/// the log of the audit are ports of credentials, too, and are proved with those.
+/// Generates a test for every case of the operator ports: organizations, the audit and its checkpoints.
+///
+/// Takes an expression for a future that returns an [`OperatorSubject`](crate::contract::OperatorSubject); it is
+/// evaluated once per case. Keys and the audit log also belong to the credential ports and are tested with those.
 #[macro_export]
 macro_rules! operator_contract {
     ($make:expr) => {
@@ -595,9 +603,10 @@ macro_rules! operator_contract {
     };
 }
 
-/// Makes a test of every case of the ports of credentials. Takes an expression for a future that comes to a
-/// [`SessionSubject`](crate::contract::SessionSubject), or, after `embedders:`, to a
-/// [`CredentialSubject`](crate::contract::CredentialSubject); it is evaluated once per case.
+/// Generates a test for every case of the credential ports.
+///
+/// Takes an expression for a future that returns a [`SessionSubject`](crate::contract::SessionSubject) or, after
+/// `embedders:`, a [`CredentialSubject`](crate::contract::CredentialSubject); it is evaluated once per case.
 #[macro_export]
 macro_rules! credential_contract {
     (@each $make:expr; $sessions:ident) => {
@@ -683,9 +692,10 @@ macro_rules! credential_contract {
     };
 }
 
-/// Makes a test of every case of the ports of integrations: integrations and frozen namespaces. Takes an expression for a
-/// future that comes to an [`IntegrationSubject`](crate::contract::IntegrationSubject) that is a
-/// [`SessionSubject`](crate::contract::SessionSubject), too, or, after `embedders:`, to one that need not be; it is evaluated
+/// Generates a test for every case of the integration ports: integrations and frozen namespaces.
+///
+/// Takes an expression for a future that returns an [`IntegrationSubject`](crate::contract::IntegrationSubject), which
+/// must also be a [`SessionSubject`](crate::contract::SessionSubject) unless it follows `embedders:`; it is evaluated
 /// once per case.
 #[macro_export]
 macro_rules! integration_contract {
@@ -725,8 +735,10 @@ macro_rules! integration_contract {
     };
 }
 
-/// Makes a test of every case of the ports of activations. Takes an expression for a future that comes to an
-/// [`ActivationSubject`](crate::contract::ActivationSubject); it is evaluated once per case.
+/// Generates a test for every case of the activation ports.
+///
+/// Takes an expression for a future that returns an [`ActivationSubject`](crate::contract::ActivationSubject); it is
+/// evaluated once per case.
 #[macro_export]
 macro_rules! activation_contract {
     ($make:expr) => {
@@ -829,7 +841,7 @@ mod tests {
         assert!(cases > 80, "{cases}");
     }
 
-    /// The table of ports names cases that there are.
+    /// The table of ports names only cases that exist.
     #[test]
     fn every_case_that_a_page_names_is_there() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/embed/own-store.md");
@@ -846,7 +858,7 @@ mod tests {
         }
     }
 
-    /// The table has every port that there is.
+    /// The page names every port.
     #[test]
     fn every_port_is_on_the_page() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,4 @@
-//! Every store port in memory. One lock, so each method is one atomic decision; the rules are those of `vault-core`.
+//! All store ports in memory. One lock makes each method an atomic decision; the rules are those of `vault-core`.
 
 mod account;
 mod activation;
@@ -49,19 +49,19 @@ use vault_core::sealed::{
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
-/// A store that lives as long as the value. Implements every store port of `vault-core`.
+/// In-memory store that implements every store port of `vault-core`.
 #[derive(Default)]
 pub struct MemoryStore {
     flaw: Option<Flaw>,
     inner: Mutex<Inner>,
 }
 
-/// A guarantee that a [`MemoryStore`] breaks on purpose, so that the contract suite can show that it notices.
+/// Guarantee that a [`MemoryStore`] breaks on purpose, to show that the contract suite detects it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// A deleted organization's credentials stay.
+    /// Credentials of a deleted organization remain.
     RowsOutliveTheirOrganization,
-    /// A decision stands whose audit entry could not be written.
+    /// A decision is kept although its audit record could not be written.
     AuditIsOptional,
 }
 
@@ -95,30 +95,30 @@ struct State {
     frozen: BTreeMap<(OrganizationId, Namespace), Timestamp>,
     activations: BTreeMap<ActivationId, Activation>,
     idempotency: HashMap<(OrganizationId, AccountId, String), IdempotencyRow>,
-    /// By number.
+    /// Checkpoints by number.
     checkpoints: BTreeMap<i64, SealedCheckpoint>,
-    /// The checkpoint of each entry that one holds.
+    /// Checkpoint of each record that a checkpoint covers.
     checkpointed: HashMap<AuditId, i64>,
     delivery: Option<audit::DeliveryRow>,
     receivers: BTreeMap<(ReceiverOwner, ReceiverId), StoredReceiver>,
     deliveries: BTreeMap<receiver::DeliveryKey, EventDelivery>,
     event_position: Option<receiver::PositionRow>,
-    /// What the decision under way records.
+    /// Audit records of the decision in progress.
     audit: Vec<SealedAuditRecord>,
 }
 
-/// What a decision came to.
+/// Outcome of a decision.
 enum Decided<T> {
-    /// It was carried out: its record is kept.
+    /// The command was executed: its audit record is kept.
     Done(T),
-    /// Nothing was changed, or only what the refusal itself writes.
+    /// Nothing changed, except what the refusal itself writes.
     Refused(T),
 }
 
-/// What a decision that a rule may refuse came to.
+/// Outcome of a decision that a rule may reject.
 type Answer<T = ()> = Result<T, Refusal>;
 
-/// Whom a command is judged by.
+/// Principal by which a command is authorized.
 trait Judged {
     fn judge(&self, state: &State, now: Timestamp) -> Result<(), Denial>;
 }
@@ -142,45 +142,45 @@ enum Failure {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty store that breaks one guarantee.
+    /// Creates an empty store that breaks one guarantee.
     pub fn flawed(flaw: Flaw) -> Self {
         Self { flaw: Some(flaw), ..Self::default() }
     }
 
-    /// The next call that no earlier failure is meant for fails with `error` and changes nothing.
+    /// Makes the next call without an earlier planned failure fail with `error`, without any change.
     pub fn fail_next(&self, error: StoreError) {
         lock(&self.inner).failures.push_back(Failure::Refusal(error));
     }
 
-    /// The next call that no earlier failure is meant for is carried out, but its answer is lost: its caller
-    /// gets `error`.
+    /// Executes the next call without an earlier planned failure but loses its result: the caller gets `error`.
     pub fn lose_next_answer(&self, error: StoreError) {
         lock(&self.inner).failures.push_back(Failure::LostAnswer(error));
     }
 
-    /// As [`MemoryStore::lose_next_answer`], for the call that comes after `calls` others which succeed.
+    /// Loses a result like [`MemoryStore::lose_next_answer`], for the call after `calls` successful ones.
     pub fn lose_answer_after(&self, calls: usize, error: StoreError) {
         let failures = &mut lock(&self.inner).failures;
         failures.extend((0..calls).map(|_| Failure::None));
         failures.push_back(Failure::LostAnswer(error));
     }
 
-    /// Every audit entry, in the order they were appended.
+    /// Returns all audit records in the order in which they were appended.
     pub fn audit(&self) -> Vec<AuditRecord> {
         self.sealed_audit().into_iter().map(|sealed| sealed.record).collect()
     }
 
-    /// Every audit entry with its code, in the order they were appended.
+    /// Returns all audit records with their MACs, in the order in which they were appended.
     pub fn sealed_audit(&self) -> Vec<SealedAuditRecord> {
         lock(&self.inner).trail.clone()
     }
 
-    /// Takes the entry away, as somebody who writes to the database might. `false`: no such entry.
+    /// Removes an audit record, as an attacker with write access to the database might. Returns `false` if the record
+    /// does not exist.
     pub fn remove_audit(&self, id: AuditId) -> bool {
         let trail = &mut lock(&self.inner).trail;
         let before = trail.len();
@@ -188,14 +188,16 @@ impl MemoryStore {
         trail.len() < before
     }
 
-    /// Changes an entry but not its code, as somebody who writes to the database might. `false`: no such entry.
+    /// Changes an audit record but not its MAC, as an attacker with write access to the database might. Returns `false`
+    /// if the record does not exist.
     pub fn tamper_with_audit(&self, id: AuditId, change: impl FnOnce(&mut AuditRecord)) -> bool {
         let trail = &mut lock(&self.inner).trail;
         let entry = trail.iter_mut().find(|sealed| sealed.record.id == id);
         entry.map(|sealed| change(&mut sealed.record)).is_some()
     }
 
-    /// Changes the checkpoints and the numbers that entries have noted, as somebody who writes to the database might.
+    /// Changes the checkpoints and the checkpoint numbers of records, as an attacker with write access to the database
+    /// might.
     pub fn tamper_with_checkpoints(
         &self,
         change: impl FnOnce(&mut BTreeMap<i64, SealedCheckpoint>, &mut HashMap<AuditId, i64>),
@@ -204,8 +206,8 @@ impl MemoryStore {
         change(checkpoints, checkpointed);
     }
 
-    /// Changes how far the audit was delivered and until when somebody may deliver it, as somebody who writes to the database
-    /// might. The audit was delivered before.
+    /// Changes the delivery position and the delivery lease of the audit, as an attacker with write access to the
+    /// database might. The audit must have been delivered before.
     pub fn tamper_with_delivery(
         &self,
         change: impl FnOnce(&mut vault_core::audit::DeliveryPosition, &mut vault_core::time::Timestamp),
@@ -215,7 +217,7 @@ impl MemoryStore {
         }
     }
 
-    /// The kinds of rows that are left of an organization, the audit aside.
+    /// Returns the kinds of rows that remain of an organization, except the audit.
     pub fn rows(&self, organization: OrganizationId) -> Vec<String> {
         let state = &lock(&self.inner).state;
         let mut invitations = state.invitations.values().map(|row| row.stored.invitation.grant.organization);
@@ -238,14 +240,14 @@ impl MemoryStore {
         kinds.into_iter().filter(|(_, left)| *left).map(|(kind, _)| kind.to_owned()).collect()
     }
 
-    /// A credential's sealed parts, the data included, which no port gives out.
+    /// Returns a credential's sealed parts, including the data, which no port returns.
     pub fn sealed_credential(&self, id: CredentialId) -> Option<SealedCredential> {
         let state = &lock(&self.inner).state;
         state.credentials.values().find(|row| row.stored.id == id).map(|row| row.sealed.clone())
     }
 
-    /// Changes what the code of an account's row covers, but not the code, as somebody who writes to the database might.
-    /// `false`: no such account.
+    /// Changes fields that the MAC of an account's row covers, but not the MAC, as an attacker with write access to the
+    /// database might. Returns `false` if the account does not exist.
     pub fn tamper_with_account(&self, account: AccountId, change: impl FnOnce(&mut SignedAccount)) -> bool {
         lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
     }
@@ -267,21 +269,23 @@ impl MemoryStore {
         state.invitations.get_mut(&account).map(|row| change(&mut row.stored.invitation)).is_some()
     }
 
-    /// Changes what an integration's row grants but not its digest, as somebody who writes to the database might.
-    /// `false`: no such integration.
+    /// Changes the grant of an integration's row but not its digest, as an attacker with write access to the database
+    /// might. Returns `false` if the integration does not exist.
     pub fn tamper_with_integration(&self, id: IntegrationId, change: impl FnOnce(&mut Integration)) -> bool {
         let state = &mut lock(&self.inner).state;
         let row = state.integrations.values_mut().find(|row| row.integration.id == id);
         row.map(|row| change(&mut row.integration)).is_some()
     }
 
-    /// Puts the deployment's row and its retiring instance keys as they are to be, as somebody who writes to the database might.
+    /// Replaces the instance row and its retiring instance keys, as an attacker with write access to the database
+    /// might.
     pub fn tamper_with_instance(&self, instance: InstanceRecord, retiring: Vec<RetiringInstanceKey>) {
         let state = &mut lock(&self.inner).state;
         (state.instance, state.retiring_instance_keys) = (Some(instance), retiring);
     }
 
-    /// Puts another version in the place of a credential's, as replacing its data would. `false`: no such credential.
+    /// Replaces a credential's version, as a replacement of its data would. Returns `false` if the credential does not
+    /// exist.
     pub fn replace_credential(&self, id: CredentialId, version: i64, sealed: SealedCredential) -> bool {
         let state = &mut lock(&self.inner).state;
         let row = state.credentials.values_mut().find(|row| row.stored.id == id);
@@ -294,7 +298,8 @@ impl MemoryStore {
         .is_some()
     }
 
-    /// Changes a credential's sealed parts, as somebody who writes to the database might. `false`: no such credential.
+    /// Changes a credential's sealed parts, as an attacker with write access to the database might. Returns `false` if
+    /// the credential does not exist.
     pub fn tamper_with_credential(&self, id: CredentialId, change: impl FnOnce(&mut SealedCredential)) -> bool {
         let state = &mut lock(&self.inner).state;
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
@@ -303,8 +308,8 @@ impl MemoryStore {
         true
     }
 
-    /// Changes what a credential's row says, as somebody who writes to the database might. `false`: no such
-    /// credential.
+    /// Changes a credential's row, as an attacker with write access to the database might. Returns `false` if the
+    /// credential does not exist.
     pub fn tamper_with_row(&self, id: CredentialId, change: impl FnOnce(&mut StoredCredential)) -> bool {
         let state = &mut lock(&self.inner).state;
         let Some(row) = state.credentials.values_mut().find(|row| row.stored.id == id) else { return false };
@@ -312,7 +317,7 @@ impl MemoryStore {
         true
     }
 
-    /// Carries a command out: judges its principal first and records what was done.
+    /// Executes a command: authorizes its principal first and records the action.
     fn carry_out<P: Judged, A, T>(
         &self,
         command: Command<A, P>,
@@ -330,7 +335,7 @@ impl MemoryStore {
         })?
     }
 
-    /// Judges the principal of a command; the decision records what was done.
+    /// Authorizes the principal of a command; the decision records the action.
     fn decide_authorized<A, T>(
         &self,
         command: Command<A>,
@@ -342,7 +347,7 @@ impl MemoryStore {
         })?
     }
 
-    /// One decision: all of it under the lock.
+    /// Runs one decision, all of it under the lock.
     fn decide<T>(&self, decision: impl FnOnce(&mut State) -> T) -> Result<T, StoreError> {
         let mut inner = lock(&self.inner);
         let failure = inner.failures.pop_front();
@@ -366,7 +371,7 @@ impl MemoryStore {
     }
 }
 
-/// Whether one of these digests leads to a row that is found by those.
+/// Returns whether one of the `sought` digests finds a row stored under the `entered` ones.
 fn leads(sought: &LookUpDigests, entered: &[Digest]) -> bool {
     sought.all().iter().any(|digest| entered.contains(digest))
 }
@@ -380,7 +385,7 @@ impl State {
         self.accounts.values().find(|row| leads(address, &row.address)).map(|row| row.signed.grant.account)
     }
 
-    /// The invitation of an address in an organization.
+    /// Returns the invitation of an address in an organization.
     fn invitation_by_address(&self, address: &LookUpDigests, organization: OrganizationId) -> Option<&InvitationRow> {
         let own = |row: &&InvitationRow| {
             let invitation = &row.stored.invitation;
@@ -389,7 +394,7 @@ impl State {
         self.invitations.values().filter(own).find(|row| leads(address, &row.address))
     }
 
-    /// Whether the organization may have one more account or invitation.
+    /// Returns whether the organization may have one more account or invitation.
     fn has_room(&self, organization: OrganizationId) -> bool {
         let accounts = self.accounts.values().filter(|row| row.signed.grant.organization == organization).count();
         let invited = self.invitations.values().filter(|row| !row.stored.invitation.re_enrols());

@@ -1,11 +1,10 @@
-//! A PostgreSQL server that lives as long as a test and leaves nothing behind.
+//! Temporary PostgreSQL server for a test, which leaves nothing behind.
 //!
-//! It listens on a Unix socket in a directory of its own that only its owner may enter, and on no network. A
-//! shell beside it waits on a pipe from this process: however this process ends, the shell stops the server and
-//! removes its directory.
+//! The server listens on a Unix socket in a private directory and on no network. A shell next to it waits on a pipe
+//! from this process: however this process ends, the shell stops the server and removes its directory.
 //!
-//! With workers it is a PostgreSQL that is spread over several servers by the extension Citus. They lie in the same directory
-//! and end together.
+//! With workers it is a PostgreSQL distributed over several servers by the extension Citus. All servers are in the same
+//! directory and end together.
 
 mod install;
 
@@ -20,35 +19,37 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-/// The variable that names a running throwaway server, as [`Cluster::base_url`] does.
+/// Environment variable that names a running temporary server, in the form of [`Cluster::base_url`].
 pub const ENVIRONMENT: &str = "ORGVAULT_TEST_POSTGRES";
-/// The variable that says how many workers throwaway servers have that tests start.
+/// Environment variable that sets the number of workers of temporary servers that tests start.
 pub const WORKERS: &str = "ORGVAULT_TEST_CITUS_WORKERS";
-/// The superuser of throwaway servers.
+/// Superuser of temporary servers.
 const USER: &str = "postgres";
 const SCHEME: &str = "postgres://postgres@";
-/// The port, which names the socket in its directory.
+/// Port, which names the socket in its directory.
 const PORT: u16 = 5432;
-/// What a server with workers has set: few shards, since each database of a test makes its own, a process that looks for
-/// deadlocks in each of them, and no wait before the looking.
+/// Settings of a server with workers: few shards, because each test database creates its own shards and a deadlock
+/// detector runs in each of them.
 const SPREAD: &str = "shared_preload_libraries='citus,pg_stat_statements'\nmax_prepared_transactions=400\n\
      wal_level=logical\nmax_wal_senders=20\nmax_replication_slots=20\nmax_worker_processes=400\nmax_locks_per_transaction=256\ncitus.shard_count=4\n\
      citus.stat_statements_track='all'\n";
 
-/// How a throwaway server is set up.
+/// Settings of a temporary server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether commits reach the disk. Off, they are faster and survive a crash of the server, but not of the machine.
+    /// Whether commits are flushed to disk. Without it commits are faster and survive a crash of the server, but not of
+    /// the machine.
     pub fsync: bool,
-    /// How many connections it takes.
+    /// Maximum number of connections.
     pub max_connections: u16,
-    /// Further settings, `name=value`.
+    /// Additional settings as `name=value`.
     pub settings: Vec<String>,
-    /// How many servers hold spread tables beside this one, by the extension Citus, which must be installed.
+    /// Number of additional servers that hold distributed tables, with the extension Citus, which must be installed.
     pub workers: usize,
-    /// An empty directory for the data, for instance on a disk of its own; else it lies beside the socket. Whoever calls removes it.
+    /// Empty directory for the data, for instance on a separate disk; by default the data is next to the socket. The
+    /// caller removes it.
     pub data: Option<PathBuf>,
-    /// Further arguments of `initdb`.
+    /// Additional arguments of `initdb`.
     pub initdb: Vec<String>,
 }
 
@@ -58,13 +59,13 @@ impl Default for Options {
     }
 }
 
-/// A throwaway PostgreSQL server. Where this process started it, dropping the value stops and removes it.
+/// Temporary PostgreSQL server. If this process started it, dropping the value stops and removes it.
 #[derive(Debug)]
 pub struct Cluster {
     installation: Installation,
-    /// Where the socket lies.
+    /// Directory of the socket.
     directory: PathBuf,
-    /// What stops the server when this process ends; absent where the server was started elsewhere.
+    /// Process that stops the server when this process ends; `None` if the server was started elsewhere.
     janitor: Option<Child>,
 }
 
@@ -72,11 +73,11 @@ impl Cluster {
     /// Starts a server.
     ///
     /// # Panics
-    /// There is no PostgreSQL on this machine, or it does not start; says which and what to do.
+    /// PostgreSQL is not installed or does not start. The message says which and what to do.
     pub fn start(options: Options) -> Self {
         let installation = Installation::find();
         let directory = make_directory(&installation);
-        // First of all, so that whatever fails from here on leaves nothing behind.
+        // First, so that a later failure leaves nothing behind.
         let janitor = Some(hire_janitor(&installation, &directory));
         let cluster = Self { installation, directory, janitor };
         let places = (1..=options.workers).map(|number| cluster.worker(number));
@@ -91,7 +92,7 @@ impl Cluster {
         cluster
     }
 
-    /// Makes the files of a server.
+    /// Creates the files of a server.
     fn initialize(&self, place: &Path, options: &Options) {
         let data = place.join("data");
         if let Some(elsewhere) = &options.data {
@@ -110,15 +111,15 @@ impl Cluster {
         fs::write(data.join("postgresql.auto.conf"), configuration(place, options)).unwrap();
     }
 
-    /// Whether the extension that spreads tables is installed.
+    /// Returns whether the extension Citus, which distributes tables, is installed.
     pub fn can_have_workers() -> bool {
         Installation::find().has_extension("citus")
     }
 
-    /// How many workers tests want, by [`WORKERS`].
+    /// Returns the number of workers that tests request by [`WORKERS`].
     ///
     /// # Panics
-    /// It is set to something else than a number.
+    /// The variable is set to something other than a number.
     pub fn wanted_workers() -> usize {
         let wanted = std::env::var(WORKERS).unwrap_or_default();
         if wanted.is_empty() {
@@ -128,18 +129,18 @@ impl Cluster {
         }
     }
 
-    /// Where a worker lies, counted from 1.
+    /// Returns the directory of a worker, counted from 1.
     fn worker(&self, number: usize) -> PathBuf {
         self.directory.join(format!("worker-{number}"))
     }
 
-    /// Where its workers lie.
+    /// Returns the directories of the workers.
     fn workers(&self) -> Vec<PathBuf> {
         (1..).map(|number| self.worker(number)).take_while(|place| place.exists()).collect()
     }
 
-    /// The server of this process: the one that [`ENVIRONMENT`] names, or else one that is started at the first
-    /// call and goes with the process.
+    /// Returns the server shared by this process: the one that [`ENVIRONMENT`] names, or one that is started at the
+    /// first call and ends with the process.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<Cluster> = LazyLock::new(|| match std::env::var(ENVIRONMENT) {
             Ok(base) => Cluster::running(&base),
@@ -150,25 +151,25 @@ impl Cluster {
         &SHARED
     }
 
-    /// The running throwaway server with this [`Cluster::base_url`]. It is not stopped when the value is dropped.
+    /// Returns the running temporary server with this [`Cluster::base_url`]. Dropping the value does not stop it.
     ///
     /// # Panics
-    /// `base` is not such an address.
+    /// `base` is not such a URL.
     pub fn running(base: &str) -> Self {
         let directory = base.strip_prefix(SCHEME).and_then(decode);
         let directory = directory.unwrap_or_else(|| panic!("{ENVIRONMENT} must begin with {SCHEME}%2F, not {base:?}"));
         Self { installation: Installation::find(), directory, janitor: None }
     }
 
-    /// The server's address without a database: `postgres://postgres@%2Fpath%2Fof%2Fsocket`.
+    /// Returns the server's URL without a database: `postgres://postgres@%2Fpath%2Fof%2Fsocket`.
     pub fn base_url(&self) -> String {
         format!("{SCHEME}{}", encode(&self.directory))
     }
 
-    /// Makes an empty database and gives its address. Goes with the server.
+    /// Creates an empty database and returns its URL. The database is removed with the server.
     ///
     /// # Panics
-    /// The server does not make one.
+    /// The server does not create the database.
     pub fn create_database(&self) -> String {
         let name = format!("test_{}_{:016x}", std::process::id(), chance());
         let workers = self.workers();
@@ -188,25 +189,26 @@ impl Cluster {
         format!("{}/{name}", self.base_url())
     }
 
-    /// The address of a database by a worker, counted from 1, in the place of the server of its address.
+    /// Returns the URL of a database at a worker, counted from 1, instead of at the server in its URL.
     pub fn by_worker(&self, number: usize, database: &str) -> String {
         let name = database.rsplit('/').next().unwrap_or_default();
         format!("{SCHEME}{}/{name}", encode(&self.worker(number)))
     }
 
-    /// Carries SQL out as the superuser, in the database of an address that [`Cluster::create_database`] gave, and
-    /// returns what `psql` prints: rows by line, columns by `|`.
+    /// Executes SQL as the superuser, in the database of a URL that [`Cluster::create_database`] returned.
+    ///
+    /// Returns the output of `psql`: one row per line, columns separated by `|`.
     ///
     /// # Panics
-    /// The server refuses it.
+    /// The server rejects the statement.
     pub fn execute(&self, database: &str, sql: &str) -> String {
         self.psql(&self.directory, database.rsplit('/').next().unwrap_or_default(), sql)
     }
 
-    /// As [`Cluster::execute`], on a worker, counted from 1.
+    /// Executes SQL like [`Cluster::execute`], on a worker, counted from 1.
     ///
     /// # Panics
-    /// The worker refuses it.
+    /// The worker rejects the statement.
     pub fn execute_on_worker(&self, number: usize, database: &str, sql: &str) -> String {
         self.psql(&self.worker(number), database.rsplit('/').next().unwrap_or_default(), sql)
     }
@@ -217,63 +219,64 @@ impl Cluster {
         install::succeed("psql", outcome).trim_end().to_owned()
     }
 
-    /// Stops the server as a crash would: at once, connections cut.
+    /// Stops the server as a crash would: immediately, closing connections.
     ///
     /// # Panics
-    /// It was started elsewhere, or does not stop.
+    /// The server was started elsewhere, or does not stop.
     pub fn crash(&self) {
         self.control(&self.directory, &["--mode=immediate", "stop"]);
     }
 
-    /// As [`Cluster::crash`], if it still runs.
+    /// Stops the server like [`Cluster::crash`], if it is running.
     pub fn try_crash(&self) {
         let _ = self.try_control(&self.directory, &["--mode=immediate", "stop"]);
     }
 
-    /// Stops the server, which ends what it has begun.
+    /// Stops the server in an orderly way, aborting transactions in progress.
     ///
     /// # Panics
-    /// It was started elsewhere, or does not stop.
+    /// The server was started elsewhere, or does not stop.
     pub fn stop(&self) {
         self.control(&self.directory, &["--mode=fast", "stop"]);
     }
 
-    /// As [`Cluster::crash`], a worker, counted from 1.
+    /// Stops a worker, counted from 1, like [`Cluster::crash`].
     ///
     /// # Panics
-    /// It was started elsewhere, or does not stop.
+    /// The worker was started elsewhere, or does not stop.
     pub fn crash_worker(&self, number: usize) {
         self.control(&self.worker(number), &["--mode=immediate", "stop"]);
     }
 
-    /// Starts a worker again, and waits until it answers.
+    /// Restarts a worker and waits until it answers.
     ///
     /// # Panics
-    /// It was started elsewhere, or does not start.
+    /// The worker was started elsewhere, or does not start.
     pub fn resume_worker(&self, number: usize) {
         self.control(&self.worker(number), &["start"]);
     }
 
-    /// Starts it again, and waits until it answers.
+    /// Restarts the server and waits until it answers.
     ///
     /// # Panics
-    /// It was started elsewhere, or does not start.
+    /// The server was started elsewhere, or does not start.
     pub fn resume(&self) {
         self.control(&self.directory, &["start"]);
     }
 
-    /// Starts it again, and waits until it answers.
+    /// Restarts the server and waits until it answers.
     ///
     /// # Errors
-    /// It does not start: what it logged.
+    /// Returns the log if the server does not start.
     pub fn try_resume(&self) -> Result<(), String> {
         self.try_control(&self.directory, &["start"]).inspect_err(|_| self.try_crash())
     }
 
-    /// The first process of each server, of which all others are children: the one that clients know, then the workers.
+    /// Returns the main process of each server, the parent of all its other processes: first the server that clients
+    /// use, then the workers.
     ///
     /// # Panics
-    /// One does not run.
+    /// A server is not running.
     pub fn postmasters(&self) -> Vec<u32> {
         let places = [self.directory.clone()].into_iter().chain(self.workers());
         let id = |place: PathBuf| {
@@ -284,18 +287,18 @@ impl Cluster {
         places.map(id).collect()
     }
 
-    /// What the server has logged so far.
+    /// Returns the server's log.
     ///
     /// # Panics
-    /// Its log cannot be read.
+    /// The log cannot be read.
     pub fn log(&self) -> String {
         Self::log_at(&self.directory)
     }
 
-    /// What a worker, counted from 1, has logged so far.
+    /// Returns the log of a worker, counted from 1.
     ///
     /// # Panics
-    /// Its log cannot be read.
+    /// The log cannot be read.
     pub fn log_of_worker(&self, number: usize) -> String {
         Self::log_at(&self.worker(number))
     }
@@ -305,17 +308,17 @@ impl Cluster {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Settings of a server that archives its log, for [`Cluster::recovered`].
+    /// Returns the settings of a server that archives its write-ahead log, for [`Cluster::recovered`].
     pub fn archiving() -> Options {
-        // Relative to the data directory, where the server runs.
+        // Relative to the data directory, the working directory of the server.
         let archive = "archive_command='mkdir -p ../archive && cp %p ../archive/%f'".to_owned();
         Options { settings: vec!["archive_mode=on".to_owned(), archive], ..Options::default() }
     }
 
-    /// Makes a physical backup, and gives its directory. Goes with the server.
+    /// Creates a physical backup and returns its directory. The backup is removed with the server.
     ///
     /// # Panics
-    /// The server does not make one.
+    /// The server does not create the backup.
     pub fn base_backup(&self) -> PathBuf {
         let to = self.directory.join("base");
         let mut command = self.installation.command("pg_basebackup");
@@ -324,7 +327,7 @@ impl Cluster {
         to
     }
 
-    /// Names this moment of the log `point`, and waits until the log up to it is archived.
+    /// Marks the current position of the write-ahead log as `point`, and waits until the log up to it is archived.
     ///
     /// # Panics
     /// The server fails.
@@ -337,10 +340,10 @@ impl Cluster {
         }
     }
 
-    /// Starts another server on a physical `backup` of this one, as it was at a `point` that was marked later.
+    /// Starts another server from a physical `backup` of this one, in its state at a `point` that was marked later.
     ///
     /// # Panics
-    /// It does not start.
+    /// The server does not start.
     pub fn recovered(&self, backup: &Path, point: &str) -> Self {
         let installation = Installation::find();
         let directory = make_directory(&installation);
@@ -360,7 +363,7 @@ impl Cluster {
         fs::write(data.join("postgresql.auto.conf"), configuration(&cluster.directory, &options)).unwrap();
         fs::write(data.join("recovery.signal"), "").unwrap();
         cluster.resume();
-        // It answers before it has recovered.
+        // The server answers before recovery is complete.
         while cluster.execute("postgres", "SELECT pg_is_in_recovery()") != "f" {
             std::thread::yield_now();
         }
@@ -374,7 +377,7 @@ impl Cluster {
     fn try_control(&self, place: &Path, arguments: &[&str]) -> Result<(), String> {
         assert!(self.janitor.is_some(), "a server that was started elsewhere is not ours to start or stop");
         let log = place.join("log");
-        // No pipes: the server would keep them open, and this would wait for it to end.
+        // No pipes: the server would keep them open, and this call would wait until the server ends.
         let said = place.join("pg_ctl");
         let output = fs::File::create(&said).unwrap();
         let status = self
@@ -406,13 +409,13 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         if let Some(mut janitor) = self.janitor.take() {
             drop(janitor.stdin.take());
-            // Nothing can be done about a failure here.
+            // A failure here cannot be handled.
             let _ = janitor.wait();
         }
     }
 }
 
-/// A directory that only the server's user may enter, with a path short enough for a socket.
+/// Creates a directory that only the server's user may enter, with a path short enough for a socket.
 fn make_directory(installation: &Installation) -> PathBuf {
     let name = format!("orgvault-postgres-{}-{:08x}", std::process::id(), chance() >> 32);
     let directory = std::env::temp_dir().join(name);
@@ -426,7 +429,7 @@ fn make_directory(installation: &Installation) -> PathBuf {
     directory
 }
 
-/// The server reads it after `postgresql.conf`, so this is what holds.
+/// Returns the configuration. The server reads it after `postgresql.conf`, so these values take precedence.
 fn configuration(directory: &Path, options: &Options) -> String {
     let Options { fsync, max_connections, settings, workers, .. } = options;
     let on = |flag: &bool| if *flag { "on" } else { "off" };
@@ -448,7 +451,7 @@ fn configuration(directory: &Path, options: &Options) -> String {
     text
 }
 
-/// Ends when its input does, and takes server and directory with it.
+/// Starts a shell that ends when its input closes, and then stops the server and removes its directory.
 fn hire_janitor(installation: &Installation, directory: &Path) -> Child {
     const SCRIPT: &str = "cat >/dev/null; for data in \"$2\"/data \"$2\"/worker-*/data; do \
         \"$1\" --silent --mode=immediate --pgdata \"$data\" stop; done; rm -rf \"$2\"";
@@ -460,7 +463,7 @@ fn hire_janitor(installation: &Installation, directory: &Path) -> Child {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
-        // Not in this process's group: an interrupt from the terminal must not reach it.
+        // In a separate process group, because an interrupt from the terminal must not reach it.
         .process_group(0)
         .spawn()
         .unwrap()
@@ -470,7 +473,7 @@ fn chance() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 
-/// A path as the host of an address: all but letters and digits percent-encoded.
+/// Returns a path as the host of a URL: everything but letters and digits is percent-encoded.
 fn encode(path: &Path) -> String {
     path.as_os_str()
         .as_encoded_bytes()
@@ -482,7 +485,7 @@ fn encode(path: &Path) -> String {
         .collect()
 }
 
-/// The absolute path that [`encode`] encoded.
+/// Returns the absolute path that [`encode`] encoded.
 fn decode(host: &str) -> Option<PathBuf> {
     let mut pieces = host.split('%');
     let mut bytes = pieces.next()?.as_bytes().to_vec();

@@ -1,7 +1,7 @@
-//! Values for property tests. All of them are valid; each strategy also draws from the edges of what is. What must be
-//! refused, each with the error that it must be refused with, is in [`refused`].
+//! Strategies for property tests, whose values are all valid.
 //!
-//! Every type of `vault-core` that is made of text or of a number within bounds has a strategy here.
+//! Each strategy also generates values at the limits. Invalid values, each with the expected error, are in [`refused`].
+//! Every type of `vault-core` that is parsed from text or from a number within bounds has a strategy here.
 
 pub mod refused;
 
@@ -52,44 +52,44 @@ macro_rules! names {
 }
 
 names! {
-    /// Every role.
+    /// All roles.
     role: Role = Role::ALL;
-    /// Every type of credential.
+    /// All credential types.
     credential_type: CredentialType = CredentialType::ALL;
-    /// Every state of health.
+    /// All health states.
     health_state: HealthState = HealthState::ALL;
-    /// Every operation that a check tries.
+    /// All operations that a check tries.
     storage_operation: StorageOperation = StorageOperation::ALL;
-    /// Every form of a credential for a tool.
+    /// All forms of a credential for a tool.
     form: Form = Form::ALL;
-    /// Every mode of handing out.
+    /// All vend modes.
     vend_mode: VendMode = VendMode::ALL;
-    /// Every form that a credential can come in.
+    /// All forms in which a credential is returned.
     vended_form: VendedForm = [VendedForm::Raw, VendedForm::Short];
-    /// Every rule of handing out.
+    /// All vend rules.
     vend_rule: VendRule = [VendRule::Any, VendRule::Short];
-    /// Every state of an account.
+    /// All account states.
     account_state: AccountState =
         [AccountState::Active, AccountState::Disabled, AccountState::ReEnrolling, AccountState::Invited];
-    /// Every state of an organization.
+    /// All organization states.
     organization_state: OrganizationState = [OrganizationState::Active, OrganizationState::Disabled];
-    /// Every state of an integration.
+    /// All integration states.
     integration_state: IntegrationState = [IntegrationState::Active, IntegrationState::Disabled];
-    /// Every notice that is stored, those about colleagues aside.
+    /// All stored notices, except those about colleagues.
     notice_code: NoticeCode = NoticeCode::STORED;
-    /// Every purpose of an instance-wide key.
+    /// All purposes of an instance-wide key.
     instance_key_purpose: InstanceKeyPurpose = InstanceKeyPurpose::ALL;
-    /// Every channel of receivers.
+    /// All channels of receivers.
     channel: Channel = [Channel::Webhook, Channel::Email];
-    /// Every state of a receiver.
+    /// All receiver states.
     receiver_state: ReceiverState = [ReceiverState::Active, ReceiverState::Disabled];
-    /// Every state of a delivery.
+    /// All delivery states.
     delivery_state: DeliveryState = [DeliveryState::Waiting, DeliveryState::Delivered, DeliveryState::Failed];
-    /// Every reason for which a delivery fails.
+    /// All reasons for a failed delivery.
     delivery_failure: DeliveryFailure = DeliveryFailure::ALL;
-    /// Every event.
+    /// All events.
     event_kind: EventKind = EventKind::ALL;
-    /// Every state of a key.
+    /// All key states.
     key_state: KeyState = [KeyState::Active, KeyState::Retiring];
 }
 
@@ -117,7 +117,7 @@ ids! {
     event_id: EventId;
 }
 
-/// Events of which a receiver of an organization, or of the instance, is told some.
+/// Generates events to which a receiver of an organization, or of the instance, is subscribed.
 pub fn event_kinds() -> impl Strategy<Value = EventKinds> {
     any::<bool>().prop_flat_map(|organization| {
         let all: Vec<_> = EventKinds::all(organization).iter().map(|kind| kind.as_str().to_owned()).collect();
@@ -127,7 +127,7 @@ pub fn event_kinds() -> impl Strategy<Value = EventKinds> {
     })
 }
 
-/// Addresses in their canonical spelling.
+/// Generates e-mail addresses in canonical form.
 pub fn email() -> impl Strategy<Value = EmailAddress> {
     let local =
         prop_oneof!["[a-z0-9]{1,12}", "[a-z0-9!#$%&'*+/=?^_`{|}~-]{1,64}", "[a-z]{1,8}(\\.[a-z0-9+]{1,8}){1,3}"];
@@ -135,34 +135,34 @@ pub fn email() -> impl Strategy<Value = EmailAddress> {
     (local, domain).prop_map(|(local, domain)| EmailAddress::parse(&format!("{local}@{domain}")).unwrap())
 }
 
-/// Namespaces, from one character to the longest.
+/// Generates namespaces, from one character to the maximum length.
 pub fn namespace() -> impl Strategy<Value = Namespace> {
     prop_oneof!["[A-Za-z0-9]", "[A-Za-z0-9][A-Za-z0-9._/-]{0,30}", "[A-Za-z0-9][A-Za-z0-9._/-]{127}"]
         .prop_map(|text| Namespace::parse(&text, "").unwrap())
 }
 
-/// Names of organizations, those that databases find hard included.
+/// Generates names of organizations, including names that are difficult for databases.
 pub fn organization_name() -> impl Strategy<Value = OrganizationName> {
     prop_oneof!["[A-Za-z0-9]{1,100}", "[A-Z][a-z]{1,20} (& Co|AG|'; --|%|_)", "[äöüßÄÖÜΩж界😀]{1,100}"]
         .prop_map(|text| OrganizationName::parse(&text).unwrap())
 }
 
-/// Digests.
+/// Generates digests.
 pub fn digest() -> impl Strategy<Value = Digest> {
     any::<[u8; 32]>().prop_map(Digest::from_bytes)
 }
 
-/// Networks of both families.
+/// Generates networks of both address families.
 pub fn network() -> impl Strategy<Value = Network> {
     prop_oneof![any::<[u8; 3]>().prop_map(Network::V4), any::<[u8; 7]>().prop_map(Network::V6)]
 }
 
-/// Points in time between 2000 and 2100.
+/// Generates times between 2000 and 2100.
 pub fn timestamp() -> impl Strategy<Value = Timestamp> {
     (946_684_800_000_i64..4_102_444_800_000).prop_map(Timestamp::from_millis)
 }
 
-/// Every combination of filters.
+/// Generates all combinations of list filters.
 pub fn list_filter() -> impl Strategy<Value = ListFilter> {
     let labels = vec(label_filter(), 0..3);
     (
@@ -181,12 +181,12 @@ pub fn list_filter() -> impl Strategy<Value = ListFilter> {
         })
 }
 
-/// A type and data of it as JSON text, as a client may send it.
+/// Generates a credential type with data of that type as JSON text, as a client may send it.
 pub fn credential_json() -> impl Strategy<Value = (CredentialType, String)> {
     credential_members().prop_map(|(kind, members)| (kind, object(&members)))
 }
 
-/// The members of a JSON object: names, and values as JSON.
+/// Members of a JSON object: names, and values as JSON.
 type Members = Vec<(&'static str, String)>;
 
 fn credential_members() -> impl Strategy<Value = (CredentialType, Members)> {
@@ -198,24 +198,24 @@ fn object<N: AsRef<str>>(members: &[(N, String)]) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// Text without what JSON escapes, as JSON.
+/// Returns text as JSON. The text must not contain characters that JSON escapes.
 fn quoted(text: impl AsRef<str>) -> String {
     format!("\"{}\"", text.as_ref())
 }
 
-/// Data of each type.
+/// Generates data of each credential type.
 pub fn credential_data() -> impl Strategy<Value = CredentialData> {
     credential_json().prop_map(|(kind, json)| CredentialData::from_canonical_json(kind, json.as_bytes()).unwrap())
 }
 
-/// Patterns of namespaces: one, or all below it.
+/// Generates namespace patterns: one namespace, or all below it.
 pub fn namespace_pattern() -> impl Strategy<Value = NamespacePattern> {
     (namespace(), any::<bool>()).prop_map(|(namespace, below)| {
         if below { NamespacePattern::Below(namespace) } else { NamespacePattern::Exact(namespace) }
     })
 }
 
-/// Patterns of namespaces, 1 to 8 of them, rarely the most.
+/// Generates 1 to 8 namespace patterns, rarely the maximum number.
 pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
     let most = NamespacePatterns::MAX;
     prop_oneof![15 => vec(namespace_pattern(), 1..=8), 1 => vec(namespace_pattern(), most..=most)].prop_map(
@@ -226,19 +226,19 @@ pub fn namespace_patterns() -> impl Strategy<Value = NamespacePatterns> {
     )
 }
 
-/// Names of integrations, those that databases find hard included.
+/// Generates names of integrations, including names that are difficult for databases.
 pub fn integration_name() -> impl Strategy<Value = IntegrationName> {
     prop_oneof!["[A-Za-z0-9]{1,64}", "[A-Z][a-z]{1,20} (& Co|AG|'; --|%|_)", "[äöüßÄÖÜΩж界😀]{1,64}"]
         .prop_map(|text| IntegrationName::parse(&text, "").unwrap())
 }
 
-/// Sets of documents, by their names.
+/// Generates names of document sets.
 pub fn managed_by() -> impl Strategy<Value = ManagedBy> {
     "[A-Za-z0-9._-]{1,63}".prop_map(|text| ManagedBy::parse(&text, "").unwrap())
 }
 
-/// Trusts: up to the most that an integration may have. Each [`TrustRequest`] in them has its [`TrustId`], names its
-/// [`IssuerName`], and says of each [`ClaimPointer`] a [`ClaimPattern`].
+/// Generates trusts, up to the maximum number per integration. Each [`TrustRequest`] has its [`TrustId`], names its
+/// [`IssuerName`], and has a [`ClaimPattern`] for each [`ClaimPointer`].
 pub fn trusts() -> impl Strategy<Value = Trusts> {
     let claim = ("/[a-z_]{1,16}(/[a-z.]{1,16}|/a~1b)?", "[a-z]{1,8}:[a-z0-9-]{1,8}(/[a-z]{1,8}/\\*)?");
     let trust = (any::<u128>(), "[a-z0-9._-]{1,63}", btree_map(claim.0, claim.1, 0..=15), 60..=86_400_u32);
@@ -252,7 +252,7 @@ pub fn trusts() -> impl Strategy<Value = Trusts> {
     vec(trust, 0..=10).prop_map(|trusts| Trusts::from_stored(&format!("[{}]", trusts.join(","))).unwrap())
 }
 
-/// What is handed out: credentials of each type in each form that they have.
+/// Generates returned credentials: each type in each form that it has.
 pub fn vended() -> impl Strategy<Value = Vended> {
     (credential_data(), option::of(timestamp())).prop_map(|(data, expires_at)| match (short(&data), expires_at) {
         (Some(data), Some(expires_at)) => Vended::Short { data, expires_at },
@@ -260,7 +260,7 @@ pub fn vended() -> impl Strategy<Value = Vended> {
     })
 }
 
-/// Text of 1 to `most` printable characters.
+/// Generates text of 1 to `most` printable characters.
 fn printable(most: usize) -> impl Strategy<Value = String> {
     let middle = most / 2;
     prop_oneof![
@@ -270,12 +270,12 @@ fn printable(most: usize) -> impl Strategy<Value = String> {
     ]
 }
 
-/// What activations are for.
+/// Generates purposes of activations.
 pub fn purpose() -> impl Strategy<Value = Purpose> {
     printable(Purpose::MAX_LENGTH).prop_map(|text| Purpose::parse(&text, "").unwrap())
 }
 
-/// What credentials are for.
+/// Generates descriptions of credentials.
 pub fn description() -> impl Strategy<Value = Description> {
     printable(Description::MAX_LENGTH).prop_map(|text| Description::parse(&text, "").unwrap())
 }
@@ -283,7 +283,7 @@ pub fn description() -> impl Strategy<Value = Description> {
 const LABEL: &str = "[a-z0-9._/-]{1,63}";
 const LABEL_VALUE: &str = "[A-Za-z0-9._-]{0,63}";
 
-/// Labels, none to the most.
+/// Generates labels, from none to the maximum number.
 pub fn labels() -> impl Strategy<Value = Labels> {
     prop_oneof![btree_map("[a-c]{1,2}", "[A-C]{0,2}", 0..4), btree_map(LABEL, LABEL_VALUE, 0..=Labels::MAX)].prop_map(
         |labels| {
@@ -293,7 +293,7 @@ pub fn labels() -> impl Strategy<Value = Labels> {
     )
 }
 
-/// Merge patches of labels.
+/// Generates merge patches of labels.
 pub fn label_patch() -> impl Strategy<Value = LabelPatch> {
     let value = prop_oneof![3 => LABEL_VALUE.prop_map(quoted), 1 => Just("null".to_owned())];
     let some = btree_map(prop_oneof!["[a-c]{1,2}", LABEL], value, 0..8)
@@ -302,13 +302,13 @@ pub fn label_patch() -> impl Strategy<Value = LabelPatch> {
         .prop_map(|text| LabelPatch::parse(parsed(&text).root, "").unwrap())
 }
 
-/// Labels that lists ask for.
+/// Generates label filters of lists.
 pub fn label_filter() -> impl Strategy<Value = LabelFilter> {
     prop_oneof![("[a-c]{1,2}", "[A-C]{0,2}"), (LABEL, LABEL_VALUE)]
         .prop_map(|(name, value)| LabelFilter::parse(&format!("{name}:{value}"), "").unwrap())
 }
 
-/// What is said of a credential.
+/// Generates metadata of credentials.
 pub fn metadata() -> impl Strategy<Value = Metadata> {
     (labels(), option::of(description()), btree_map(1_i64..6, timestamp(), 0..3)).prop_map(
         |(labels, description, expires)| {
@@ -321,54 +321,54 @@ pub fn metadata() -> impl Strategy<Value = Metadata> {
     )
 }
 
-/// What lists show of a credential, as it is stored.
+/// Generates stored information of credentials.
 pub fn information() -> impl Strategy<Value = Information> {
     btree_map("[a-z_]{1,12}", "[A-Za-z0-9 ]{0,20}".prop_map(quoted), 0..5)
         .prop_map(|members| Information::from_json(object(&members.into_iter().collect::<Vec<_>>())).unwrap())
 }
 
-/// Names of sections.
+/// Generates names of sections.
 pub fn form_name() -> impl Strategy<Value = FormName> {
     prop_oneof!["[A-Za-z]", "[A-Za-z][A-Za-z0-9_-]{0,63}"].prop_map(|text| FormName::parse(&text).unwrap())
 }
 
-/// A client's names of its requests.
+/// Generates idempotency keys.
 pub fn idempotency_key() -> impl Strategy<Value = IdempotencyKey> {
     prop_oneof!["[!-~]", "[!-~]{1,40}", "[!-~]{255}"].prop_map(|text| IdempotencyKey::parse(&text).unwrap())
 }
 
-/// Lifetimes of access tokens.
+/// Generates lifetimes of access tokens.
 pub fn ttl() -> impl Strategy<Value = Ttl> {
     prop_oneof![Just(Ttl::MIN), Just(Ttl::MAX), Ttl::MIN..=Ttl::MAX]
         .prop_map(|seconds| Ttl::parse(Some(seconds.into()), Ttl::MAX).unwrap())
 }
 
-/// Lifetimes of activations.
+/// Generates lifetimes of activations.
 pub fn activation_ttl() -> impl Strategy<Value = ActivationTtl> {
     prop_oneof![Just(ActivationTtl::MIN), Just(ActivationTtl::MAX), ActivationTtl::MIN..=ActivationTtl::MAX]
         .prop_map(|seconds| ActivationTtl::parse(Some(seconds.into())).unwrap())
 }
 
-/// For how long a previous token works.
+/// Generates overlaps: how long a previous token remains valid.
 pub fn overlap() -> impl Strategy<Value = Overlap> {
     let most = vault_core::integration::MAX_OVERLAP_SECONDS;
     prop_oneof![Just(0), Just(most), 0..=most].prop_map(|seconds| Overlap::parse(Some(seconds), "").unwrap())
 }
 
-/// The text of an [`IntegrationToken`].
+/// Generates the text of an [`IntegrationToken`].
 pub fn integration_token() -> impl Strategy<Value = String> {
     let generate = |seed| IntegrationToken::generate(&SeededEntropy::seeded(seed)).unwrap();
     any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
 }
 
-/// The text of an [`EnrolmentCode`].
+/// Generates the text of an [`EnrolmentCode`].
 pub fn enrolment_code() -> impl Strategy<Value = String> {
     let generate = |seed| EnrolmentCode::generate(&SeededEntropy::seeded(seed)).unwrap();
     any::<u64>().prop_map(move |seed| generate(seed).text().expose_secret().to_owned())
 }
 
-/// Passwords that any account may have: none of them begins as an address or a name of [`email`] and
-/// [`organization_name`] does, and none is common.
+/// Generates passwords that are valid for any account: none is common, and none begins like an address of [`email`] or
+/// a name of [`organization_name`].
 pub fn password() -> impl Strategy<Value = SecretString> {
     prop_oneof!["~\\PC{7}", "~[ -~]{7,40}", "~[a-z]{1023}", "~[пароль 🔐]{7,60}"].prop_map(SecretString::from)
 }
@@ -387,7 +387,7 @@ fn data_members(kind: CredentialType) -> BoxedStrategy<Members> {
 }
 
 const BUCKET: &str = "[a-z0-9][a-z0-9-]{1,30}[a-z0-9]";
-/// Random enough that no rule takes it for a placeholder.
+/// Random enough that no rule treats it as a placeholder.
 const SECRET: &str = "k[0-9]{2}[A-Za-z0-9/+]{30,60}z";
 
 /// A bucket, or a list of several, as canonical JSON.
@@ -464,83 +464,83 @@ fn direct_link() -> impl Strategy<Value = Members> {
     })
 }
 
-/// One step of a history of a vault, by numbers that stand for accounts, sessions, credentials and so on, to be
-/// taken modulo how many there are.
+/// One step in a history of a vault. Numbers select accounts, sessions, credentials and so on, modulo the number that
+/// exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum VaultCommand {
-    /// Time passes, in milliseconds; it may run backwards.
+    /// Advances the clock by milliseconds; may be negative.
     Pass(i64),
-    /// An attempt is reserved for an account from a network.
+    /// Reserves an attempt for an account from a network.
     Reserve(usize, usize),
-    /// An attempt on an unknown address is reserved.
+    /// Reserves an attempt for an unknown address.
     ReserveUnknown,
-    /// An account's wrong passcode is recorded.
+    /// Records a wrong passcode of an account.
     WrongPasscode(usize),
-    /// An account logs in by a step, counted from the first, from a network.
+    /// Logs an account in with a time step, counted from the first, from a network.
     LogInByStep(usize, i64, usize),
-    /// An account logs in by a recovery code from a network.
+    /// Logs an account in with a recovery code from a network.
     LogInByRecoveryCode(usize, usize, usize),
-    /// A session is ended.
+    /// Ends a session.
     EndSession(usize),
-    /// An account gets a role, and is active or not.
+    /// Sets an account's role and whether it is active.
     Grant(usize, Role, bool),
-    /// An account gets another password.
+    /// Replaces an account's password.
     Password(usize),
-    /// An account gets another passcode.
+    /// Replaces an account's TOTP secret.
     Passcode(usize),
-    /// The account's owner has to enrol again, and does so at once if it says so.
+    /// Requires re-enrolment of an account, and completes it at once if the flag is set.
     ReEnrol(usize, bool),
-    /// An account is unlocked.
+    /// Unlocks an account.
     Unlock(usize),
-    /// The organization is in use, or not.
+    /// Enables or disables the organization.
     SetOrganization(bool),
-    /// A session or an embedder saves in a namespace, under one idempotency key or none, one of a few bodies.
+    /// Saves one of a few bodies in a namespace, as a session or an embedder, with an idempotency key or none.
     Save(usize, usize, Option<usize>, usize),
-    /// A session or an embedder lists a page of a namespace or of all, after a credential or from the beginning.
+    /// Lists a page of one or all namespaces, as a session or an embedder, after a credential or from the beginning.
     List(usize, Option<usize>, Option<usize>, usize),
-    /// A session or an embedder shows a credential.
+    /// Shows a credential, as a session or an embedder.
     Show(usize, usize),
-    /// A session or an embedder deletes a credential.
+    /// Deletes a credential, as a session or an embedder.
     Delete(usize, usize),
-    /// The organization's key is replaced.
+    /// Replaces the organization's key.
     ReplaceKey,
-    /// Uses of the first key are taken, from a multiple of the block.
+    /// Takes uses of the first key, starting at a multiple of the block.
     TakeUses(i64),
-    /// A session or the operator does something about integrations.
+    /// Runs a command about integrations, as a session or the operator.
     Activator(usize, ActivatorCommand),
 }
 
-/// One step of a history that is about integrations, by numbers as those of [`VaultCommand`]. Each integration's
-/// tokens stand for it at the time that they were given out, or that it was changed otherwise.
+/// One step in a history of integrations, with numbers as in [`VaultCommand`]. The tokens of an integration represent
+/// its state when they were issued or when it was last changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum ActivatorCommand {
-    /// An integration is made under a name.
+    /// Creates an integration with a name.
     Create(usize),
-    /// An integration gets another token; decided on its latest version or on one before.
+    /// Rotates an integration's token, based on its latest or an earlier version.
     Rotate(usize, bool),
-    /// An integration is in use, or not.
+    /// Enables or disables an integration.
     SetState(usize, bool),
-    /// An integration is deleted.
+    /// Deletes an integration.
     Delete(usize),
-    /// A namespace is frozen, or thawed.
+    /// Freezes or unfreezes a namespace.
     Freeze(usize, bool),
-    /// The holder of a token takes a namespace's credentials, for an activation or a dry run.
+    /// Takes a namespace's credentials with a token, for an activation or a dry run.
     Take(usize, usize, bool),
-    /// The holder of a token lists the live activations.
+    /// Lists the live activations with a token.
     List(usize),
-    /// The holder of a token ends an activation.
+    /// Ends an activation with a token.
     End(usize, usize),
-    /// The holder of a token has what an activation took handed out.
+    /// Requests the credentials of an activation with a token.
     HandOut(usize, usize),
-    /// The holder of a token renews an activation with what it took.
+    /// Renews an activation with a token.
     Renew(usize, usize),
-    /// An activation is taken back.
+    /// Aborts an activation.
     Abort(usize),
 }
 
-/// Commands in the proportions that make histories long before they make them trivial.
+/// Generates commands in proportions that keep long histories interesting.
 pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
     use VaultCommand as Command;
     let few = || 0_usize..4;
@@ -548,7 +548,7 @@ pub(crate) fn vault_command() -> impl Strategy<Value = VaultCommand> {
     prop_oneof![
         3 => (-5_000_i64..120_000).prop_map(Command::Pass),
         1 => (3_000_000_i64..100_000_000).prop_map(Command::Pass),
-        // Many for few, or nobody would ever wait.
+        // Many attempts for few accounts, so that lockouts occur.
         12 => (0_usize..2, few()).prop_map(|(account, network)| Command::Reserve(account, network)),
         1 => Just(Command::ReserveUnknown),
         2 => few().prop_map(Command::WrongPasscode),
@@ -616,7 +616,7 @@ mod tests {
             prop_assert_eq!(data.unwrap().kind(), kind);
         }
     }
-    /// A type whose values are made of text or of a number within bounds, by the listing of the library's interface.
+    /// Every type that is parsed from text or from a number within bounds, according to the listing of the public API.
     #[test]
     fn every_type_that_is_parsed_has_a_strategy() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/public-api.txt");

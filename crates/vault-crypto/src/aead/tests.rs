@@ -121,7 +121,7 @@ fn another_key_of_the_same_id_is_refused() {
     assert_eq!(other.open(&context(), &blob).err(), Some(OpenError::NotAuthentic));
 }
 
-/// Every place that a blob can have, each differing from another in one part.
+/// Returns every kind of place of a blob, each different from another in one part.
 fn places() -> Vec<Context> {
     let (account, other_account) = (AccountId::from_uuid(id(5)), AccountId::from_uuid(id(6)));
     let (organization, k) = (OrganizationId::from_uuid(id(2)), key_id(3));

@@ -65,7 +65,7 @@ fn writers_beside_each_other_leave_one_whole_anchor() {
     assert!(file(directory.path(), 1, 1).load().unwrap().is_some());
 }
 
-/// The format of version 1, for ever.
+/// The format of version 1 must never change.
 #[test]
 fn the_format_stays_as_it_is() {
     let directory = tempfile::tempdir().unwrap();

@@ -35,7 +35,7 @@ fn older_keys_still_verify_and_the_newest_seals() {
     assert!(after.is_genuine_checkpoint(&before.seal_checkpoint(checkpoint)));
 }
 
-/// The hash of a checkpoint is SHA-256, of this content, for ever.
+/// The hash of a checkpoint is SHA-256 of this content and must never change.
 #[test]
 fn a_checkpoint_is_hashed_as_it_always_was() {
     let sealer = sealer(&[1]);

@@ -1,4 +1,4 @@
-//! Opening a credential's data.
+//! Opens a credential's data.
 
 use super::placed;
 use crate::aead::AeadKey;
@@ -13,7 +13,7 @@ use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, Opener, SealError};
 use vault_core::sealed::SealedCredential;
 
-/// Opens the data of credentials. For the activation side only.
+/// Opens the data of credentials. Only for the activation process.
 pub(super) struct CredentialOpener {
     keys: Arc<OrganizationKeyring>,
 }

@@ -1,4 +1,4 @@
-//! Sealing credentials.
+//! Seals credentials.
 
 use super::placed;
 use crate::aead::AeadKey;
@@ -17,10 +17,10 @@ use vault_core::port::{CredentialContext, SealError, Sealer};
 use vault_core::sealed::{OrganizationKeyRecord, OrganizationKeys, SealedCredential, SealedMetadata};
 use vault_core::time::Timestamp;
 
-/// Bytes of randomness in a sealed credential: a data key with its id, and three nonces.
+/// Random bytes per sealed credential: a data key with its id, and three nonces.
 const DRAWN: usize = 16 + SymmetricKey::LENGTH + 3 * NONCE;
 
-/// Seals credentials and generates organizations' keys. Cannot open anything.
+/// Seals credentials and generates organization keys. It cannot open anything.
 pub(super) struct CredentialSealer {
     keys: Arc<OrganizationKeyring>,
 }
@@ -55,7 +55,7 @@ impl Sealer for CredentialSealer {
 
         let data_key_id = random_key_id(entropy).map_err(no_entropy)?;
         let data_key = random_key(entropy).map_err(no_entropy)?;
-        // The data key seals this one message.
+        // The data key seals only this message.
         let text = placed::join(data, namespace);
         let data = AeadKey::new(data_key_id, &data_key).seal(entropy, &Context::data(instance, context), &text);
         let wrapped = key.wrap.wrap(entropy, &Context::data_key(instance, context, data_key_id), &data_key);

@@ -5,7 +5,7 @@ use vault_core::namespace::Namespace;
 use vault_core::port::{CredentialContext, SealedContent, SealedRow};
 use vault_core::sealed::SealedCredential;
 
-/// What any sealing does is in the contract, `tests/contract.rs`; this is what ours does.
+/// The contract tests in `tests/contract.rs` cover every adapter; these tests cover only this one.
 #[tokio::test]
 async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     let bench = Bench::new().await;
@@ -25,7 +25,7 @@ async fn lengths_tell_nothing_and_each_version_has_a_data_key_of_its_own() {
     assert_ne!(sealed[0].as_bytes()[2..18], sealed[1].as_bytes()[2..18], "the id of the data key");
 }
 
-/// Rows of several keys are moved at once, in any order.
+/// Rows under several keys are moved at once, in any order.
 #[tokio::test]
 async fn each_row_is_moved_from_its_own_key() {
     let bench = Bench::new().await;

@@ -11,7 +11,7 @@ fn what_is_looked_up_outlives_the_instance_key() {
                 | DigestPurpose::InvitationGrant
                 | DigestPurpose::IntegrationGrant
                 | DigestPurpose::Cursor
-                // Under the audit key, which is another here.
+                // Keyed by the audit key, which differs here.
                 | DigestPurpose::RecordedState
         );
         let kept = before.digest(purpose, &[b"same"]) == after.digest(purpose, &[b"same"]);

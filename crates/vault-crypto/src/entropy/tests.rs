@@ -10,7 +10,7 @@ fn what_is_drawn_is_given_out_once() {
     let mut parts = [[0; 12]; 4];
     parts.iter_mut().for_each(|part| drawn.fill(part).unwrap());
     assert_eq!(parts[..2].concat(), expected[..24]);
-    // The rest is too short for a third: that and what follows comes from the source.
+    // The rest is too short for a third part: this part and later ones come from the source.
     for part in &parts[2..] {
         assert!(!expected.windows(12).any(|window| window == part));
     }

@@ -98,7 +98,7 @@ async fn keys_cannot_change_places() {
     assert!(matches!(error, KeyringError::InstanceKey { .. }));
 }
 
-/// Counts what a start asks of the root key.
+/// Counts the calls of the root key during a start.
 struct Counting<'a>(&'a RootKeyFile, AtomicUsize);
 
 #[async_trait::async_trait]

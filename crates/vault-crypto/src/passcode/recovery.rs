@@ -13,7 +13,7 @@ const GROUP: usize = 5;
 
 /// Returns 20 uniformly distributed digits.
 pub(super) fn random_digits(entropy: &dyn Entropy) -> Result<Zeroizing<String>, NoEntropy> {
-    // Allocated at its final size: growing would leave copies behind.
+    // Allocate the final size: a buffer that grows would leave copies in memory.
     let mut digits = Zeroizing::new(String::with_capacity(DIGITS));
     let mut random = Zeroizing::new([0; 2 * DIGITS]);
     loop {

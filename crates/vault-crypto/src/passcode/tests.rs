@@ -1,7 +1,7 @@
 use super::*;
 use crate::testing::{NoEntropyLeft, id, instance_keys};
 
-/// The seed of RFC 4226 appendix D and, for SHA-1, of RFC 6238 appendix B.
+/// Secret of RFC 4226 appendix D and, for SHA-1, of RFC 6238 appendix B.
 const RFC_SEED: &[u8; SEED] = b"12345678901234567890";
 
 fn verifier() -> TotpVerifier {
@@ -16,7 +16,7 @@ fn email() -> EmailAddress {
     EmailAddress::parse("first+last@example.com").unwrap()
 }
 
-/// A seed of account 1, as stored, with a key of recovery codes.
+/// Returns a stored TOTP secret of account 1, with a recovery code key.
 fn sealed(verifier: &TotpVerifier, seed: &[u8]) -> SealedSeed {
     let id = SeedId::from_uuid(id(5));
     let context = Context::seed(verifier.keys.instance(), account(1), id);
@@ -39,7 +39,7 @@ fn steps(verifier: &TotpVerifier, seed: &SealedSeed, code: &str, now: Timestamp)
     verifier.matching_step(account(1), seed, &digits(code), now).unwrap().map(|step| step.0)
 }
 
-/// RFC 6238 appendix B, the six rows of SHA-1, through our own code: the last six of eight digits.
+/// RFC 6238 appendix B, the six rows of SHA-1, with the adapter's code: the last six of eight digits.
 #[test]
 fn rfc_6238_sha_1() {
     let rows = [
@@ -70,7 +70,7 @@ fn a_shown_secret_has_the_passcodes_of_its_seed() {
     }
 }
 
-/// RFC 6238 appendix B, all eighteen rows, by the library.
+/// RFC 6238 appendix B, all eighteen rows, with the library.
 #[test]
 fn rfc_6238() {
     let times = [59, 1_111_111_109, 1_111_111_111, 1_234_567_890, 2_000_000_000, 20_000_000_000];
@@ -171,11 +171,12 @@ fn every_digit_is_as_likely() {
             counts[usize::from(digit - b'0')] += 1;
         }
     }
-    // 100,000 draws: 10,000 of each, with a deviation of 95; six of them are passed once in 10^8.
+    // 100,000 digits: 10,000 of each, with a standard deviation of 95; a difference of six deviations occurs once in
+    // 10^8.
     assert!(counts.iter().all(|count| count.abs_diff(10_000) < 570), "{counts:?}");
 }
 
-/// Bytes from 250 on would make the digits 0 to 5 likelier than the others.
+/// Bytes from 250 on would make the digits 0 to 5 more likely than the others.
 #[test]
 fn bytes_that_favour_digits_are_passed_over() {
     struct Bytes;

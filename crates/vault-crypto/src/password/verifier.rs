@@ -1,5 +1,4 @@
-//! Password verifiers as stored, before sealing: PHC strings `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. No other spelling
-//! is accepted.
+//! Stored password hashes before sealing: PHC strings `$argon2id$v=19$m=…,t=…,p=…$salt$hash`. Other forms are rejected.
 
 use super::Argon2Parameters;
 use base64::Engine as _;
@@ -37,7 +36,7 @@ impl From<Invalid> for Damaged {
 impl Verifier {
     /// Returns the PHC string.
     pub(super) fn to_text(&self) -> Zeroizing<String> {
-        // Allocated at its final size: growing would leave copies behind.
+        // Allocate the final size: a buffer that grows would leave copies in memory.
         let mut text = Zeroizing::new(String::with_capacity(LONGEST));
         text.push_str(&format!("$argon2id$v=19${}$", self.parameters));
         STANDARD_NO_PAD.encode_string(self.salt, &mut text);

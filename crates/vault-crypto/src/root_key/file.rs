@@ -1,4 +1,4 @@
-//! Reading and making the file.
+//! Reads and creates the root key file.
 
 use super::weak::weakness;
 use super::{RootKeyError, RootKeyFlaw};
@@ -10,7 +10,7 @@ use std::path::Path;
 use vault_core::port::Entropy;
 use zeroize::Zeroizing;
 
-/// Reads the key in `file`.
+/// Reads the key from `file`.
 pub(super) fn read(file: &SecretFile) -> Result<SymmetricKey, RootKeyError> {
     let flawed = |flaw| RootKeyError::new(file.path(), flaw);
     let bytes = file.read(SymmetricKey::LENGTH)?;
@@ -26,7 +26,7 @@ pub(super) fn read(file: &SecretFile) -> Result<SymmetricKey, RootKeyError> {
     }
 }
 
-/// Makes a new key at `path`.
+/// Creates a new key at `path`.
 pub(super) fn create(path: &Path, entropy: &dyn Entropy) -> Result<SymmetricKey, RootKeyFlaw> {
     let key = random_key(entropy)?;
     durable::create_new(path, key.expose())?; // written to its file

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use vault_core::id::InstanceId;
 
-/// A random key; hexadecimal of no text.
+/// Random key whose hexadecimal form is not text.
 const RANDOM: [u8; 32] = hex_literal::hex!("d1f0c5a48e6b3972004fa7e69b1c83d2f85e60b7492ad31c7fe5804b96c2ad13");
 
-/// A directory that only we may write, with a sound key file in it.
+/// Creates a directory that only the current user may write, with a valid key file.
 fn sound() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("root.key");
@@ -185,7 +185,7 @@ fn a66_a_link_as_mounted_secrets_are() {
     symlink("..2026_11_20", mounted.join("..data")).unwrap();
     symlink("..data/root.key", mounted.join("root.key")).unwrap();
     assert!(load(&mounted.join("root.key")).is_ok());
-    // A directory on the way is reached by a link that anybody could have set.
+    // A directory in the path is reached by a link that any user could have created.
     set_mode(&mounted, 0o1777);
     assert!(matches!(flaw(&mounted.join("..data/root.key")), File(SecretFileFlaw::UntrustedLink)));
     assert!(matches!(flaw(&mounted.join("root.key")), File(SecretFileFlaw::UntrustedLink)));

@@ -1,8 +1,8 @@
-//! Keys that nobody drew at random.
+//! Detects keys that were not generated at random.
 
 use crate::key::SymmetricKey;
 
-/// Why `key` cannot have been drawn at random, if so. A random key is taken for one of these once in 10^13.
+/// Returns the reason why `key` cannot be random, if there is one. A random key is rejected once in 10^13.
 pub(super) fn weakness(key: &SymmetricKey) -> Option<&'static str> {
     let key = key.expose(); // only to judge it
     if key.iter().all(|byte| *byte == 0) {

@@ -38,7 +38,8 @@ fn what_was_opened_is_judged_and_not_what_has_the_name_later() {
     assert!(matches!(opened.read(100).unwrap_err().flaw(), SecretFileFlaw::Mode(0o644)));
 }
 
-/// Root hands a file to a service's group by its group; to root's own commands that says nothing.
+/// A file owned by root may be readable by a service's group; for commands run as root itself the group does not
+/// justify access.
 #[test]
 fn root_takes_nothing_that_a_group_may_read() {
     if !geteuid().is_root() {

@@ -1,4 +1,4 @@
-//! The claims of an access token: all required, no others, each in one form.
+//! Claims of an access token: all are required, others are rejected, and each has one form.
 
 use super::instant;
 use serde::Deserialize;
@@ -8,10 +8,10 @@ use vault_core::role::Role;
 use vault_core::session::SessionClaims;
 use vault_core::time::{Timestamp, Ttl};
 
-/// How far `nbf` and `iat` may be ahead of our clock, in seconds. `exp` has no leeway.
+/// Maximum time by which `nbf` and `iat` may be ahead of the clock, in seconds. `exp` has no leeway.
 const LEEWAY: i64 = 5;
 
-/// How the holder proved who they are (RFC 8176): a password and a one-time code.
+/// Authentication methods of the user (RFC 8176): a password and a one-time code.
 const METHODS: [&str; 2] = ["pwd", "otp"];
 
 /// Issuer and audience of tokens.
@@ -22,7 +22,8 @@ pub(super) struct Audience {
     epoch: u64,
 }
 
-/// Text with escapes is refused: our tokens have none. The derived code refuses duplicate members.
+/// Payload of a token. Text with escapes is rejected, because issued tokens have none. The derived code rejects
+/// duplicate members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Payload<'a> {
@@ -45,7 +46,8 @@ impl Audience {
         Self { instance, issuer: format!("orgvault:{instance}"), audience: format!("orgvault:{instance}:vault"), epoch }
     }
 
-    /// The payload with these claims. `None` if they are another deployment's or outside the years 0 to 9999.
+    /// Returns the payload with these claims, or `None` if they belong to another instance or are outside the years 0
+    /// to 9999.
     pub(super) fn write(&self, claims: &SessionClaims) -> Option<String> {
         if claims.instance != self.instance {
             return None;
@@ -61,7 +63,7 @@ impl Audience {
         ))
     }
 
-    /// The claims of an authentic payload, if it is for this deployment and valid at `now`.
+    /// Returns the claims of an authentic payload if it is for this instance and valid at `now`.
     pub(super) fn read(&self, payload: &str, now: Timestamp) -> Result<SessionClaims, TokenRefusal> {
         let (claims, not_before) = self.parse(payload).ok_or(TokenRefusal::Claims)?;
         let latest = now.plus_seconds(LEEWAY);
@@ -90,7 +92,7 @@ impl Audience {
             issued_at: instant::read(said.iat)?,
             expires_at: instant::read(said.exp)?,
         };
-        // No configuration allows a longer lifetime, so such a token is not ours.
+        // No configuration allows a longer lifetime, so this instance did not issue such a token.
         let life = claims.expires_at.millis_since(claims.issued_at);
         let plausible = 0 < life && life <= i64::from(Ttl::MAX) * 1000;
         plausible.then_some((claims, instant::read(said.nbf)?))

@@ -19,7 +19,8 @@ use vault_core::port::{
 };
 use vault_core::principal::Denial;
 
-/// A token finds its integration, and whether its organization is in use; after a deletion, and from elsewhere, nothing.
+/// A token finds its integration, and whether its organization is active; after deletion, and from another
+/// organization, it finds nothing.
 pub async fn a_token_finds_its_integration(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let stored = world.integration().await;
@@ -40,7 +41,7 @@ pub async fn a_token_finds_its_integration(suite: &dyn ActivationSubject) {
     assert_eq!(world.find_by_token(stored.integration.token).await, None);
 }
 
-/// After a rotation both tokens find the integration, after the next one the newest two.
+/// After a rotation both tokens find the integration; after the next rotation only the newest two do.
 pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let first = world.integration().await;
@@ -58,7 +59,7 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
     let third = rotate(&second, Overlap::DEFAULT).await;
     assert_eq!(by(first.integration.token).await, None);
     assert_eq!(by(second.integration.token).await.as_ref(), Some(&third));
-    // Whoever shows one that was replaced at once is found too, to be told apart from a guesser.
+    // A token that was replaced without overlap is found too, to distinguish it from a guess.
     let fourth = rotate(&third, Overlap::parse(Some(0), "").unwrap()).await;
     assert_eq!(by(second.integration.token).await, None);
     let found = by(third.integration.token).await.unwrap();
@@ -67,7 +68,8 @@ pub async fn a_rotated_integration_is_found_by_both_tokens(suite: &dyn Activatio
     assert_eq!(by(fourth.integration.token).await, Some(fourth));
 }
 
-/// All credentials of exactly that namespace and organization, as they were saved, oldest first; a deleted one not.
+/// All credentials of exactly this namespace and organization are taken as they were saved, oldest first, without
+/// deleted ones.
 pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     let principal = world.activator(&world.integration().await);
@@ -113,13 +115,13 @@ pub async fn credentials_are_taken_as_they_were_saved(suite: &dyn ActivationSubj
     assert_eq!(world.activations(&principal).await, [activation]);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 1);
 
-    // A check takes the same, and begins nothing.
+    // A dry run takes the same credentials and starts no activation.
     assert_eq!(world.taken(dry(world.take(&principal, "below/a"))).await, expected);
     assert_eq!(world.activations(&principal).await.len(), 1);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 2);
 }
 
-/// An activation takes the current version, whatever else is stored.
+/// An activation takes the current version, whatever other versions are stored.
 pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let id = world.saved_in("contract").await.id;
@@ -142,7 +144,7 @@ pub async fn an_activation_takes_the_current_version(suite: &dyn ActivationSubje
     assert_eq!(taken().await, (2, world.sealed_version(id, 2)));
 }
 
-/// What is refused is refused for the first of its reasons, and leaves nothing behind.
+/// A rejected command is rejected for the first applicable reason, and changes nothing.
 pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
@@ -184,7 +186,7 @@ pub async fn refusals_come_in_their_order(suite: &dyn ActivationSubject) {
     }
 }
 
-/// What is taken after a namespace was frozen is refused, whoever else is taking from it.
+/// Credentials of a namespace cannot be taken after it was frozen, even with concurrent activations.
 pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
     const FROZEN: Result<Vec<TakenCredential>, Refusal> = Err(Refusal::Frozen);
     let world = Activators::new(suite).await;
@@ -197,7 +199,7 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
         takers.spawn(async move {
             let mut frozen = false;
             for command in commands {
-                // Before the freeze or after it, but nothing in between.
+                // Each command is decided before or after the freeze.
                 let outcome = store.take_credentials(command).await.decided();
                 assert!(outcome == FROZEN || !frozen && outcome.is_ok(), "{outcome:?}");
                 frozen = outcome.is_err();
@@ -209,7 +211,7 @@ pub async fn a_freeze_holds_beside_activations(suite: &dyn ActivationSubject) {
     takers.join_all().await;
 }
 
-/// Whatever was changed of an integration since it was verified, it is refused until it is verified again.
+/// After any change an integration is rejected until its token is verified again.
 pub async fn a_changed_integration_is_refused(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -231,7 +233,7 @@ pub async fn a_changed_integration_is_refused(suite: &dyn ActivationSubject) {
     denied(&world, &principal, IntegrationRefusal::Unknown).await;
 }
 
-/// A closed organization's integrations are refused, and work again when it is open.
+/// Integrations of a disabled organization are rejected until it is enabled again.
 pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
@@ -241,12 +243,12 @@ pub async fn a_closed_organizations_integrations_are_refused(suite: &dyn Activat
     denied(&world, &principal, IntegrationRefusal::OrganizationClosed).await;
     world.set_state(OrganizationState::Active).await;
     world.activate(&principal, "contract").await;
-    // Nor is it worth anything in another organization.
+    // The principal is also rejected in another organization.
     let moved = IntegrationPrincipal { organization: other.organization, ..principal };
     denied(&other, &moved, IntegrationRefusal::Unknown).await;
 }
 
-/// As many live activations as allowed, however many ask at once; other integrations' do not count.
+/// The limit on live activations is exact under concurrent requests; activations of other integrations do not count.
 pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -267,7 +269,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     assert_eq!(world.activations(&principal).await.len(), 5);
     assert_eq!(world.audited(AuditAction::ActivationBegun).await, 9);
 
-    // What is over, by itself or because it was ended, makes room.
+    // An activation that expired or was ended makes room for another.
     let one = world.activations(&principal).await[0].id;
     assert!(world.store.end_activation(world.end_activation(&principal, one)).await.unwrap());
     world.taken(limited()).await;
@@ -277,7 +279,7 @@ pub async fn the_number_of_live_activations_is_exact(suite: &dyn ActivationSubje
     assert_eq!(world.activations(&principal).await.len(), 1);
 }
 
-/// One's own, newest first, while they live.
+/// An integration lists only its own live activations, newest first.
 pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -303,7 +305,8 @@ pub async fn activations_are_listed_to_their_integration(suite: &dyn ActivationS
     assert_eq!(live(&world, &principal).await, expected);
 }
 
-/// Of several that end an activation at once, one is told that it did; nobody ends another's, or one that is over.
+/// Of concurrent ends of an activation exactly one succeeds; no integration ends an activation of another, or one that
+/// is over.
 pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -329,7 +332,8 @@ pub async fn an_activation_ends_once_in_parallel(suite: &dyn ActivationSubject) 
     assert_eq!(world.audited(AuditAction::ActivationEnded).await, 1);
 }
 
-/// What is taken back is gone, and that is on record, even if it was gone already; another organization's stays.
+/// Aborting ends an activation and is recorded, even if the activation had already ended; another organization's
+/// activation remains.
 pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
     let (world, other) = (Activators::new(suite).await, Activators::new(suite).await);
     world.saved_in("contract").await;
@@ -349,7 +353,7 @@ pub async fn an_aborted_activation_is_gone(suite: &dyn ActivationSubject) {
     }
 }
 
-/// The use of the current token is noted to the minute; a rotation forgets it, another change does not.
+/// The use of the current token is recorded to the minute; a rotation resets it, another change does not.
 pub async fn the_use_of_a_token_is_noted_to_the_minute(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     world.saved_in("contract").await;
@@ -385,7 +389,7 @@ pub(super) async fn live(world: &Activators<'_>, principal: &IntegrationPrincipa
     world.activations(principal).await.into_iter().map(|activation| activation.id).collect()
 }
 
-/// The principal is refused everything for this reason, and nothing is changed or recorded.
+/// Asserts that every command of the principal is rejected for this reason, and that nothing is changed or recorded.
 async fn denied(world: &Activators<'_>, principal: &IntegrationPrincipal, refusal: IntegrationRefusal) {
     let entries = world.audit_length().await;
     let denial = Denial::Integration(refusal);

@@ -1,4 +1,4 @@
-//! A world's integrations, and what they ask for.
+//! Integrations of a world, and their commands.
 
 use super::ActivationSubject;
 use super::idempotency::digest;
@@ -26,16 +26,16 @@ use vault_core::port::{
 };
 use vault_core::principal::{Principal, Scope};
 
-/// How long the activations of cases last, in seconds.
+/// Duration of activations in cases, in seconds.
 pub(super) const ACTIVATION_SECONDS: i64 = 600;
 
 impl<S: ?Sized> World<'_, S> {
-    /// The digest of a token that nothing has yet.
+    /// Returns the digest of an unused token.
     pub(super) fn token(&self) -> Digest {
         FakeDigester::default().digest(DigestPurpose::IntegrationToken, &[self.ids.random().as_bytes()])
     }
 
-    /// An integration that nobody has made yet.
+    /// Returns an integration that has not been created yet.
     pub(super) fn new_integration(&self, name: &str) -> Integration {
         Integration {
             id: IntegrationId::from_uuid(self.ids.ordered(self.now())),
@@ -85,14 +85,14 @@ impl<S: ?Sized> World<'_, S> {
         Command { audit: self.audit_in(organization, action), ..self.command(principal, action, act) }
     }
 
-    /// The integration with another token and version.
+    /// Returns the integration with a new token and version.
     pub(super) fn rotated(&self, stored: &StoredIntegration) -> Integration {
         let version = stored.integration.next_version();
         let rotated = stored.integration.clone().rotated(self.token(), Overlap::DEFAULT, self.now());
         Integration { version, ..rotated }
     }
 
-    /// Puts `integration` in the place of `stored`, as its next version.
+    /// Returns the command that replaces `stored` with `integration` as its next version.
     fn replacing(
         &self,
         stored: &StoredIntegration,
@@ -107,7 +107,7 @@ impl<S: ?Sized> World<'_, S> {
         self.change_integration(&Principal::Operator, stored, IntegrationChange::Delete)
     }
 
-    /// The holder of its current token.
+    /// Returns the principal of the integration's current token.
     pub(super) fn activator(&self, stored: &StoredIntegration) -> IntegrationPrincipal {
         stored.integration.principal(stored.integration.token, stored.digest.code, self.now()).expect("the token works")
     }
@@ -123,12 +123,12 @@ impl<S: ?Sized> World<'_, S> {
         List { principal, of: organization, after: None, limit: 1_000, now: self.now() }
     }
 
-    /// A command of an integration.
+    /// Returns a command of an integration.
     pub(super) fn by<A>(&self, principal: &IntegrationPrincipal, action: AuditAction, act: A) -> ForIntegration<A> {
         Command { principal: principal.clone(), now: self.now(), audit: self.audit(action), act }
     }
 
-    /// Takes the credentials of a namespace for an activation.
+    /// Returns the command that takes the credentials of a namespace for an activation.
     pub(super) fn take(&self, principal: &IntegrationPrincipal, name: &str) -> ForIntegration<TakeCredentials> {
         let act = TakeCredentials {
             namespace: namespace(name),
@@ -143,7 +143,7 @@ impl<S: ?Sized> World<'_, S> {
         self.by(principal, AuditAction::ActivationBegun, act)
     }
 
-    /// Hands the first versions of `credentials` out.
+    /// Returns the command that returns the first versions of `credentials`.
     pub(super) fn hand_out(
         &self,
         principal: &IntegrationPrincipal,
@@ -169,7 +169,8 @@ impl<S: ?Sized> World<'_, S> {
         self.by(principal, AuditAction::NamespaceActivated, act)
     }
 
-    /// Hands the first versions of `credentials` out again, with an end that is as far from now as that of a new activation.
+    /// Returns the command that returns the first versions of `credentials` again, with a new end as for a new
+    /// activation.
     pub(super) fn renew(
         &self,
         principal: &IntegrationPrincipal,
@@ -200,7 +201,7 @@ impl<S: ?Sized> World<'_, S> {
 }
 
 impl<S: IntegrationRepository + ?Sized> World<'_, S> {
-    /// An integration that an operator made, under a name of its own.
+    /// Creates an integration as an operator, with a unique name.
     pub(super) async fn integration(&self) -> StoredIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
         let outcome = self.store.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
@@ -253,7 +254,7 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
         self.store.take_credentials(command).await.unwrap()
     }
 
-    /// Begins to activate a namespace; the activation and the credentials that it took.
+    /// Starts an activation of a namespace; returns the activation and its credentials.
     pub(super) async fn activate(
         &self,
         principal: &IntegrationPrincipal,
@@ -269,7 +270,7 @@ impl<S: ActivationRepository + ?Sized> World<'_, S> {
     }
 }
 
-/// A world of the ports of activations alone, and all that its store has besides.
+/// World with only the activation ports, and access to the rest of its store.
 pub(super) struct Activators<'a> {
     suite: &'a dyn ActivationSubject,
     world: World<'a, dyn ActivationStore>,
@@ -288,14 +289,14 @@ impl<'a> Activators<'a> {
         Self { suite, world: World::of_activations(suite).await }
     }
 
-    /// An integration that an operator made, under a name of its own.
+    /// Creates an integration as an operator, with a unique name.
     pub(super) async fn integration(&self) -> StoredIntegration {
         let integration = self.new_integration(&self.ids.random().to_string());
         self.suite.create_integration(self.create_integration(&Principal::Operator, &integration)).await;
         self.as_stored(&integration).await
     }
 
-    /// The integration, as its token finds it.
+    /// Returns the integration as its token finds it.
     pub(super) async fn as_stored(&self, integration: &Integration) -> StoredIntegration {
         self.find_by_token(integration.token).await.expect("the integration is there").stored
     }
@@ -327,14 +328,14 @@ impl<'a> Activators<'a> {
         self.suite.set_state(self.organization, state).await;
     }
 
-    /// Saves a credential under a namespace; the command that did.
+    /// Saves a credential in a namespace and returns the command.
     pub(super) async fn saved_in(&self, name: &str) -> SaveCredential {
         let command = self.save_in(name);
         self.suite.save_credential(command.clone()).await;
         command.act
     }
 
-    /// Changes a credential at a revision, or what is said of it.
+    /// Changes a credential or its metadata at a revision.
     pub(super) async fn change_credential(
         &self,
         id: CredentialId,
@@ -354,13 +355,13 @@ impl<'a> Activators<'a> {
     }
 }
 
-/// The change that puts `integration` in the place of what is there.
+/// Returns the change that replaces the stored integration with `integration`.
 pub(super) fn replacement(integration: &Integration) -> IntegrationChange {
     let digest = integration.digest(&FakeDigester::default());
     IntegrationChange::Replace { integration: Box::new(integration.clone()), digest }
 }
 
-/// Trusts that a store is to give back as they were.
+/// Returns trusts that a store must return unchanged.
 fn trusts() -> Trusts {
     let stored = r#"[{"id":"00000000-0000-0000-0000-000000000007","issuer":"github","claims":{"/sub":"repo:acme/etl:*","/environment":"prod","/count":7},"max_lifetime":600}]"#;
     Trusts::from_stored(stored).unwrap()

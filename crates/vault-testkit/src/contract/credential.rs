@@ -13,7 +13,7 @@ use vault_core::port::{CredentialStore, IdGenerator, ListCredentials, ListPositi
 use vault_core::principal::{Denial, Principal};
 use vault_core::{Error, Refusal};
 
-/// What is shown and listed is what was saved, for each type.
+/// A credential is shown and listed as it was saved, for each type.
 pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -22,7 +22,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
         world.clock.advance_millis(1);
         let command = with(world.save(&principal), |save| {
             (save.kind, save.namespace) = (kind, namespace("A/b-c_d.e"));
-            save.version = 7; // the sealed parts are bound to it: no store chooses its own
+            save.version = 7; // the sealed parts are bound to it: no store chooses another version
         });
         let stored = StoredCredential {
             id: command.act.id,
@@ -53,7 +53,7 @@ pub async fn a_credential_is_shown_as_it_was_saved(suite: &dyn CredentialSubject
     assert_eq!(world.store.show_credential(world.show(&principal, nothing)).await.unwrap(), None);
 }
 
-/// The newest first, also within one moment.
+/// A list starts with the newest credential, also for equal times.
 pub async fn a_list_begins_with_the_newest(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -65,7 +65,7 @@ pub async fn a_list_begins_with_the_newest(suite: &dyn CredentialSubject) {
     assert_eq!(world.listed(&principal).await, saved);
 }
 
-/// Namespace and type, each and both; a namespace is compared exactly.
+/// A list is filtered by namespace, by type and by both; a namespace is compared exactly.
 pub async fn a_list_is_filtered(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -91,8 +91,8 @@ pub async fn a_list_is_filtered(suite: &dyn CredentialSubject) {
     }
 }
 
-/// Pages neither repeat nor leave out what was there when the first was read, whatever is saved or deleted
-/// meanwhile, the last of a page included.
+/// Pages neither repeat nor omit what existed when the first page was read, whatever is saved or deleted in between,
+/// including the last credential of a page.
 pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -115,7 +115,7 @@ pub async fn pages_are_stable_while_others_change_the_list(suite: &dyn Credentia
     assert_eq!(world.listed(&principal).await.len(), 4);
 }
 
-/// An organization sees, shows, pages after and deletes nothing of another.
+/// An organization cannot list, show, page after or delete a credential of another.
 pub async fn organizations_see_nothing_of_each_other(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let (principal, stranger) = (world.embedder(), other.embedder());
@@ -133,7 +133,7 @@ pub async fn organizations_see_nothing_of_each_other(suite: &dyn CredentialSubje
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 0);
 }
 
-/// Of several that delete a credential at once, one is told that it did.
+/// Of concurrent deletes of a credential exactly one succeeds.
 pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -151,7 +151,7 @@ pub async fn a_credential_is_deleted_once_in_parallel(suite: &dyn CredentialSubj
     assert_eq!(world.audited(AuditAction::CredentialDeleted).await, 1);
 }
 
-/// An organization has as many credentials as it may, and room again after a deletion; others do not count.
+/// The limit on credentials is enforced per organization; a deletion makes room again.
 pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     for _ in 0..3 {
@@ -172,7 +172,7 @@ pub async fn a_limit_is_kept(suite: &dyn CredentialSubject) {
     assert_eq!(save().await, Err(limit_reached(2)));
 }
 
-/// Exactly as many, also if many are saved at once.
+/// The limit is exact under concurrent saves.
 pub async fn a_limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -189,7 +189,7 @@ pub async fn a_limit_is_exact_in_parallel(suite: &dyn CredentialSubject) {
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 5);
 }
 
-/// Nothing is saved under a key that is not the organization's active one.
+/// A save under a key that is not the organization's active key is rejected.
 pub async fn an_inactive_key_is_refused(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let principal = world.embedder();
@@ -211,8 +211,8 @@ pub async fn an_inactive_key_is_refused(suite: &dyn CredentialSubject) {
     assert_eq!(listed.rows.iter().map(|row| row.key).collect::<Vec<_>>(), [next, world.key]);
 }
 
-/// Saves at once fare as they would one after the other: whoever is refused neither undoes nor delays the others, and
-/// records nothing.
+/// Concurrent saves are decided as if they ran one after the other: a rejected save neither undoes nor delays the
+/// others, and records nothing.
 pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principals = [world.embedder(), world.embedder(), closed(suite).await];
@@ -261,14 +261,14 @@ pub async fn saves_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubj
         let expected = saved.iter().filter(|(number, _)| number % 3 == kind).map(|(_, id)| *id).collect();
         assert_eq!(sorted(world.page(labelled).await), sorted(expected));
     }
-    // The count is right: there is room for one more, and no more than one.
+    // The count is correct: there is room for exactly one more.
     for expected in [Ok(()), Err(limit_reached(49))] {
         let command = with(world.save(&principals[1]), |save| save.limit = 49);
         assert_eq!(world.store.save_credential(command).await.decided().map(drop), expected);
     }
 }
 
-/// Repeated requests among others at once: each key has one effect, whatever the limit leaves room for.
+/// Repeated requests among concurrent ones: each idempotency key has one effect, within the limit.
 pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();
@@ -300,14 +300,14 @@ pub async fn repeats_at_once_take_no_room(suite: &dyn CredentialSubject) {
             ),
         }
     }
-    // There were more saves than room: all of it is taken, and not more.
+    // There were more saves than room: exactly all room is used.
     assert_eq!((effects.len(), world.listed(&principal).await.len()), (12, 12));
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, 12);
     let again = with(keyed(&world, &principal, "key 0", "body"), |save| save.limit = 0);
     assert_eq!(world.store.save_credential(again).await.decided(), Ok(made));
 }
 
-/// Deletes at once fare as they would one after the other.
+/// Concurrent deletes are decided as if they ran one after the other.
 pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let (principal, ended) = (world.embedder(), closed(suite).await);
@@ -317,8 +317,8 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSu
         saved.push(world.store.save_credential(command).await.unwrap());
     }
     let nothing = CredentialId::from_uuid(world.ids.random());
-    // Of six credentials: two are deleted twice each, one at the revision it has, one at another, one by nobody who
-    // may, one not at all.
+    // Six credentials: two are deleted twice each, one at its revision, one at another revision, one by a principal
+    // without permission, one not at all.
     let outcomes = race((0..72).map(|number| {
         let (group, part) = (number / 18, number % 18);
         let id = saved.get(group * 6 + part % 6).copied().unwrap_or(nothing);
@@ -353,19 +353,19 @@ pub async fn deletes_at_once_are_judged_each_for_itself(suite: &dyn CredentialSu
     world.store.save_credential(command).await.unwrap();
 }
 
-/// Somebody who may do nothing: a user of an organization that is closed.
+/// Returns a principal without any permission: a user of a disabled organization.
 async fn closed(suite: &dyn CredentialSubject) -> Principal {
     let world = World::of_credentials(suite).await;
     suite.set_state(world.organization, OrganizationState::Disabled).await;
     world.embedder()
 }
 
-/// The place of a credential in a list that begins with the newest.
+/// Returns the position of a credential in a list that starts with the newest.
 pub(super) const fn position(id: CredentialId) -> ListPosition {
     ListPosition { expires_at: None, id }
 }
 
-/// All pages of `query`, with at most `limit` on each.
+/// Returns all pages of `query`, with at most `limit` credentials per page.
 async fn pages(world: &World<'_, dyn CredentialStore>, query: ListCredentials, limit: usize) -> Vec<CredentialId> {
     let mut all = Vec::new();
     loop {

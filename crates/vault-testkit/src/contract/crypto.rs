@@ -1,9 +1,8 @@
-//! What every implementation of the ports of cryptography must do: sealing, digests and codes, access tokens, passwords and
-//! passcodes.
+//! Contract tests for the crypto ports: sealing, digests and MACs, access tokens, passwords and passcodes.
 //!
-//! Each macro takes an expression for a future that comes to a subject: the adapters of a new deployment, whose keys no other
-//! deployment has. It is evaluated as often as a case needs deployments. An adapter writes, at the top level of a file under
-//! `tests/`:
+//! Each macro takes an expression for a future that returns a subject: the adapters of a new instance, whose keys no
+//! other instance has. It is evaluated as often as a case needs instances. An adapter contains, at the top level of a
+//! file under `tests/`:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -35,8 +34,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Fakes, which hide and prove nothing, put `fakes:` before the expression: the cases that only cryptography passes are then
-//! skipped.
+//! Fakes, which neither encrypt nor authenticate, put `fakes:` before the expression: the cases that only real
+//! cryptography passes are then skipped.
 
 use std::sync::Arc;
 use vault_core::id::InstanceId;
@@ -45,7 +44,7 @@ use vault_core::port::{
     Sealer, TokenIssuer,
 };
 
-/// The ports of sealing.
+/// Ports of sealing.
 #[derive(Clone)]
 pub struct SealingPorts {
     /// Seals only. It cannot decrypt.
@@ -54,48 +53,50 @@ pub struct SealingPorts {
     pub lister: Arc<dyn InformationOpener>,
     /// Opens data.
     pub opener: Arc<dyn Opener>,
-    /// Seals again under another key.
+    /// Reseals under another key.
     pub rewrapper: Arc<dyn Rewrapper>,
 }
 
-/// The adapters of a deployment that seal and open credentials.
+/// Adapters of an instance that seal and open credentials.
 pub trait SealingSubject {
-    /// Its ports, as a process has them that starts now. The organizations' keys are in `keys`.
+    /// Returns the ports, as a process that starts now has them. The organization keys are in `keys`.
     fn start(&self, keys: Arc<dyn KeyRepository>) -> SealingPorts;
 }
 
-/// The adapters of a deployment that compute digests and codes.
+/// Adapters of an instance that compute digests and MACs.
 pub trait DigestSubject {
-    /// Digests, and codes of rows.
+    /// Returns the adapter for digests, and for MACs of rows.
     fn digester(&self) -> Arc<dyn KeyedDigester>;
 
-    /// Codes of audit entries and checkpoints.
+    /// Returns the adapter for MACs of audit records and checkpoints.
     fn audit_sealer(&self) -> Arc<dyn AuditSealer>;
 }
 
-/// The adapter of a deployment that issues access tokens.
+/// Adapter of an instance that issues access tokens.
 pub trait TokenSubject {
-    /// Its port.
+    /// Returns the port.
     fn issuer(&self) -> Arc<dyn TokenIssuer>;
 
-    /// The deployment that its tokens name.
+    /// Returns the instance that the tokens name.
     fn instance(&self) -> InstanceId;
 }
 
-/// The adapter of a deployment that hashes passwords. Cases hash some hundred times: choose the least parameters.
+/// Adapter of an instance that hashes passwords. Cases hash several hundred times, so use the minimum parameters.
 pub trait PasswordSubject {
-    /// Its port.
+    /// Returns the port.
     fn hasher(&self) -> Arc<dyn PasswordHasher>;
 }
 
-/// The adapter of a deployment that makes and verifies passcodes.
+/// Adapter of an instance that creates and verifies passcodes.
 pub trait PasscodeSubject {
-    /// Its port.
+    /// Returns the port.
     fn passcodes(&self) -> Arc<dyn PasscodeVerifier>;
 }
 
-/// Makes a test of every case of the ports of sealing. Takes an expression for a future that comes to a
-/// [`SealingSubject`](crate::contract::SealingSubject), or, after `fakes:`, to one that encrypts nothing.
+/// Generates a test for every case of the sealing ports.
+///
+/// Takes an expression for a future that returns a [`SealingSubject`](crate::contract::SealingSubject) or, after
+/// `fakes:`, one that does not encrypt.
 #[macro_export]
 macro_rules! sealing_contract {
     (@each $make:expr; $cryptography:ident) => {
@@ -132,8 +133,10 @@ macro_rules! sealing_contract {
     };
 }
 
-/// Makes a test of every case of digests and codes. Takes an expression for a future that comes to a
-/// [`DigestSubject`](crate::contract::DigestSubject), or, after `fakes:`, to one that has no keys.
+/// Generates a test for every case of digests and MACs.
+///
+/// Takes an expression for a future that returns a [`DigestSubject`](crate::contract::DigestSubject) or, after
+/// `fakes:`, one that has no keys.
 #[macro_export]
 macro_rules! digest_contract {
     (@each $make:expr; $cryptography:ident) => {
@@ -165,8 +168,10 @@ macro_rules! digest_contract {
     };
 }
 
-/// Makes a test of every case of access tokens. Takes an expression for a future that comes to a
-/// [`TokenSubject`](crate::contract::TokenSubject), or, after `fakes:`, to one whose tokens anybody could write.
+/// Generates a test for every case of access tokens.
+///
+/// Takes an expression for a future that returns a [`TokenSubject`](crate::contract::TokenSubject) or, after `fakes:`,
+/// one whose tokens can be forged.
 #[macro_export]
 macro_rules! token_contract {
     (@each $make:expr; $cryptography:ident) => {
@@ -195,8 +200,10 @@ macro_rules! token_contract {
     };
 }
 
-/// Makes a test of every case of passwords. Takes an expression for a future that comes to a
-/// [`PasswordSubject`](crate::contract::PasswordSubject), or, after `fakes:`, to one that stores passwords.
+/// Generates a test for every case of passwords.
+///
+/// Takes an expression for a future that returns a [`PasswordSubject`](crate::contract::PasswordSubject) or, after
+/// `fakes:`, one that stores passwords without hashing.
 #[macro_export]
 macro_rules! password_contract {
     (@each $make:expr; $cryptography:ident) => {
@@ -225,8 +232,10 @@ macro_rules! password_contract {
     };
 }
 
-/// Makes a test of every case of passcodes. Takes an expression for a future that comes to a
-/// [`PasscodeSubject`](crate::contract::PasscodeSubject), or, after `fakes:`, to one that seals nothing.
+/// Generates a test for every case of passcodes.
+///
+/// Takes an expression for a future that returns a [`PasscodeSubject`](crate::contract::PasscodeSubject) or, after
+/// `fakes:`, one that does not seal.
 #[macro_export]
 macro_rules! passcode_contract {
     (@each $make:expr; $cryptography:ident) => {

@@ -1,4 +1,4 @@
-//! Cases of handing out what an activation took.
+//! Cases of returning the credentials of an activation.
 
 use super::ActivationSubject;
 use super::activation::live;
@@ -12,14 +12,14 @@ use vault_core::integration::{IntegrationPrincipal, IntegrationRefusal, Overlap}
 use vault_core::organization::OrganizationState;
 use vault_core::port::{CredentialChange, HandOut, StoredMetadata};
 
-/// What is handed out is recorded once, and stays live.
+/// A hand-out is recorded once, and the activation stays live.
 pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
     let principal = world.activator(&world.integration().await);
     let (id, taken) = world.activate(&principal, "contract").await;
     assert_eq!(taken, saved);
-    // What was saved meanwhile stops nothing.
+    // Credentials saved in between do not prevent it.
     world.saved_in("contract").await;
     let command = world.hand_out(&principal, "contract", id, &taken);
     assert_eq!(world.store.hand_out(command).await.unwrap(), None);
@@ -28,7 +28,7 @@ pub async fn what_is_handed_out_is_recorded(suite: &dyn ActivationSubject) {
     assert_eq!(live(&world, &principal).await, [id]);
 }
 
-/// Whatever was revoked since the activation began, nothing is handed out: the activation is gone, and that is recorded.
+/// After any revocation since the activation began nothing is returned: the activation is ended, and that is recorded.
 pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id, world.saved_in("contract").await.id];
@@ -94,7 +94,7 @@ pub async fn what_was_revoked_meanwhile_is_not_handed_out(suite: &dyn Activation
     assert_eq!(world.audited(AuditAction::NamespaceActivated).await, 0);
 }
 
-/// A hand-out and a deletion of its credential at once: one is decided first.
+/// Of a concurrent hand-out and deletion of a credential, one is decided first.
 pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
@@ -110,7 +110,8 @@ pub async fn a_hand_out_and_a_deletion_are_decided_one_after_the_other(suite: &d
     }
 }
 
-/// What may only be handed out as something short-lived does not leave as it is, whatever was made ready.
+/// A credential that may only be returned as a short-lived one is never returned raw, whatever was prepared before the
+/// rule.
 pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let principal = world.activator(&world.integration().await);
@@ -127,8 +128,8 @@ pub async fn a_rule_that_came_meanwhile_holds(suite: &dyn ActivationSubject) {
     assert_eq!(world.store.hand_out(short).await.unwrap(), None);
 }
 
-/// A live activation gets another end and the number of credentials that were handed out now. It is found by its
-/// integration alone, and only while it lives.
+/// Renewal gives a live activation a new end and the current number of returned credentials. Only its own integration
+/// finds it, and only while it is live.
 pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let first = world.saved_in("contract").await.id;
@@ -159,7 +160,7 @@ pub async fn an_activation_is_renewed_while_it_lives(suite: &dyn ActivationSubje
     assert_eq!(world.audited(AuditAction::ActivationRenewalFailed).await, 2);
 }
 
-/// After a refusal, which is recorded, the activation lives as long as it would have without it.
+/// A rejected renewal is recorded and does not change the end of the activation.
 pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id];
@@ -182,7 +183,7 @@ pub async fn a_refused_renewal_leaves_the_activation(suite: &dyn ActivationSubje
     assert_eq!(renew(&|_| {}).await, None);
 }
 
-/// A renewal and the end of its activation at once: the activation is gone in any case.
+/// After a concurrent renewal and end of an activation, the activation is ended in any order.
 pub async fn a_renewal_and_an_end_are_decided_one_after_the_other(suite: &dyn ActivationSubject) {
     let world = Activators::new(suite).await;
     let saved = [world.saved_in("contract").await.id];

@@ -1,6 +1,7 @@
-//! Cases of [`InstanceKeyRotation`](vault_core::port::InstanceKeyRotation). They replace the instance key, which everything in
-//! the database is signed under, so each needs a database of its own: they are not among the cases of
-//! [`store_contract!`](crate::store_contract).
+//! Cases of [`InstanceKeyRotation`](vault_core::port::InstanceKeyRotation).
+//!
+//! They replace the instance key, under which everything in the database is signed, so each needs a separate database:
+//! they are not among the cases of [`store_contract!`](crate::store_contract).
 
 use super::ContractStore;
 use super::key::instance;
@@ -27,12 +28,12 @@ use vault_core::sealed::{
 };
 use vault_core::time::Timestamp;
 
-/// What `key` made.
+/// Returns a value sealed under `key`.
 fn under(key: KeyId, what: &str) -> Blob {
     Blob::from_bytes([&[Blob::VERSION, 1], key.as_bytes().as_slice(), what.as_bytes()].concat())
 }
 
-/// What was made of `blob` by `to`, if `from` made it.
+/// Returns `blob` resealed under `to`, if it was sealed under `from`.
 fn blob_again(blob: &Blob, from: KeyId, to: KeyId) -> Blob {
     if blob.key() == Some(from) {
         under(to, std::str::from_utf8(&blob.as_bytes()[18..]).unwrap())
@@ -41,7 +42,7 @@ fn blob_again(blob: &Blob, from: KeyId, to: KeyId) -> Blob {
     }
 }
 
-/// The row as `to` makes it again.
+/// Returns the row resealed under `to`.
 fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
     let code = |code: &RowMac| {
         let mut bytes = *code.code.as_bytes();
@@ -79,7 +80,7 @@ fn again(row: &InstanceRow, from: KeyId, to: KeyId) -> InstanceRow {
 }
 
 impl World<'_> {
-    /// The key that everything of this world is signed under.
+    /// Creates the instance and returns the key that signs everything in this world.
     async fn with_instance(&self) -> KeyId {
         assert!(self.store.create_instance(instance(self)).await.unwrap(), "this case has a database of its own");
         FakeDigester::default().active_key()
@@ -105,14 +106,14 @@ impl World<'_> {
                 keyring: under(next, "keyring"),
                 ..current.clone()
             },
-            // And one that takes the place of another.
+            // Includes a key that replaces another one.
             keys: keys.iter().map(wrapped).chain([self.instance_wide_key(next)]).collect(),
             now: self.now(),
             audit: self.audit(AuditAction::InstanceKeyReplaced),
         }
     }
 
-    /// Replaces the instance key; the new one.
+    /// Replaces the instance key and returns the new one.
     async fn replace_instance_key(&self) -> KeyId {
         let (record, keys) = (self.store.instance().await.unwrap().unwrap(), self.store.instance_keys().await.unwrap());
         let command = self.next_instance_key(&record, &keys);
@@ -121,7 +122,7 @@ impl World<'_> {
         next
     }
 
-    /// An account with secrets under `key`.
+    /// Returns an account with secrets under `key`.
     fn sealed_account(&self, key: KeyId) -> (Holder, CreateAccount) {
         let mut holder = self.new_holder(Role::Editor);
         let id = SeedId::from_uuid(self.ids.random());
@@ -170,7 +171,7 @@ fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Refused(Refusal::Contended)))
 }
 
-/// Of several replacements at once one is made; from it on nothing comes under the key before.
+/// Of concurrent replacements exactly one succeeds; after it nothing is stored under the previous key.
 pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;
@@ -202,7 +203,7 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
         "it is replaced already"
     );
 
-    // Whatever it sealed or signed.
+    // Neither sealed nor signed values are accepted.
     let stale = world.sealed_account(old).1;
     let (_, fresh) = world.sealed_account(new);
     assert!(is_contended(world.put_account(stale.clone()).await));
@@ -245,11 +246,12 @@ pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractSto
     let mut key = world.replace_key(world.key);
     key.next.wrapped = under(old, "key");
     assert!(is_contended(world.store.replace_organization_key(key).await));
-    // What was signed before works: a login neither seals nor signs.
+    // Values signed before still work: a login neither seals nor signs.
     world.log_in(&holder).await;
 }
 
-/// Rows are found by their key, moved if they are as they were read, and a key is destroyed when nothing is left under it.
+/// Rows are found by their key and moved if they are unchanged since they were read; a key is destroyed when nothing
+/// remains under it.
 pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;
@@ -294,7 +296,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
         let rows: Vec<_> = rows.into_iter().map(|row| (row.clone(), again(&row, old, new))).collect();
         let stray = MoveToInstanceKey { to: old, rows: rows.clone() };
         assert_eq!(world.store.move_to_instance_key(stray).await.unwrap(), None, "it is not active");
-        // One that is no longer as it was read stays as it is.
+        // A row that changed since it was read is not moved.
         let (before, after) = rows[0].clone();
         let other = vec![(again(&before, old, old_but_other(old)), after)];
         let moved = world.store.move_to_instance_key(MoveToInstanceKey { to: new, rows: other }).await;
@@ -321,7 +323,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert_eq!(world.destroy_instance_key(old).await, KeyDestruction::NotRetiring);
     assert_eq!(world.audited(AuditAction::InstanceKeyDestroyed).await, 1);
     assert_eq!(world.store.retiring_instance_keys().await.unwrap(), []);
-    // Nothing else of a row has changed.
+    // Nothing else in a row has changed.
     for holder in &holders {
         let read = world.read(holder).await;
         assert_eq!((&read.signed, read.digest.key), (&holder.signed, new));
@@ -330,7 +332,7 @@ pub async fn rows_move_to_the_next_instance_key(suite: &dyn ContractStore) {
     assert_eq!(world.activator(&integration).seen, integration.digest.code);
 }
 
-/// Receivers move to the next receiver key, and keep how telling them goes.
+/// Receivers move to the next receiver key and keep their delivery status.
 pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let instance_key = world.with_instance().await;
@@ -363,8 +365,8 @@ pub async fn receivers_move_to_the_next_receiver_key(suite: &dyn ContractStore) 
     }
 }
 
-/// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no entry
-/// of the audit, no receiver.
+/// A key of a purpose is destroyed once nothing needs it: no session and no delivery of its time, no audit record, no
+/// receiver.
 pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let mut command = instance(&world);
@@ -399,7 +401,7 @@ pub async fn a_key_that_nothing_needs_is_destroyed(suite: &dyn ContractStore) {
     assert_eq!(left, [FakeAuditSealer::KEY]);
 }
 
-/// A key that retires.
+/// Returns a retiring key.
 const fn term(purpose: TermPurpose, id: KeyId, since: Timestamp) -> KeyTerm {
     KeyTerm { purpose, id, state: KeyState::Retiring, since }
 }

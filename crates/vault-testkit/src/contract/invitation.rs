@@ -20,7 +20,7 @@ use vault_core::port::{
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
-/// A new invitation is found by code, address and id, and in the lists; nobody logs in by it.
+/// A new invitation is found by code, address and id, and is listed; it does not permit a login.
 pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
@@ -44,8 +44,8 @@ pub async fn an_invitation_is_found_as_it_was_made(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountInvited).await, 1);
 }
 
-/// An address in use is invited by no organization, and each refusal is recorded. An open invitation keeps its own
-/// organization from another invitation or an account of the address, and no other.
+/// An address in use cannot be invited by any organization, and each refusal is recorded. An open invitation prevents
+/// another invitation or account of the address in its own organization, and in no other.
 pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (_, invited) = world.invited(Role::Editor).await;
@@ -74,7 +74,7 @@ pub async fn an_invited_address_is_taken(suite: &dyn AccountSubject) {
     assert_eq!(found, Some(FoundAccount::Invitations(2)));
 }
 
-/// Invitations of two organizations for one address: who confirms first has it, also at the same moment.
+/// If two organizations invite one address, the first confirmation gets it, also under concurrency.
 pub async fn the_first_to_confirm_has_the_address(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (first, address) = world.invited(Role::Editor).await;
@@ -104,8 +104,8 @@ pub async fn the_first_to_confirm_has_the_address(suite: &dyn AccountSubject) {
     assert_eq!(world.account(address).await.unwrap().signed.grant, has_it.enrolled());
 }
 
-/// After twenty addresses in use, an organization's admins invite nobody until an hour after the first is over, free
-/// address or not; operators and other organizations go on.
+/// After twenty addresses in use, an organization's admins cannot invite anyone until an hour after the first, even to
+/// a free address; operators and other organizations are not affected.
 pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let taken = other.holder(Role::Viewer).await;
@@ -138,7 +138,7 @@ pub async fn twenty_addresses_in_use_stop_invitations(suite: &dyn AccountSubject
     assert_eq!(invites(&session, Some(taken.address)).await, Err(Refusal::AddressInUse));
 }
 
-/// Of several that take an address at once, by invitation or account of one organization, one succeeds.
+/// Of concurrent invitations and accounts for one address in one organization exactly one succeeds.
 pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (_, wanted) = world.invitation(Role::Viewer);
@@ -160,8 +160,8 @@ pub async fn parallel_invitations_of_one_address_make_one(suite: &dyn AccountSub
     assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
 }
 
-/// When an invitation is over it opens nothing and is in no list; its address is free for another invitation or an
-/// account of the organization, and what takes it inherits nothing.
+/// An expired invitation cannot be used and is not listed; its address is free for another invitation or account of the
+/// organization, which inherits nothing from it.
 pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for by_account in [false, true] {
@@ -195,7 +195,7 @@ pub async fn an_invitation_that_is_over_is_replaced(suite: &dyn AccountSubject) 
     }
 }
 
-/// Where there is no such organization, nobody is invited and the address stays free.
+/// Without an organization no invitation is created and the address stays free.
 pub async fn an_invitation_needs_an_organization(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let nowhere = OrganizationId::from_uuid(world.ids.random());
@@ -209,7 +209,7 @@ pub async fn an_invitation_needs_an_organization(suite: &dyn AccountSubject) {
     outcome.unwrap();
 }
 
-/// The newest draft counts: what was drafted before confirms nothing.
+/// Only the newest draft can be confirmed.
 pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
@@ -229,8 +229,8 @@ pub async fn the_newest_draft_counts(suite: &dyn AccountSubject) {
     assert_eq!((&holder.password, &holder.seed), (&draft.password, &draft.seed));
 }
 
-/// A confirmed invitation is an account like any other, made now; its recovery codes are the draft's, and the code
-/// that confirmed it is spent. Nothing is left of the invitation.
+/// A confirmed invitation becomes an ordinary account, created now, with the recovery codes of the draft; the
+/// confirming passcode is used up. Nothing remains of the invitation.
 pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Editor).await;
@@ -271,7 +271,7 @@ pub async fn a_confirmed_invitation_is_an_account(suite: &dyn AccountSubject) {
     assert_eq!(own.recovery_codes_left, 9);
 }
 
-/// Of several confirmations at once, one makes the account.
+/// Of concurrent confirmations exactly one creates the account.
 pub async fn parallel_confirmations_make_one_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
@@ -288,7 +288,7 @@ pub async fn parallel_confirmations_make_one_account(suite: &dyn AccountSubject)
     assert_eq!(world.accounts(Some(world.organization)).await.len(), 1);
 }
 
-/// What is not as it was read, or another's, drafts and confirms nothing.
+/// An invitation that changed since it was read, or belongs to another, cannot be drafted or confirmed.
 pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (invitation, address) = world.invited(Role::Editor).await;
@@ -328,7 +328,7 @@ pub async fn a_stray_draft_or_confirmation_changes_nothing(suite: &dyn AccountSu
     assert!(world.confirms(confirm()).await);
 }
 
-/// A disabled organization's invitations open nothing until it is enabled again.
+/// Invitations of a disabled organization cannot be used until it is enabled again.
 pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, _) = world.invited(Role::Editor).await;
@@ -343,7 +343,7 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
     assert!(world.confirms(confirm()).await);
 }
 
-/// Another role replaces grant and digest and nothing else; what was read before confirms nothing.
+/// A change of the role replaces only grant and digest; a version that was read before cannot be confirmed.
 pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;
@@ -367,7 +367,7 @@ pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     assert_eq!(world.account(address).await.unwrap().signed.grant.role, Role::Viewer);
 }
 
-/// A withdrawn invitation is gone, open or over, and its address is free.
+/// A withdrawn invitation is deleted, open or expired, and its address is free.
 pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     for over in [false, true] {
@@ -394,7 +394,7 @@ pub async fn an_invitation_is_withdrawn(suite: &dyn AccountSubject) {
     assert_eq!(other.audited(AuditAction::InvitationDeleted).await, 0);
 }
 
-/// An admin's session invites and withdraws in its own organization, as long as it may act.
+/// An admin's session creates and withdraws invitations only in its own organization, while it is valid.
 pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let admin = world.holder(Role::Admin).await;
@@ -428,7 +428,7 @@ pub async fn an_admins_session_reaches_its_own_invitations(suite: &dyn AccountSu
     assert_eq!(world.audit_length().await, entries);
 }
 
-/// Changes race with the confirmation: whichever comes first, no role is given that was taken away before.
+/// A role change concurrent with a confirmation never grants a role that was taken away before.
 pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {
@@ -455,12 +455,12 @@ pub async fn a_role_lowered_beside_a_confirmation_is_lowered(suite: &dyn Account
     }
 }
 
-/// The invitation as a viewer's.
+/// Returns the invitation with the viewer role.
 fn lower(stored: &StoredInvitation) -> StoredInvitation {
     stored.with_role(Role::Viewer, &FakeDigester::default())
 }
 
-/// What the owner of a confirmed invitation knows.
+/// Returns the secrets of the user of a confirmed invitation.
 async fn holder_of(world: &Accounts<'_>, invitation: &Invitation, address: vault_core::digest::Digest) -> Holder {
     let attempt = world.attempt(address, world.network());
     let vault_core::port::Reservation::Account(facts) = world.store.reserve_attempt(attempt).await.unwrap() else {

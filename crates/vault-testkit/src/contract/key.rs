@@ -13,7 +13,7 @@ use vault_core::sealed::{
 };
 use vault_core::time::Timestamp;
 
-/// Of several that make the deployment at once, at most one does, and nobody after it.
+/// Of concurrent creations of the instance at most one succeeds, and none after it.
 pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let commands: Vec<_> = (0..16).map(|_| instance(&world)).collect();
@@ -22,7 +22,7 @@ pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
         async move { store.create_instance(command).await.unwrap() }
     }))
     .await;
-    // None, where another user of the same database was earlier.
+    // None succeeds if another user of the same database was earlier.
     let winners: Vec<_> = commands.iter().zip(&made).filter(|(_, made)| **made).map(|(command, _)| command).collect();
     assert!(winners.len() <= 1);
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
@@ -39,8 +39,8 @@ pub async fn an_instance_is_made_once(suite: &dyn CredentialSubject) {
     assert_eq!(world.audited(AuditAction::InstanceCreated).await, winners.len());
 }
 
-/// The root key is replaced once, by whoever names the row as it is, and nothing else of the row changes. The database may
-/// have other users, who do the same.
+/// The root key is replaced once, by a command that names the current row, and nothing else in the row changes. The
+/// database may have other users that do the same.
 pub async fn the_root_key_is_replaced_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let _ = world.store.create_instance(instance(&world)).await.unwrap();
@@ -72,7 +72,7 @@ pub async fn the_root_key_is_replaced_once(suite: &dyn CredentialSubject) {
     assert_eq!(world.audited(AuditAction::RootKeyReplaced).await, winners.len());
 }
 
-/// An organization has the keys that it was made with.
+/// An organization has the keys with which it was created.
 pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let command = world.create_organization(
@@ -87,7 +87,7 @@ pub async fn an_organizations_keys_are_read(suite: &dyn CredentialSubject) {
     assert_eq!(world.store.organization_keys(nobody).await.unwrap(), None);
 }
 
-/// A block of uses is taken by whoever names the count as it is; of several at once, by one.
+/// A block of uses is taken by a command that names the current count; of concurrent ones, exactly one succeeds.
 pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     for from in [0, 65_536, 131_072] {
@@ -105,7 +105,7 @@ pub async fn a_block_of_uses_is_taken_once(suite: &dyn CredentialSubject) {
     assert_eq!(uses(&world).await, 196_608);
 }
 
-/// No uses are taken of a key that is not the organization's active one.
+/// Uses are taken only from the organization's active key.
 pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let strays = [
@@ -121,7 +121,7 @@ pub async fn uses_are_taken_of_the_active_key_only(suite: &dyn CredentialSubject
     assert_eq!((uses(&world).await, uses(&other).await), (0, 0));
 }
 
-/// The successor is active, its predecessor only opens; of several replacements at once, one is made.
+/// The new key is active and its predecessor only opens; of concurrent replacements exactly one succeeds.
 pub async fn a_key_is_replaced_once(suite: &dyn CredentialSubject) {
     let (world, other) = (World::of_credentials(suite).await, World::of_credentials(suite).await);
     let before = keys(&world).await;
@@ -166,7 +166,7 @@ pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> Cre
         instance: InstanceRecord {
             id: InstanceId::from_uuid(world.ids.random()),
             root_key: KeyId::from_uuid(world.ids.random()),
-            // Other cases beside this one store what is signed under it.
+            // Other cases that run at the same time store rows signed under it.
             instance_key: FakeDigester::default().active_key(),
             wrapped: blob("instance key"),
             keyring: blob("keyring"),
@@ -181,7 +181,7 @@ pub(super) fn instance<S: CredentialStore + ?Sized>(world: &World<'_, S>) -> Cre
     }
 }
 
-/// What of a deployment stays when its root key is replaced.
+/// Returns the fields of an instance that a root key replacement preserves.
 fn made_as(record: &InstanceRecord) -> (InstanceId, KeyId, &Blob, Timestamp) {
     (record.id, record.instance_key, &record.keyring, record.created_at)
 }
@@ -203,7 +203,7 @@ async fn keys(world: &World<'_, dyn CredentialStore>) -> OrganizationKeys {
     world.store.organization_keys(world.organization).await.unwrap().expect("the organization is there")
 }
 
-/// How many uses of the world's first key are handed out.
+/// Returns how many uses of the world's first key have been taken.
 async fn uses(world: &World<'_, dyn CredentialStore>) -> i64 {
     keys(world).await.keys.iter().find(|key| key.id == world.key).unwrap().uses
 }

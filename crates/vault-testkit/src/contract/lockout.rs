@@ -1,4 +1,5 @@
-//! Cases of [`reserve_attempt`](vault_core::port::LoginAttemptRepository::reserve_attempt): how many attempts whom gets when.
+//! Cases of [`reserve_attempt`](vault_core::port::LoginAttemptRepository::reserve_attempt): which attempts are
+//! permitted when.
 
 use super::AccountSubject;
 use super::tools::{address, is_nobody, race};
@@ -15,7 +16,8 @@ use vault_core::organization::OrganizationState;
 use vault_core::port::{AccountChange, ConcludeAttempt, IdGenerator, Reservation, ReserveAttempt};
 use vault_core::role::Role;
 
-/// The facts that the login will be decided on are those of the rows. What is disabled is not counted.
+/// A reservation returns the stored values on which the login is decided. Attempts on disabled accounts are not
+/// counted.
 pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -42,8 +44,8 @@ pub async fn a_reservation_carries_the_facts(suite: &dyn AccountSubject) {
     assert_eq!(reserved.attempts, 2);
 }
 
-/// Five attempts are free; each further one comes after a wait that doubles. Nothing but reserving is needed to
-/// count, and what is turned away is not counted.
+/// Five attempts are free; each further one requires a wait that doubles. Reserving alone counts an attempt, and
+/// rejected attempts are not counted.
 pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -66,7 +68,7 @@ pub async fn five_attempts_are_free_then_waits_double(suite: &dyn AccountSubject
     }
 }
 
-/// A clock that is set back ends no wait.
+/// A clock that is set back does not end a wait.
 pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -75,7 +77,7 @@ pub async fn a_clock_set_back_ends_no_wait(suite: &dyn AccountSubject) {
     assert!(!is_counted(&world, &holder, world.network()).await);
 }
 
-/// Of fifty attempts at once, five are evaluated.
+/// Of fifty concurrent attempts, five are evaluated.
 pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -85,8 +87,8 @@ pub async fn parallel_attempts_win_nothing(suite: &dyn AccountSubject) {
     assert_eq!(count(&reservations, |reservation| matches!(reservation, Reservation::Throttled(..))), 45);
 }
 
-/// However often an unknown address is tried, and by however many at once, it is told so: nothing waits, and nothing is
-/// closed. An account that has the same decoy is not affected.
+/// Attempts on an unknown address are never delayed or locked out, however many there are, also under concurrency. An
+/// account with the same decoy is not affected.
 pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -104,7 +106,7 @@ pub async fn unknown_addresses_never_wait(suite: &dyn AccountSubject) {
     assert!(matches!(world.store.reserve_attempt(attempt).await.unwrap(), Reservation::Account(_)));
 }
 
-/// A network is known once any account has logged in from it, for 90 days, to the day.
+/// A network is known to all accounts once any account has logged in from it, for exactly 90 days.
 pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
@@ -123,7 +125,7 @@ pub async fn networks_are_known_to_all(suite: &dyn AccountSubject) {
     assert!(!is_known(home).await);
 }
 
-/// A new password or passcode by an operator lifts waits and closed classes as unlocking does.
+/// A new password or TOTP secret set by an operator ends waits and lockouts, as unlocking does.
 pub async fn a_reset_lifts_closed_classes(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let home = world.network();
@@ -144,7 +146,7 @@ pub async fn a_reset_lifts_closed_classes(suite: &dyn AccountSubject) {
     }
 }
 
-/// An attempt on an account that is deleted at the same moment is one on nobody's address, and no damage.
+/// An attempt on an account that is deleted concurrently is treated as one on an unknown address, not as damage.
 pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {
@@ -167,7 +169,7 @@ pub async fn an_account_deleted_beside_attempts_is_nobody(suite: &dyn AccountSub
     }
 }
 
-/// Each network that a login came from counts for itself; all others count together.
+/// Each network from which a login came has a separate throttle bucket; all other networks share one.
 pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -184,7 +186,7 @@ pub async fn known_networks_are_classes_of_their_own(suite: &dyn AccountSubject)
     assert!(is_counted(&world, &holder, office).await);
 }
 
-/// A network that one account knows is like any other to the next.
+/// A network that one account knows is not known to another account.
 pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
@@ -195,7 +197,8 @@ pub async fn networks_are_known_per_account(suite: &dyn AccountSubject) {
     assert!(is_counted(&world, &colleague, network).await);
 }
 
-/// A class is closed after a hundred attempts, for however long; a login from a known network opens the shared one.
+/// A throttle bucket is locked after a hundred attempts, over any time; a login from a known network unlocks the shared
+/// one.
 pub async fn a_hundred_attempts_close_a_class(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -211,7 +214,7 @@ pub async fn a_hundred_attempts_close_a_class(suite: &dyn AccountSubject) {
     assert!(is_counted(&world, &holder, strange).await);
 }
 
-/// A known network's class that was closed is opened by unlocking alone.
+/// Only unlocking ends the lockout of a known network's throttle bucket.
 pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -229,8 +232,8 @@ pub async fn unlocking_lifts_waits_and_closed_classes(suite: &dyn AccountSubject
     }
 }
 
-/// A reservation says how many attempts its class has counted, up to the hundredth. It leaves no notice: whether the class
-/// stays closed is known when the attempt is concluded.
+/// A reservation returns the number of attempts that its throttle bucket has counted, up to a hundred. It creates no
+/// notice: whether the bucket stays locked is known only when the attempt is concluded.
 pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -249,8 +252,8 @@ pub async fn a_reservation_says_how_many_attempts_were_counted(suite: &dyn Accou
     assert_eq!(world.notices(&session).await, []);
 }
 
-/// A login resets the class that it came in by. Where that was a known network's, a shared class that is not
-/// closed goes on waiting.
+/// A login resets the throttle bucket of its attempt. If that belongs to a known network, a shared bucket that is not
+/// locked keeps its wait.
 pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -258,7 +261,7 @@ pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
 
     exhaust(&world, &holder, strange).await;
     world.log_in_from(&holder, home).await;
-    // It came in by the shared class and made its network a class of its own.
+    // The login used the shared bucket and created one for its network.
     exhaust(&world, &holder, strange).await;
     exhaust(&world, &holder, home).await;
     assert!(!is_counted(&world, &holder, home).await);
@@ -268,7 +271,7 @@ pub async fn a_login_resets_its_own_class(suite: &dyn AccountSubject) {
     assert!(!is_counted(&world, &holder, strange).await);
 }
 
-/// A network is known for 90 days after its latest login, and then one of the others.
+/// A network is known for 90 days after its latest login, and then uses the shared bucket.
 pub async fn a_network_is_forgotten_after_90_days(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -286,7 +289,7 @@ pub async fn a_network_is_forgotten_after_90_days(suite: &dyn AccountSubject) {
     assert!(is_counted(&world, &holder, home).await, "known again");
 }
 
-/// Eight networks are known; the ninth takes the place of the one that is unused for longest.
+/// At most eight networks are known; the ninth replaces the one that has been unused for longest.
 pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -302,7 +305,7 @@ pub async fn the_ninth_network_replaces_the_one_unused_for_longest(suite: &dyn A
     }
 }
 
-/// Parallel attempts from a known network, too, get five.
+/// Five concurrent attempts from a known network are evaluated.
 pub async fn parallel_attempts_from_a_known_network_win_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -316,14 +319,14 @@ async fn is_counted(world: &Accounts<'_>, holder: &Holder, network: Digest) -> b
     matches!(world.reserve(holder, network).await, Reservation::Account(_))
 }
 
-/// Uses all free attempts of the network's class.
+/// Uses all free attempts of the network's throttle bucket.
 async fn exhaust(world: &Accounts<'_>, holder: &Holder, network: Digest) {
     for _ in 0..FREE_ATTEMPTS {
         assert!(is_counted(world, holder, network).await);
     }
 }
 
-/// Uses all attempts of the network's class, each after the longest wait.
+/// Uses all attempts of the network's throttle bucket, each after the longest wait.
 async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
     for _ in 0..CLOSING_ATTEMPTS {
         world.clock.advance_seconds(LONGEST_WAIT_SECONDS);
@@ -331,7 +334,7 @@ async fn close(world: &Accounts<'_>, holder: &Holder, network: Digest) {
     }
 }
 
-/// An attempt on an address that nobody has.
+/// Returns an attempt on an unknown address.
 fn unknown(world: &Accounts<'_>) -> ReserveAttempt {
     let nobody = address(&format!("{}@nowhere.example", world.ids.random()));
     world.attempt(nobody, world.network())

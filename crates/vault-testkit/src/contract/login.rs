@@ -16,7 +16,7 @@ use vault_core::port::{
 };
 use vault_core::role::Role;
 
-/// A session that works, the time of the login, an audit entry.
+/// A login creates a working session, the time of the login and an audit record.
 pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -30,14 +30,14 @@ pub async fn a_login_makes_a_session(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginSucceeded).await, 2);
 }
 
-/// A time step proves one login, however many bring it at once.
+/// A time step proves one login, even with concurrent attempts.
 pub async fn a_step_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
     spent_once(&world, &holder, world.fresh_step()).await;
 }
 
-/// A recovery code proves one login, however many bring it at once, and no later one.
+/// A recovery code proves one login, even with concurrent attempts, and no later one.
 pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -47,7 +47,7 @@ pub async fn a_recovery_code_is_spent_once_in_parallel(suite: &dyn AccountSubjec
     completes(&world, other).await;
 }
 
-/// After a step, neither it nor an earlier one proves anything; a refusal changes nothing.
+/// After a time step, neither it nor an earlier one proves a login; a refusal changes nothing.
 pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -63,7 +63,7 @@ pub async fn an_earlier_step_is_refused(suite: &dyn AccountSubject) {
     completes(&world, at(TimeStep(step.0 + 1))).await;
 }
 
-/// Neither a code that was never given out nor another account's is one.
+/// A recovery code that was never issued, or belongs to another account, is rejected.
 pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);
@@ -75,7 +75,7 @@ pub async fn only_the_accounts_own_recovery_codes_count(suite: &dyn AccountSubje
     completes(&world, world.complete_login(&colleague, world.network(), code)).await;
 }
 
-/// A recovery code leaves the steps as they are, and goes on working when they do not.
+/// A recovery code does not affect time steps, and works when they are disabled.
 pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -85,8 +85,8 @@ pub async fn a_recovery_code_spends_no_step(suite: &dyn AccountSubject) {
     }
 }
 
-/// If role, state, password, seed, account or organization changed since the reservation, nothing is done; the
-/// proof is not spent either.
+/// If role, state, password, TOTP secret, account or organization changed since the reservation, the login is rejected
+/// and the proof is not used up.
 pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
@@ -111,7 +111,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
         if matches!(change.change, AccountChange::ReEnrol { .. } | AccountChange::Delete) {
             continue;
         }
-        // On the new facts the same proof works.
+        // With the new values the same proof works.
         world.change(&holder, regrant(&holder, Role::Viewer, AccountState::Active)).await;
         let Reservation::Account(facts) = world.reserve(&holder, world.network()).await else { panic!("it is free") };
         let holder = holder.as_reserved(&facts);
@@ -119,7 +119,7 @@ pub async fn a_login_is_overtaken_by_each_change(suite: &dyn AccountSubject) {
     }
 }
 
-/// The same of the organization.
+/// The same applies to changes of the organization.
 pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -136,7 +136,7 @@ pub async fn a_login_is_overtaken_by_its_organization(suite: &dyn AccountSubject
     assert_eq!(outcome, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
-/// A verifier at new parameters is stored, and is no change of the password: a login beside it completes.
+/// A rehash with new parameters is stored and does not count as a password change: a concurrent login completes.
 pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -152,7 +152,7 @@ pub async fn a_new_verifier_is_no_new_password(suite: &dyn AccountSubject) {
     assert_eq!(world.acts(&session).await, Ok(()));
 }
 
-/// A login that is refused stores no verifier.
+/// A rejected login stores no rehash.
 pub async fn a_refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -164,8 +164,8 @@ pub async fn a_refused_login_stores_no_verifier(suite: &dyn AccountSubject) {
     assert_eq!(facts.password, holder.password);
 }
 
-/// Twenty wrong passcodes within a week, whatever succeeds between them, disable the steps but not the recovery codes,
-/// until the passcode is replaced; nothing else forgives them.
+/// Twenty wrong passcodes within a week, regardless of successes in between, disable time steps but not recovery codes,
+/// until the TOTP secret is replaced.
 pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -190,14 +190,13 @@ pub async fn twenty_wrong_passcodes_disable_steps(suite: &dyn AccountSubject) {
     world.change(&holder, AccountChange::Passcode { seed: seed.clone(), recovery_codes: Vec::new() }).await;
     completes(&world, by_step(&holder.with_seed(seed))).await;
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 0);
-    // Three were refused because steps were disabled.
+    // Three were rejected because time steps were disabled.
     let wrong = usize::try_from(WRONG_PASSCODES).unwrap();
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, wrong + 3);
     assert_eq!(world.audited(AuditAction::LoginRefused).await, wrong - 1);
 }
 
-/// A step that is right but spent is refused and does not count as a wrong passcode; a recovery code that is not stored
-/// does.
+/// A correct but used time step is rejected and does not count as a wrong passcode; an unknown recovery code does.
 pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -215,7 +214,7 @@ pub async fn a_spent_step_is_no_wrong_passcode(suite: &dyn AccountSubject) {
     assert_eq!(world.read(&holder).await.logins.wrong_passcodes, 1);
 }
 
-/// One wrong passcode is forgiven for each week since the latest one.
+/// One wrong passcode expires for each week since the latest one.
 pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -233,8 +232,8 @@ pub async fn a_week_forgives_one_wrong_passcode(suite: &dyn AccountSubject) {
     assert_eq!(wrong().await, 0);
 }
 
-/// The wrong passcode that disables the steps is recorded as such, once, and the owner is told, however many come at
-/// once or later.
+/// The wrong passcode that disables the time steps is recorded once and the user is notified, regardless of concurrent
+/// or later ones.
 pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -259,8 +258,8 @@ pub async fn the_twentieth_wrong_passcode_is_recorded(suite: &dyn AccountSubject
     assert_eq!(world.notices(&session).await, told);
 }
 
-/// The record that a class was closed is kept with the refusal's, where one is given, with a notice to the owner, and
-/// neither with a login.
+/// The record of a lockout is kept with that of the refusal, if one is given, with a notice to the user, and neither is
+/// kept with a login.
 pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -279,7 +278,8 @@ pub async fn a_closed_class_is_recorded(suite: &dyn AccountSubject) {
     assert_eq!(world.notices(&session).await, [(NoticeCode::AttemptsClosed, closed_at)]);
 }
 
-/// A wrong password is refused whatever came with it: no recovery code is spent, and nothing counts as wrong passcode.
+/// A wrong password is rejected regardless of the passcode: no recovery code is used up, and no wrong passcode is
+/// counted.
 pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -291,7 +291,7 @@ pub async fn a_wrong_password_spends_nothing(suite: &dyn AccountSubject) {
     completes(&world, login_by_code(&world, &holder)).await;
 }
 
-/// Wrong passcodes at once are all counted.
+/// Concurrent wrong passcodes are all counted.
 pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -305,7 +305,7 @@ pub async fn parallel_wrong_passcodes_all_count(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::LoginPasscodeRefused).await, 21);
 }
 
-/// A refusal is recorded, also if the account is gone by then.
+/// A refusal is recorded even if the account no longer exists.
 pub async fn a_refusal_outlasts_its_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -324,7 +324,7 @@ async fn refuse(world: &Accounts<'_>, holder: &Holder, wrong_passcode: bool) {
     assert!(matches!(conclusion, Conclusion::Refused(_)), "{conclusion:?}");
 }
 
-/// The login completes and its session works.
+/// Asserts that the login completes and its session works.
 async fn completes(world: &Accounts<'_>, command: ConcludeProof) -> vault_core::principal::SessionPrincipal {
     let principal = principal_of(&command);
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
@@ -332,8 +332,8 @@ async fn completes(world: &Accounts<'_>, command: ConcludeProof) -> vault_core::
     principal
 }
 
-/// The login comes to `conclusion` in one decision, which records the refusal; there is neither a session nor a record
-/// of a login.
+/// Asserts that the login ends with `conclusion` in one decision that records the refusal, without a session or a
+/// record of a login.
 async fn refused(world: &Accounts<'_>, command: ConcludeProof, conclusion: Conclusion) {
     let recorded = world.audited(AuditAction::LoginSucceeded).await;
     let entries = world.audit_length().await;
@@ -344,7 +344,7 @@ async fn refused(world: &Accounts<'_>, command: ConcludeProof, conclusion: Concl
     assert_eq!(world.audit_length().await, entries + 1);
 }
 
-/// Of sixteen logins at once by one proof, one completes; later ones are refused.
+/// Asserts that of sixteen concurrent logins with one proof exactly one completes, and that later ones are rejected.
 async fn spent_once(world: &Accounts<'_>, holder: &Holder, proof: PasscodeProof) {
     let logins: Vec<_> = (0..16).map(|_| world.complete_login(holder, world.network(), proof)).collect();
     let principals: Vec<_> = logins.iter().map(principal_of).collect();

@@ -1,8 +1,8 @@
-//! Clients at once, some of which give up in the middle, against a model of a few maps and counters that shares no rule with
-//! the store.
+//! Concurrent clients, some of which abandon their command, compared with a model of a few maps and counters that
+//! shares no rule with the store.
 //!
-//! Commands come in batches whose members run at the same time. What they answer must be what the model answers in some order;
-//! a command whose client gave up is carried out at some later time, or never.
+//! Commands come in batches whose members run at the same time. Their results must be the results of the model in some
+//! order; a command whose client abandoned it runs at some later time, or never.
 
 use super::CredentialSubject;
 use super::idempotency::digest;
@@ -28,49 +28,50 @@ use vault_core::port::{
 use vault_core::principal::{Denial, Principal};
 use vault_core::role::Role;
 
-/// How many sequences the case plays.
+/// Number of sequences that the case runs.
 const SEQUENCES: u32 = 60;
-/// Batches of a sequence.
+/// Number of batches in a sequence.
 const LENGTH: usize = 12;
-/// Commands of a batch, at most.
+/// Maximum number of commands in a batch.
 const WIDTH: usize = 3;
-/// What the model records.
+/// Actions that the model records.
 const RECORDED: [AuditAction; 4] = [
     AuditAction::CredentialSaved,
     AuditAction::CredentialDeleted,
     AuditAction::CredentialReplaced,
     AuditAction::OrganizationKeyReplaced,
 ];
-/// How many credentials the organization may have.
+/// Maximum number of credentials of the organization.
 const ROOM: usize = 4;
 
-/// What a client asks for. Numbers of credentials, of keys and of versions begin with 0, 0 and 1.
+/// Command of a client. Numbers of credentials, keys and versions start at 0, 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Saves as one of two users, perhaps under one of two idempotency keys, one of two bodies, sealed under a key.
+    /// Saves one of two bodies as one of two users, with one of two idempotency keys or none, sealed under a key.
     Save(u8, Option<u8>, u8, usize),
-    /// Deletes a credential, perhaps only at a revision.
+    /// Deletes a credential, optionally only at a revision.
     Delete(usize, Option<i64>),
-    /// Puts the next version in the place of a credential's at a revision, sealed under a key.
+    /// Replaces a credential's version at a revision with the next one, sealed under a key.
     Replace(usize, i64, usize),
-    /// Puts another key in the place of one.
+    /// Replaces a key.
     ReplaceKey(usize),
     /// Takes the block of uses of a key with this number.
     TakeUses(usize, i64),
-    /// Opens the organization or closes it; alone in its batch.
+    /// Enables or disables the organization; always the only command of its batch.
     SetOpen(bool),
-    /// Lists everything.
+    /// Lists all credentials.
     List,
 }
 
-/// A command, and how often its client looks for an answer before it gives up; `None`: until there is one.
+/// A command, and how often its client polls for a result before it abandons the command; `None` means until there is
+/// one.
 pub type Asked = (Act, Option<u8>);
 
-/// Batches of commands that are worth playing: they name credentials and keys that somebody has made.
+/// Strategy for useful batches: commands refer to credentials and keys that earlier commands created.
 #[derive(Clone, Debug)]
 pub struct Batches;
 
-/// How many saves and replacements of keys there were.
+/// Numbers of saves and of key replacements so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Made {
     saves: usize,
@@ -127,7 +128,7 @@ impl ReferenceStateMachine for Batches {
     }
 }
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Answer {
     Yes,
@@ -144,18 +145,18 @@ enum Answer {
     NotFound,
 }
 
-/// A command as it was given: saves and keys are numbered in the order in which they are given.
+/// A command as it was sent: saves and keys are numbered in the order in which they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Given {
     Act(Act, usize),
     Audit,
 }
 
-/// The model.
+/// Model of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Model {
     closed: bool,
-    /// Revisions. Later saves have later ids.
+    /// Revisions by credential. Later saves have later ids.
     credentials: BTreeMap<usize, i64>,
     requests: BTreeMap<(u8, u8), (u8, usize)>,
     active: usize,
@@ -233,10 +234,10 @@ impl Model {
     }
 }
 
-/// What the store may have become, and what clients that gave up may still do to it.
+/// Possible states of the store, each with the abandoned commands that may still run.
 type Possible = Vec<(Model, Vec<Given>)>;
 
-/// What may have become of `possible` after commands that ran at the same time answered so.
+/// Returns the possible states after `possible` when commands that ran at the same time returned these results.
 fn explain(possible: &Possible, batch: &[(Given, Option<Answer>)]) -> Possible {
     let mut found = Possible::new();
     for (model, abandoned) in possible {
@@ -247,7 +248,7 @@ fn explain(possible: &Possible, batch: &[(Given, Option<Answer>)]) -> Possible {
     found
 }
 
-/// Every order of `waiting`, which answered, and of some of `abandoned`.
+/// Explores every order of `waiting`, which have results, and of some of `abandoned`.
 fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Given>, found: &mut Possible) {
     if waiting.is_empty() {
         let end = (model.clone(), abandoned);
@@ -272,19 +273,20 @@ fn order(model: &Model, waiting: Vec<(Given, Option<Answer>)>, abandoned: Vec<Gi
     }
 }
 
-/// Whatever clients do at once and wherever they give up, the store does what a few maps and counters do in some order.
+/// Concurrent and abandoned commands have the same effect as the model in some order.
 pub async fn clients_at_once_see_one_order(suite: &dyn CredentialSubject) {
     // The runner is not asynchronous.
     tokio::task::block_in_place(|| check(SEQUENCES, |batches| Handle::current().block_on(play(suite, batches))));
 }
 
-/// Has `play` play so many sequences, or as many as the variable `VAULT_SEQUENCES` says. One that fails is shrunk to the
-/// smallest that still fails, and printed so that it can be pasted.
+/// Runs `play` for this number of sequences, or for the number in the variable `VAULT_SEQUENCES`.
+///
+/// A failing sequence is shrunk to the smallest that still fails, and printed in a form that can be pasted.
 pub fn check(sequences: u32, play: impl Fn(&[Vec<Asked>]) -> Result<(), String>) {
     let wanted = std::env::var("VAULT_SEQUENCES").ok().and_then(|text| text.parse().ok());
     let config = Config { cases: wanted.unwrap_or(sequences), failure_persistence: None, ..Config::default() };
     let outcome = TestRunner::new(config).run(&Batches::sequential_strategy(1..LENGTH), |(_, batches, seen)| {
-        // Batches that nobody saw are not tried when the sequence is made smaller.
+        // Shrinking skips batches that did not run.
         seen.inspect(|seen| seen.store(batches.len(), Ordering::SeqCst));
         play(&batches).map_err(TestCaseError::fail)
     });
@@ -300,15 +302,16 @@ pub fn check(sequences: u32, play: impl Fn(&[Vec<Asked>]) -> Result<(), String>)
     }
 }
 
-/// The batches as an expression.
+/// Returns the batches as an expression.
 fn pasted(batches: &[Vec<Asked>]) -> String {
     let batches: Vec<_> = batches.iter().map(|batch| format!("vec!{batch:?}")).collect();
     format!("[{}]", batches.join(", "))
 }
 
-/// Plays one sequence.
+/// Runs one sequence.
 ///
 /// # Errors
+/// No order of the commands explains their results.
 /// No order of the commands explains what they answered.
 pub async fn play(suite: &dyn CredentialSubject, batches: &[Vec<Asked>]) -> Result<(), String> {
     let mut clients = Clients::new(suite).await;
@@ -331,7 +334,7 @@ fn narrow(possible: &Possible, batch: &[(Given, Option<Answer>)]) -> Result<Poss
     }
 }
 
-/// What a store gave back.
+/// Result that a store returned.
 enum Raw {
     Id(CredentialId),
     Bool(bool),
@@ -356,7 +359,7 @@ impl<'a> Clients<'a> {
         Self { suite, users, keys: vec![world.key], credentials: Vec::new(), world }
     }
 
-    /// Gives all commands of a batch at once.
+    /// Sends all commands of a batch at once.
     async fn ask(&mut self, batch: &[Asked]) -> Result<Vec<(Given, Option<Answer>)>, String> {
         if let [(act @ Act::SetOpen(open), _)] = batch {
             let state = if *open { OrganizationState::Active } else { OrganizationState::Disabled };
@@ -477,7 +480,7 @@ impl<'a> Clients<'a> {
         })
     }
 
-    /// How often each action of the model was recorded.
+    /// Returns how often each action of the model was recorded.
     async fn recorded(&self) -> Answer {
         let mut recorded = BTreeMap::new();
         for action in self.suite.audit_actions(self.world.organization).await {

@@ -1,7 +1,7 @@
 //! Cases of [`Maintenance`](vault_core::port::Maintenance).
 //!
-//! A delete_expired takes what has expired anywhere in the database. So the cases that delete_expired play long before all
-//! others, where nothing of theirs has expired.
+//! `delete_expired` deletes expired rows in the whole database. These cases therefore run at times long before those of
+//! all other cases, whose rows have not expired then.
 
 use super::ContractStore;
 use super::idempotency::keyed;
@@ -30,12 +30,12 @@ use vault_core::time::Timestamp;
 
 /// 2001-09-09T01:46:40Z.
 const LONG_AGO: Timestamp = Timestamp::from_millis(1_000_000_000_000);
-/// More than one slice.
+/// More rows than one slice.
 const MANY: usize = 512;
 const CONTENDERS: usize = 16;
 
-/// Sessions, idempotency keys, invitations, waiting seeds, notices and networks go when their time is over and not
-/// before, a slice at a time.
+/// Sessions, idempotency keys, invitations, pending TOTP secrets, notices and networks are deleted in slices after they
+/// expire and not before.
 pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let principal = world.embedder();
@@ -62,7 +62,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(is_replayed(&world, &principal).await);
     assert_eq!(world.versions(&principal, replaced).await.others.len(), 1);
 
-    // Sessions are over; one that was made in between lives.
+    // Sessions have expired; one created in between is still valid.
     world.clock.advance_seconds(SESSION_SECONDS - 1);
     let living = Principal::Session(world.log_in_from(&holder, home).await);
     delete_all_expired(&world).await;
@@ -78,7 +78,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(deleted[&Expired::Activations] > 0, "{deleted:?}");
     assert_eq!(world.activations(&activator).await.len(), 1);
 
-    // Idempotency keys have had their day.
+    // Idempotency keys have expired.
     world.clock.advance_seconds(IDEMPOTENCY_SECONDS - SESSION_SECONDS - 1);
     delete_all_expired(&world).await;
     assert!(is_replayed(&world, &principal).await);
@@ -87,7 +87,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(deleted[&Expired::IdempotencyKeys] >= MANY, "{deleted:?}");
     assert!(!is_replayed(&world, &principal).await);
 
-    // The invitation is over; its address is free.
+    // The invitation has expired; its address is free.
     let invited = AccountKey::Address(address.into());
     world.clock.set(LONG_AGO.plus_seconds(INVITATION_SECONDS - 1));
     delete_all_expired(&world).await;
@@ -106,7 +106,7 @@ pub async fn what_has_expired_is_deleted_in_slices(suite: &dyn ContractStore) {
     assert!(deleted[&Expired::Notices] > 0, "{deleted:?}");
     assert_eq!(world.notices(&world.log_in(&other).await).await, []);
 
-    // The network is known for as long as it should be: 90 days after its latest login, 1 s before the hour was over.
+    // The network has been known for its full period: 90 days after its latest login, 1 s before the hour ended.
     world.clock.set(LONG_AGO.plus_seconds(SESSION_SECONDS - 1 + NETWORK_KNOWN_SECONDS));
     delete_all_expired(&world).await;
     exhaust_others(&world, &holder).await;
@@ -128,10 +128,10 @@ pub async fn the_store_answers(suite: &dyn ContractStore) {
     world.store.check(world.now()).await.unwrap();
 }
 
-/// How many rows of each kind were deleted.
+/// Number of deleted rows of each kind.
 type Swept = HashMap<Expired, usize>;
 
-/// Sweeps until nothing is left to delete_expired; no delete_expired takes more than a slice, and one that takes less leaves nothing.
+/// Deletes expired rows until none remain. No call deletes more than a slice, and a call that deletes less leaves none.
 async fn delete_all_expired(world: &World<'_>) -> Swept {
     let mut all = Swept::new();
     for expired in Expired::ALL {
@@ -148,12 +148,12 @@ async fn delete_all_expired(world: &World<'_>) -> Swept {
     all
 }
 
-/// Begins an activation that ends when the first sessions do, and one that ends later.
+/// Starts an activation that ends with the first sessions, and one that ends later.
 async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
     let activator = world.activator(&world.integration().await);
     for seconds in [SESSION_SECONDS, 2 * SESSION_SECONDS] {
         let mut command = world.take(&activator, "contract");
-        // Enough for the credentials that the case has saved.
+        // Large enough for the credentials that the case has saved.
         command.act.most = 2 * MANY;
         if let Some(activation) = &mut command.act.activation {
             activation.expires_at = world.now().plus_seconds(seconds);
@@ -163,7 +163,7 @@ async fn activate_twice(world: &World<'_>) -> IntegrationPrincipal {
     activator
 }
 
-/// Credentials are counted by what their last check found and by their expiry, each once, slice after slice.
+/// Credentials are counted by the result of their last check and by their expiry, each once, slice by slice.
 pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();
@@ -182,7 +182,7 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
         let record = RecordCheck { organization, id, version: 1, check, audit };
         assert!(world.store.record_check(record).await.unwrap());
     }
-    // Other cases may have organizations that come after this one.
+    // Other cases may have organizations that sort after this one.
     let before = Some((world.organization, CredentialId::from_bytes([0; 16])));
     let mut place = before;
     for limit in [3, 4] {
@@ -212,9 +212,9 @@ pub async fn credentials_are_counted_in_slices(suite: &dyn ContractStore) {
     assert_eq!(world.store.count_credentials(nothing).await.unwrap(), CountedSlice::default());
 }
 
-/// The uses of the active key that has the most are found; those of keys that only open do not count.
+/// The use count of the most used active key is found; keys that only open do not count.
 pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
-    /// More than any other case takes.
+    /// More than any other case uses.
     const MANY_USES: i64 = 1 << 27;
     let world = World::new(suite).await;
     let uses = TakeKeyUses { organization: world.organization, key: world.key, from: 0, block: MANY_USES };
@@ -225,7 +225,7 @@ pub async fn the_most_used_active_key_is_found(suite: &dyn ContractStore) {
     assert!(world.store.most_key_uses().await.unwrap() < MANY_USES);
 }
 
-/// Whether the repetition of a request is answered as the request was.
+/// Returns whether a repeated request gets the response of the original.
 async fn is_replayed(world: &World<'_>, principal: &Principal) -> bool {
     let again = keyed(world, principal, "key 0", "body");
     let id = again.act.id;
@@ -238,7 +238,7 @@ async fn exhaust_others(world: &World<'_>, holder: &super::world::Holder) {
     }
 }
 
-/// Makes [`MANY`] sessions.
+/// Creates [`MANY`] sessions.
 async fn log_in_often(world: &World<'_>) {
     let mut holders = Vec::new();
     for _ in 0..CONTENDERS {
@@ -279,7 +279,7 @@ async fn save_often(world: &World<'_>, principal: &Principal) {
     .await;
 }
 
-/// An account whose re-enrolment is over and was deleted stays without secrets until it is made again.
+/// An account whose expired re-enrolment was deleted stays without secrets until a new re-enrolment.
 pub async fn a_re_enrolment_that_was_swept_revives_nothing(suite: &dyn ContractStore) {
     let world = World::at(suite, LONG_AGO).await;
     let holder = world.holder(Role::Viewer).await;

@@ -1,5 +1,5 @@
-//! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes of one's own account
-//! that [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt) carries out.
+//! Cases of [`OwnAccountRepository`](vault_core::port::OwnAccountRepository) and of the changes to the user's own
+//! account that [`conclude_attempt`](vault_core::port::LoginAttemptRepository::conclude_attempt) executes.
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -20,7 +20,7 @@ use vault_core::principal::{Denial, Principal, SessionPrincipal};
 use vault_core::role::Role;
 use vault_core::sealed::SealedSeed;
 
-/// The owner sees address, organization, when the passcode was enrolled and how many recovery codes are left.
+/// The user sees address, organization, the time of the passcode enrolment and the number of remaining recovery codes.
 pub async fn an_account_is_shown_to_its_owner(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -41,7 +41,7 @@ pub async fn an_account_is_shown_to_its_owner(suite: &dyn AccountSubject) {
     assert_eq!((own.passcode_enrolled_at, own.recovery_codes_left), (made.plus_seconds(5), 1));
 }
 
-/// A session that may no longer act sees nothing of its account and confirms nothing.
+/// A session that is no longer valid sees nothing of its account and confirms nothing.
 pub async fn an_ended_session_sees_no_account(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -60,7 +60,7 @@ pub async fn an_ended_session_sees_no_account(suite: &dyn AccountSubject) {
     assert_eq!(reserve(&world, &other).await, Some(seed), "it waits for the account's other session");
 }
 
-/// A new password is what the next login is decided on; every other session ends, nobody else's.
+/// A new password applies to the next login; all other sessions of the user end, and no other user's.
 pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
@@ -82,7 +82,7 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     let stale = world.complete_login(&holder, world.network(), world.fresh_step());
     assert_eq!(world.conclude(stale).await, Conclusion::Refused(LoginRefusal::Overtaken));
 
-    // What is signed anew must follow the row as it is.
+    // The new MAC must cover the row as it is now.
     let mut change = world.own_password(&colleague, world.password());
     if let OwnChange::Password { after, digest, .. } = &mut change {
         after.version += 1;
@@ -92,13 +92,13 @@ pub async fn an_owner_replaces_the_password(suite: &dyn AccountSubject) {
     assert_eq!(world.conclude(command).await, Conclusion::Refused(LoginRefusal::Overtaken));
 }
 
-/// Recovery codes are replaced, all of them; every other session ends.
+/// All recovery codes are replaced; all other sessions of the user end.
 pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
     let sessions = [world.log_in(&holder).await, world.log_in(&holder).await];
     let codes: Vec<_> = (0..10).map(|_| world.recovery_code()).collect();
-    // One of the old codes may prove it.
+    // An old recovery code is a valid proof.
     let proof = PasscodeProof::RecoveryCode(holder.recovery_codes[0]);
     let command = world.prove(&holder, &sessions[0], proof, OwnChange::RecoveryCodes(codes.clone()));
     assert_eq!(world.conclude(command).await, Conclusion::Completed);
@@ -115,8 +115,8 @@ pub async fn an_owner_replaces_the_recovery_codes(suite: &dyn AccountSubject) {
     }
 }
 
-/// A new seed changes nothing until a session of its account confirms it; then it is the account's, its confirming step
-/// spent, wrong passcodes forgotten, every other session ended.
+/// A new TOTP secret changes nothing until a session of its account confirms it. Then it replaces the old one: the
+/// confirming step is used up, wrong passcodes are reset and all other sessions end.
 pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -160,8 +160,8 @@ pub async fn an_owner_replaces_the_seed(suite: &dyn AccountSubject) {
     }
 }
 
-/// A waiting seed is given out for five codes, at once or one after the other, and for an hour; a newer one takes
-/// its place.
+/// A pending TOTP secret is returned for at most five passcodes, concurrent or not, and for one hour; a newer one
+/// replaces it.
 pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -199,7 +199,7 @@ pub async fn a_waiting_seed_is_tried_five_times_within_an_hour(suite: &dyn Accou
     assert_eq!(confirmed.iter().filter(|confirmed| **confirmed).count(), 1);
 }
 
-/// Every change by an administrator but unlocking drops a seed that waits.
+/// Every change by an administrator except unlocking deletes a pending TOTP secret.
 pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     type Change = fn(&Accounts<'_>, &Holder) -> Wanted;
@@ -222,8 +222,8 @@ pub async fn a_change_from_outside_drops_a_waiting_seed(suite: &dyn AccountSubje
     }
 }
 
-/// A proof changes the account that it proves, for a session of that account that may act; otherwise nothing is
-/// changed, the proof is not spent, and the refusal is recorded.
+/// A proof changes the account that it proves, for a valid session of that account; otherwise nothing is changed, the
+/// proof is not used up, and the refusal is recorded.
 pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (holder, colleague) = (world.holder(Role::Editor).await, world.holder(Role::Editor).await);
@@ -258,7 +258,7 @@ pub async fn a_proof_needs_a_session_of_its_account(suite: &dyn AccountSubject) 
     assert_eq!(world.conclude(login).await, Conclusion::Completed);
 }
 
-/// A proof of the owner is spent once, by a login or by a change; one on facts that no longer hold changes nothing.
+/// A proof is used once, by a login or by a change; a proof based on outdated values changes nothing.
 pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -290,7 +290,7 @@ pub async fn a_proof_is_spent_once_whatever_for(suite: &dyn AccountSubject) {
     assert_eq!(world.audit_length().await, entries + 1, "the refusal is recorded");
 }
 
-/// A proof for a change resets the class that it came in by, as a login does, and knows its network.
+/// A proof for a change resets the throttle bucket of its attempt and makes its network known, as a login does.
 pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -308,7 +308,7 @@ pub async fn a_proof_resets_its_class_as_a_login_does(suite: &dyn AccountSubject
     assert_eq!(attempts(world.network()).await, 1, "the shared class was reset, and the network is no part of it now");
 }
 
-/// What an operator did to password and passcode, and each recovery code that was used, the owner is told.
+/// The user is notified of changes of password and TOTP secret by an operator and of each used recovery code.
 pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -330,7 +330,7 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
     }
     let holder = holder.as_reserved(&facts(&world, &holder).await);
     world.clock.advance_seconds(1);
-    // Two at the same moment are one notice.
+    // Two at the same time cause one notice.
     by_code(&world, &holder, codes[0]).await;
     let session = by_code(&world, &holder, codes[1]).await;
     expected.push((NoticeCode::RecoveryCodeUsed, world.now().as_millis()));
@@ -344,7 +344,7 @@ pub async fn an_owner_is_told_what_others_did(suite: &dyn AccountSubject) {
     assert_eq!(world.notices(&session).await, expected);
 }
 
-/// Has a new seed wait.
+/// Creates a pending TOTP secret.
 pub(super) async fn pend<S: AccountStore + ?Sized>(
     world: &World<'_, S>,
     holder: &Holder,
@@ -374,7 +374,7 @@ fn confirm(
     Command { principal, ..world.by_operator(world.organization, AuditAction::AccountPasscodeChanged, act) }
 }
 
-/// A session made by a recovery code.
+/// Creates a session with a recovery code.
 async fn by_code(world: &Accounts<'_>, holder: &Holder, code: vault_core::digest::Digest) -> SessionPrincipal {
     let command = world.complete_login(holder, world.network(), PasscodeProof::RecoveryCode(code));
     let principal = super::tools::principal_of(&command);
@@ -389,7 +389,7 @@ async fn facts(world: &Accounts<'_>, holder: &Holder) -> vault_core::port::Reser
     }
 }
 
-/// Which of the sessions may act.
+/// Returns which of the sessions are valid.
 async fn live(world: &Accounts<'_>, sessions: &[SessionPrincipal]) -> Vec<bool> {
     let mut live = Vec::new();
     for session in sessions {

@@ -1,5 +1,4 @@
-//! Cases of an account whose owner enrols again: [`AccountChange::ReEnrol`] and
-//! the confirmation of its invitation.
+//! Cases of account re-enrolment: [`AccountChange::ReEnrol`] and the confirmation of its invitation.
 
 use super::AccountSubject;
 use super::account_change::regrant;
@@ -19,7 +18,7 @@ use vault_core::principal::{Principal, Scope};
 use vault_core::role::Role;
 use vault_core::{Command, ErrorKind, Refusal};
 
-/// Nothing that the owner had proves anything any more; id, address, role and what logins left stay, and the account is
+/// Re-enrolment invalidates all secrets of the user; id, address, role and login records remain, and the account is
 /// listed once. Its address stays taken.
 pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
@@ -57,8 +56,8 @@ pub async fn a_re_enrolling_account_has_nothing_to_log_in_with(suite: &dyn Accou
     assert_eq!(world.audited(AuditAction::AccountReEnrolled).await, 1);
 }
 
-/// Once it is confirmed, the account is what it was, with the secrets of the draft. Nothing is left of the invitation, and
-/// the code that confirmed it is spent.
+/// After confirmation the account is restored with the secrets of the draft. Nothing remains of the invitation, and the
+/// confirming passcode is used up.
 pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -116,7 +115,7 @@ pub async fn a_re_enrolled_account_is_what_it_was(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
-/// Made again, the earlier code and what was drafted by it are dead.
+/// A repeated re-enrolment invalidates the earlier code and everything drafted with it.
 pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -133,7 +132,7 @@ pub async fn the_newest_re_enrolment_counts(suite: &dyn AccountSubject) {
     world.log_in(&enrolled).await;
 }
 
-/// When its time is over the account stays without secrets until it is made again.
+/// After an expired re-enrolment the account stays without secrets until a new re-enrolment.
 pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -155,8 +154,8 @@ pub async fn an_expired_re_enrolment_revives_nothing(suite: &dyn AccountSubject)
     world.re_enrolled(&holder, &invitation).await;
 }
 
-/// Role and state are those of the account when it is confirmed, whatever they were when it was made: a confirmation that
-/// was decided on others changes nothing.
+/// Role and state are those of the account at confirmation, not at the request: a confirmation based on other values
+/// changes nothing.
 pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for state in [AccountState::ReEnrolling, AccountState::Disabled] {
@@ -178,7 +177,7 @@ pub async fn role_and_state_at_the_confirmation_hold(suite: &dyn AccountSubject)
     }
 }
 
-/// An account that is deleted takes its enrolment code with it, and its address is free.
+/// Deleting an account deletes its enrolment code, and its address is free.
 pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Admin).await;
@@ -197,7 +196,7 @@ pub async fn a_deleted_account_is_not_re_enrolled(suite: &dyn AccountSubject) {
     assert_eq!(world.store.create_account(world.create_account(&again)).await.decided(), Ok(()));
 }
 
-/// An invitation that makes an account re-enrols none, and one that re-enrols makes none.
+/// An invitation for a new account cannot re-enrol one, and one for re-enrolment cannot create one.
 pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Viewer).await;
@@ -215,7 +214,7 @@ pub async fn a_confirmation_does_what_its_invitation_is_for(suite: &dyn AccountS
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 0);
 }
 
-/// A closed organization's owners do not enrol again until it is open.
+/// Users of a disabled organization cannot re-enrol until it is enabled again.
 pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn AccountSubject) {
     use vault_core::organization::OrganizationState;
     let world = World::of_accounts(suite).await;
@@ -230,7 +229,7 @@ pub async fn a_disabled_organization_re_enrols_nobody(suite: &dyn AccountSubject
     world.re_enrolled(&holder, &invitation).await;
 }
 
-/// An admin has its colleagues enrol again, and nobody else's account.
+/// An admin requires re-enrolment only of accounts in the admin's organization.
 pub async fn a_session_re_enrols_its_own_organization(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let (admin, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Admin).await);
@@ -253,7 +252,7 @@ pub async fn a_session_re_enrols_its_own_organization(suite: &dyn AccountSubject
     assert_eq!(states, [AccountState::ReEnrolling, AccountState::Active]);
 }
 
-/// The owner and every other admin of the organization are told, each time anew: only the newest notice is kept.
+/// The user and every other admin of the organization are notified each time; only the newest notice is kept.
 pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn AccountSubject) {
     let (world, other) = (World::of_accounts(suite).await, World::of_accounts(suite).await);
     let [first, second, disabled, target] = [
@@ -290,7 +289,7 @@ pub async fn owner_and_admins_are_told_of_a_re_enrolment(suite: &dyn AccountSubj
     assert_eq!(told(&world, &enrolled).await, [about(&third), (NoticeCode::ReEnrolled, at)]);
 }
 
-/// Of several confirmations at once, one is told so.
+/// Of concurrent confirmations exactly one succeeds.
 pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -307,8 +306,8 @@ pub async fn parallel_confirmations_re_enrol_once(suite: &dyn AccountSubject) {
     assert_eq!(world.audited(AuditAction::AccountEnrolled).await, 1);
 }
 
-/// Beside a confirmation, a change of the role, a deletion or another re-enrolment is decided before or after it: one of
-/// the two found the account as it had read it, and none is lost.
+/// A role change, a deletion or another re-enrolment concurrent with a confirmation is decided before or after it: the
+/// first one finds the account as it was read, and no change is lost.
 pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for round in 0..12 {
@@ -343,7 +342,7 @@ pub async fn a_change_beside_a_re_enrolment_is_not_lost(suite: &dyn AccountSubje
     }
 }
 
-/// A login beside it is refused, or its session is dead when it returns.
+/// A login concurrent with a re-enrolment is rejected, or its session has already ended when it returns.
 pub async fn a_login_beside_a_re_enrolment_leaves_no_session(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     for _ in 0..8 {

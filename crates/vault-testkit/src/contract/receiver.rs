@@ -27,8 +27,8 @@ use vault_core::{Command, Refusal};
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// An organization has at most so many receivers as it may, also when several are added at once; another organization sees
-/// none of them, and cannot change them.
+/// The limit on receivers per organization is exact, also under concurrency; another organization can neither see nor
+/// change them.
 pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let admin: Principal = world.log_in(&world.holder(Role::Admin).await).await.into();
@@ -81,7 +81,7 @@ pub async fn receivers_are_their_organizations(suite: &dyn ContractStore) {
     assert_refused(world.store.change_receiver(again).await, &Refusal::NotFound);
 }
 
-/// Mail goes to members alone: the address must be that of an active account of the organization.
+/// E-mail is sent only to members: the address must belong to an active account of the organization.
 pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let (holder, colleague) = (world.holder(Role::Admin).await, world.holder(Role::Viewer).await);
@@ -105,7 +105,7 @@ pub async fn mail_goes_to_members_alone(suite: &dyn ContractStore) {
     assert_refused(add(Some(colleague.address)).await, &Refusal::NoMember);
 }
 
-/// A delivery is stored once, listed from the newest on, attempted in order, and kept until long after its end.
+/// A delivery is stored once, listed newest first, attempted in order, and kept until long after its end.
 pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let admin: Principal = world.log_in(&world.holder(Role::Admin).await).await.into();
@@ -163,7 +163,8 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert_eq!(page(None, 10).await.unwrap(), [deliveries[2].clone(), refused.delivery]);
 }
 
-/// A receiver that is gone is disabled, and what waits for it is given up, unless it was changed meanwhile.
+/// A receiver that no longer exists is disabled, and its pending deliveries are abandoned, unless it was changed in
+/// between.
 pub async fn a_receiver_that_is_gone_is_disabled(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let admin: Principal = world.log_in(&world.holder(Role::Admin).await).await.into();
@@ -188,13 +189,14 @@ pub async fn a_receiver_that_is_gone_is_disabled(suite: &dyn ContractStore) {
     assert!(!is_due(&world, &stored).await);
 }
 
-/// Of several processes one reads events, until its right ends; what it notes stands only from where it has read.
+/// Only one of several processes reads events, until its lease ends; it can only record progress from the position that
+/// it read.
 pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let digester = FakeDigester::default();
     let position = |checkpoint, scanned| EventPosition::sign(checkpoint, scanned, 1, &digester);
     let (one, two) = (Uuid::from_u128(1), Uuid::from_u128(2));
-    // Other cases on one store may have begun; this one begins long after their rights ended.
+    // Other cases may run on the same store; this one starts long after their leases have ended.
     let now = world.now().plus_seconds(10_000_000);
     let take = |holder, now: Timestamp, seconds| {
         let lease = EventLease { holder, now, until: now.plus_seconds(seconds), first: position(3, now) };
@@ -211,7 +213,7 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     let later = now.plus_seconds(31);
     assert_eq!(take(two, later, 30).await.unwrap(), Some(to));
     assert_eq!(take(one, later, 30).await.unwrap(), None);
-    // Who has no right for longer than anybody takes it.
+    // A lease is never longer than the maximum.
     take(two, later, EventLease::LONGEST_SECONDS * 10).await.unwrap().unwrap();
     assert_eq!(take(one, later, 0).await.unwrap(), Some(to));
 }
@@ -236,7 +238,7 @@ fn addition(world: &World<'_>, principal: &Principal, row: &StoredReceiver, limi
     world.command(principal, AuditAction::ReceiverAdded, act)
 }
 
-/// A receiver of this owner, in the store.
+/// Stores a receiver of this owner.
 pub(super) async fn added(world: &World<'_>, owner: ReceiverOwner) -> StoredReceiver {
     let stored = receiver(world, owner);
     world.store.add_receiver(addition(world, &OPERATOR, &stored, 10)).await.unwrap();

@@ -1,4 +1,4 @@
-//! An organization of a case's own, and the commands that cases give.
+//! Organization of a single case, and the commands that cases send.
 
 use super::idempotency::digest;
 use super::tools::{Settled as _, address, blob, chance, conclude, decoy, name, namespace, principal_of, with};
@@ -35,12 +35,12 @@ use vault_core::sealed::{
 use vault_core::session::NewSession;
 use vault_core::time::Timestamp;
 
-/// How long the sessions of cases last, in seconds: one hour.
+/// Duration of sessions in cases, in seconds: one hour.
 pub(super) const SESSION_SECONDS: i64 = 3_600;
-/// A limit that no case reaches by accident.
+/// Limit that no case reaches unintentionally.
 pub(super) const NO_LIMIT: i64 = 1_000_000;
 
-/// One organization with a clock of its own, and the ports that a case needs. Nothing in it is shared with another case.
+/// One organization with a separate clock, and the ports that a case needs. No other case shares any of it.
 pub(super) struct World<'a, S: ?Sized = dyn Store> {
     suite: &'a dyn Tested,
     pub(super) store: Arc<S>,
@@ -49,12 +49,12 @@ pub(super) struct World<'a, S: ?Sized = dyn Store> {
     pub(super) organization: OrganizationId,
     /// The organization's first key.
     pub(super) key: KeyId,
-    /// The name it was created with.
+    /// Name at creation.
     pub(super) name: OrganizationName,
     steps: AtomicI64,
 }
 
-/// An account and what its owner knows.
+/// Account with the secrets of its user.
 #[derive(Clone, Debug)]
 pub(super) struct Holder {
     pub(super) signed: SignedAccount,
@@ -65,12 +65,12 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// The holder after the seed was replaced.
+    /// Returns the holder after a replacement of the TOTP secret.
     pub(super) fn with_seed(&self, seed: SealedSeed) -> Self {
         Self { signed: self.signed.with_seed(seed.id), seed, ..self.clone() }
     }
 
-    /// The holder as a reservation tells of the account.
+    /// Returns the holder with the account values that a reservation returned.
     pub(super) fn as_reserved(&self, facts: &ReservedAccount) -> Self {
         Self {
             signed: facts.signed.clone(),
@@ -81,7 +81,7 @@ impl Holder {
     }
 }
 
-/// A change of an account, and the role and state that it gives, if it gives one.
+/// Change of an account, with the role and state that it sets, if any.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) change: AccountChange,
@@ -103,20 +103,20 @@ impl<'a> World<'a> {
         Self::unmade(suite, suite.ports(), now).made().await
     }
 
-    /// A world and the command that makes its organization.
+    /// Returns a world and the command that creates its organization.
     pub(super) fn prepare(suite: &'a dyn ContractStore, now: Timestamp) -> (Self, CreateOrganization) {
         let world = Self::unmade(suite, suite.ports(), now);
         let creation = world.create_organization(world.organization, world.key, &world.name);
         (world, creation)
     }
 
-    /// The world of an organization that was made otherwise.
+    /// Returns the world of an organization that was created elsewhere.
     pub(super) fn within(suite: &'a dyn ContractStore, organization: OrganizationId, now: Timestamp) -> Self {
         Self { organization, ..Self::unmade(suite, suite.ports(), now) }
     }
 }
 
-/// A world of the ports of accounts alone.
+/// World with only the account ports.
 pub(super) type Accounts<'a> = World<'a, dyn AccountStore>;
 
 impl<'a> Accounts<'a> {
@@ -125,7 +125,7 @@ impl<'a> Accounts<'a> {
     }
 }
 
-/// A world of the ports of operators alone.
+/// World with only the operator ports.
 pub(super) type Operators<'a> = World<'a, dyn OperatorStore>;
 
 impl<'a> Operators<'a> {
@@ -135,7 +135,7 @@ impl<'a> Operators<'a> {
 }
 
 impl<S: OrganizationRepository + ?Sized> World<'_, S> {
-    /// The world, after its organization was created.
+    /// Creates the organization and returns the world.
     async fn made(self) -> Self {
         let creation = self.create_organization(self.organization, self.key, &self.name);
         assert!(self.store.create_organization(creation).await.unwrap(), "a new name is free");
@@ -194,7 +194,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.by_operator(holder.signed.grant.organization, AuditAction::AccountCreated, act)
     }
 
-    /// The envelope of an operator's command.
+    /// Returns an operator's command.
     pub(super) fn by_operator<A>(&self, organization: OrganizationId, action: AuditAction, act: A) -> Command<A> {
         Command { principal: Principal::Operator, now: self.now(), audit: self.audit_in(organization, action), act }
     }
@@ -210,7 +210,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.account(holder.address).await.expect("the account is there")
     }
 
-    /// A change decided on `version` of what the holder knows.
+    /// Returns a change based on `version` of the values that the holder knows.
     pub(super) fn change_account(
         &self,
         holder: &Holder,
@@ -239,7 +239,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.by_operator(organization, action, act)
     }
 
-    /// Carries a change of the account as it is now out.
+    /// Executes a change of the account in its current state.
     pub(super) async fn change(&self, holder: &Holder, wanted: impl Into<Wanted>) {
         let signed = self.read(holder).await.signed;
         let current = Holder { signed, ..holder.clone() };
@@ -261,13 +261,13 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.reserve_attempt(self.attempt(holder.address, network)).await.unwrap()
     }
 
-    /// A step that no login of this world has used.
+    /// Returns a time step that no login of this world has used.
     pub(super) fn fresh_step(&self) -> PasscodeProof {
         let ahead = self.steps.fetch_add(1, Ordering::SeqCst);
         PasscodeProof::Step(TimeStep(TimeStep::at(ManualClock::START).0 + ahead))
     }
 
-    /// The conclusion of an attempt that brings `brought`.
+    /// Returns the conclusion of an attempt with the factors `brought`.
     pub(super) fn bring(&self, holder: &Holder, network: Digest, brought: VerifiedFactors) -> ConcludeProof {
         let record = |action| self.audit_in(holder.signed.grant.organization, action);
         ConcludeProof {
@@ -326,7 +326,7 @@ impl<'a> World<'a, dyn CredentialStore> {
     }
 }
 
-/// A world of the ports of integrations alone.
+/// World with only the integration ports.
 pub(super) type Integrations<'a> = World<'a, dyn IntegrationStore>;
 
 impl<'a> Integrations<'a> {
@@ -357,7 +357,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         }
     }
 
-    /// The world, after its organization was added by the subject.
+    /// Returns the world after the subject has added its organization.
     async fn added_to<T: Organizations + ?Sized>(self, suite: &T) -> Self {
         suite.add_organization(self.create_organization(self.organization, self.key, &self.name)).await;
         self
@@ -367,7 +367,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         self.clock.now()
     }
 
-    /// How often `action` is recorded in this organization.
+    /// Returns how often `action` is recorded in this organization.
     pub(super) async fn audited(&self, action: AuditAction) -> usize {
         self.audited_in(self.organization, action).await
     }
@@ -377,7 +377,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         actions.iter().filter(|recorded| *recorded == action.as_str()).count()
     }
 
-    /// How many entries this organization has.
+    /// Returns the number of audit records of this organization.
     pub(super) async fn audit_length(&self) -> usize {
         self.suite.audit_actions(self.organization).await.len()
     }
@@ -444,7 +444,7 @@ impl<'a, S: ?Sized> World<'a, S> {
 
     // Commands
 
-    /// A user of an embedding service, for cases in which it does not matter who acts.
+    /// Returns a user of an embedding service, for cases in which the principal does not matter.
     pub(super) fn embedder(&self) -> Principal {
         Principal::Embedder(EmbedderPrincipal {
             organization: self.organization,
@@ -453,7 +453,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         })
     }
 
-    /// A command of `principal` in its organization.
+    /// Returns a command of `principal` in its organization.
     pub(super) fn command<A>(&self, principal: &Principal, action: AuditAction, act: A) -> Command<A> {
         let organization = principal.organization().unwrap_or(self.organization);
         Command { principal: principal.clone(), now: self.now(), audit: self.audit_in(organization, action), act }
@@ -482,7 +482,7 @@ impl<'a, S: ?Sized> World<'a, S> {
         self.command(principal, AuditAction::CredentialSaved, act)
     }
 
-    /// Saves a credential of a namespace for a user of an embedding service.
+    /// Returns the command that saves a credential in a namespace for a user of an embedding service.
     pub(super) fn save_in(&self, name: &str) -> Command<SaveCredential> {
         with(self.save(&self.embedder()), |save| save.namespace = namespace(name))
     }
@@ -519,7 +519,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         }
     }
 
-    /// The ids on the page that `query` asks for.
+    /// Returns the ids on the page that `query` requests.
     pub(super) async fn page(&self, query: ListCredentials) -> Vec<CredentialId> {
         let page = self.store.list_credentials(query).await.unwrap();
         page.rows.into_iter().map(|row| row.id).collect()
@@ -535,7 +535,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
     }
 }
 
-/// Nothing is said of a credential.
+/// Returns empty metadata of a credential.
 pub(super) fn undescribed() -> StoredMetadata {
     StoredMetadata { metadata: None, labels: Vec::new(), vend: VendRule::Any }
 }

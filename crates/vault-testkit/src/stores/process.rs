@@ -1,4 +1,4 @@
-//! A server that ends when whoever started it does.
+//! Server process that ends when the process that started it ends.
 
 use super::tools::find_tool;
 use crate::clock::scramble;
@@ -13,26 +13,27 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a server may find that somebody else has taken its port.
+/// Maximum number of starts when another process has taken the port.
 const TRIES: usize = 5;
-/// How long a server may take to begin.
+/// Maximum time that a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A running server. Dropping it ends it.
+/// Running server. Dropping it stops the server.
 #[derive(Debug)]
 pub(super) struct Server {
     address: SocketAddr,
     directory: PathBuf,
     server: Child,
-    /// Ends the server when this process ends, however it does.
+    /// Process that stops the server when this process ends, for any reason.
     janitor: Child,
 }
 
 impl Server {
-    /// Starts `program` with what `arguments` makes of its port and its own directory, and waits until it answers.
+    /// Starts `program` with the arguments that `arguments` returns for its port and directory, and waits until it
+    /// answers.
     ///
     /// # Panics
-    /// It does not start; says what it said.
+    /// The server does not start. The message contains its output.
     pub(super) fn start(
         program: &str,
         variables: &[(&str, &str)],
@@ -51,7 +52,7 @@ impl Server {
                 .stdin(Stdio::null())
                 .stdout(log.try_clone().unwrap())
                 .stderr(log)
-                // In a group of its own, which is ended as one.
+                // In a separate process group, which is ended as a whole.
                 .process_group(0)
                 .spawn()
                 .unwrap_or_else(|error| panic!("{program} does not start: {error}"));
@@ -75,14 +76,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.janitor.stdin.take());
-        // Nothing can be done about a failure here.
+        // A failure here cannot be handled.
         let _ = self.janitor.wait();
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-/// Whether the server answers; it does not if it ends before.
+/// Waits until the server answers; returns `false` if it ends before.
 fn wait_for(server: &mut Child, address: SocketAddr) -> bool {
     let begin = Instant::now();
     while begin.elapsed() < PATIENCE {
@@ -108,7 +109,7 @@ fn make_directory(program: &str) -> PathBuf {
     directory
 }
 
-/// Ends when its input does, and takes server and directory with it.
+/// Starts a shell that ends when its input closes, and then stops the server and removes its directory.
 fn hire_janitor(server: u32, directory: &Path) -> Child {
     const SCRIPT: &str = "cat >/dev/null; kill -s KILL -- \"-$1\" 2>/dev/null; rm -rf \"$2\"";
     Command::new("sh")
