@@ -1,18 +1,18 @@
-//! Chance that comes out the same in each run of one seed.
+//! Random numbers that are the same in each run with the same seed.
 
 use std::time::Duration;
 
-/// A generator (SplitMix64).
+/// A random generator (SplitMix64).
 #[derive(Clone)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// That of `number` under `seed`.
+    /// Creates generator `number` of `seed`.
     pub(crate) fn of(seed: u64, number: u64) -> Self {
         Self(seed.wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// The next number.
+    /// Returns the next random number.
     pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -21,12 +21,12 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
+    /// Returns a random number below `end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         usize::try_from(self.next() % u64::try_from(end).unwrap()).unwrap()
     }
 
-    /// A number of milliseconds in between.
+    /// Returns a random duration in this range of milliseconds.
     pub(crate) fn millis(&mut self, from: u64, to: u64) -> Duration {
         Duration::from_millis(from + self.next() % (to - from))
     }

@@ -1,4 +1,4 @@
-//! Two PostgreSQL servers under Patroni with etcd, on loopback. Made and ended with a value.
+//! Two PostgreSQL servers with Patroni and etcd on loopback. They stop on drop.
 
 use crate::network::{Here, Network};
 use rustix::process::{Pid, Signal, kill_process};
@@ -13,29 +13,28 @@ use tempfile::TempDir;
 use vault_tests::Client;
 use vault_tests::process::free_address;
 
-/// How long the cluster may take to have a primary and a standby.
+/// Time limit for the cluster to have a primary and a standby.
 const LIMIT: Duration = Duration::from_secs(120);
 const USER: &str = "postgres";
 
-/// A server and what watches over it.
+/// A PostgreSQL server with its Patroni.
 struct Node {
     name: &'static str,
-    /// Of PostgreSQL and of Patroni's interface.
+    /// The addresses of PostgreSQL and of the HTTP API of Patroni.
     server: SocketAddr,
     watcher: SocketAddr,
-    /// The argument of `nsenter` that names its network, if that is another one than this program's.
+    /// The argument of `nsenter` for its network, if it has a simulated host.
     namespace: Option<String>,
     patroni: Option<Child>,
 }
 
-/// The cluster.
 pub(crate) struct Patroni {
     nodes: Vec<Node>,
     etcd: Child,
     place: TempDir,
 }
 
-/// Why there can be none here, if there cannot.
+/// Returns the reason why a cluster cannot run here.
 pub(crate) fn impossible() -> Option<String> {
     if !rustix::process::getuid().is_root() {
         return Some("only root can run PostgreSQL as another user".to_owned());
@@ -47,19 +46,20 @@ pub(crate) fn impossible() -> Option<String> {
     }
 }
 
-/// Where PostgreSQL's programs are: the newest that Debian's Patroni knows.
+/// Returns the directory of PostgreSQL's programs, of the newest version that Debian's Patroni supports.
 pub(crate) fn programs() -> Option<PathBuf> {
     let path = |version: u32| PathBuf::from(format!("/usr/lib/postgresql/{version}/bin"));
     (13..=17).rev().map(path).find(|path| path.join("initdb").is_file())
 }
 
-/// Has what follows run as the servers' user, and end with its parent.
+/// Runs the following command as the user of the servers. It exits with its parent.
 const AS_USER: [&str; 9] = ["setpriv", "--reuid", USER, "--regid", USER, "--init-groups", "--pdeathsig", "KILL", "--"];
-/// Has what follows be the first process of a machine: of a namespace of processes, all of which end with it.
+/// Runs the following command as the first process of a PID namespace, which stands for a host. All processes of the
+/// namespace exit with it.
 const AS_MACHINE: [&str; 10] =
     ["setpriv", "--pdeathsig", "KILL", "--", "unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "--"];
 
-/// A command in front of which others stand.
+/// Creates a command that runs `program` through the commands in `words`.
 fn through(words: &[&str], program: &str) -> Command {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).arg(program).current_dir("/").stdin(Stdio::null());
@@ -67,12 +67,12 @@ fn through(words: &[&str], program: &str) -> Command {
 }
 
 impl Patroni {
-    /// Starts one; `synchronous`: a commit is acknowledged when both servers have it.
+    /// Starts a cluster. With `synchronous`, a commit is acknowledged after both servers have stored it.
     pub(crate) fn start(directory: &Path, synchronous: bool) -> Self {
         Self::start_on(directory, synchronous, None)
     }
 
-    /// The same with each server on a machine of this network, and etcd on this side of it.
+    /// Starts a cluster with each server on a host of this network, and etcd on this program's side.
     pub(crate) fn start_on(directory: &Path, synchronous: bool, network: Option<&Network>) -> Self {
         let place = tempfile::Builder::new().prefix("orgvault-cluster-").tempdir_in(directory).unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -95,7 +95,7 @@ impl Patroni {
         etcd.arg(format!("--initial-cluster=one=http://{peers}"));
         let etcd = etcd.stdout(log(&place, "etcd.log")).stderr(log(&place, "etcd.log")).spawn().unwrap();
         let mut nodes = Vec::new();
-        // Not `first`: in the names of synchronous standbys that is a keyword, and Patroni does not quote it.
+        // Not `first`: it is a keyword in the names of synchronous standbys, and Patroni does not quote it.
         for (number, name) in ["north", "south"].into_iter().enumerate() {
             let at = |port| network.map_or_else(free_address, |network| (network.address(number), port).into());
             let namespace = network.map(|network| network.namespace(number));
@@ -105,7 +105,7 @@ impl Patroni {
             nodes.push(node);
         }
         let mut cluster = Self { nodes, etcd, place };
-        // One after the other, so that the first makes the database.
+        // In sequence, so that the first server creates the database.
         cluster.run(0);
         cluster.wait(|cluster| cluster.primary() == Some(0));
         cluster.run(1);
@@ -113,8 +113,8 @@ impl Patroni {
         cluster
     }
 
-    /// Patroni is the first process of its machine, which also buries what nobody waits for: Patroni takes a server that it
-    /// stopped for alive until somebody has buried it.
+    /// Starts Patroni as the first process of its PID namespace, where it also reaps orphans: Patroni considers a
+    /// server that it stopped alive until the process is reaped.
     fn run(&mut self, number: usize) {
         let Node { name, namespace, .. } = &self.nodes[number];
         let enter: Vec<&str> = namespace.iter().flat_map(|namespace| ["nsenter", namespace, "--"]).collect();
@@ -125,13 +125,13 @@ impl Patroni {
         self.nodes[number].patroni = Some(patroni.spawn().unwrap());
     }
 
-    /// The address of a database, with both hosts.
+    /// Returns the URL of a database with both hosts.
     pub(crate) fn url(&self, database: &str) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(|node| node.server.to_string()).collect();
         format!("postgres://{USER}@{}/{database}?sslmode=disable&target_session_attrs=read-write", hosts.join(","))
     }
 
-    /// The node that takes writes, by Patroni's word.
+    /// Returns the primary according to Patroni.
     pub(crate) fn primary(&self) -> Option<usize> {
         (0..self.nodes.len()).find(|number| self.is(*number, "/primary"))
     }
@@ -141,7 +141,7 @@ impl Patroni {
         answer.is_ok_and(|answer| answer.status == 200)
     }
 
-    /// Waits until one node takes writes and the other has all that was acknowledged.
+    /// Waits until there is a primary and the standby has all acknowledged writes.
     pub(crate) fn wait_until_safe(&self, synchronous: bool) {
         self.wait(|cluster| {
             let Some(primary) = cluster.primary() else { return false };
@@ -150,7 +150,7 @@ impl Patroni {
         });
     }
 
-    /// Whether the other node follows the primary.
+    /// Returns `true` if the other node streams from the primary.
     fn streams(&self, primary: usize) -> bool {
         let answer = Client::new(self.nodes[primary].watcher).get("/patroni").try_send();
         let state =
@@ -174,14 +174,14 @@ impl Patroni {
         ["etcd.log", "north.log", "south.log"].map(|name| format!("{name}:\n{}", end(read(name)))).join("\n")
     }
 
-    /// Kills all of a node at once, as if its machine had lost power.
+    /// Kills all processes of a node, as if its host had lost power.
     pub(crate) fn kill(&mut self, number: usize) {
         if let Some(mut patroni) = self.nodes[number].patroni.take() {
             end(&mut patroni);
         }
     }
 
-    /// Kills a node's server. Patroni lives.
+    /// Kills the server of a node but not its Patroni.
     pub(crate) fn kill_server(&self, number: usize) {
         let Node { name, patroni, .. } = &self.nodes[number];
         let file = self.place.path().join(name).join("data/postmaster.pid");
@@ -193,14 +193,14 @@ impl Patroni {
         crate::fault::run(kill.arg(format!("kill -KILL {postmaster}")));
     }
 
-    /// Starts a killed node again; it follows the other one.
+    /// Starts a killed node again. It follows the other one.
     pub(crate) fn revive(&mut self, number: usize) {
         if self.nodes[number].patroni.is_none() {
             self.run(number);
         }
     }
 
-    /// Waits until another node than `old` takes writes.
+    /// Waits until another node than `old` is the primary.
     pub(crate) fn wait_for_another_than(&self, old: usize) {
         self.wait(|cluster| cluster.is(1 - old, "/primary"));
     }
@@ -218,15 +218,15 @@ impl Drop for Patroni {
     }
 }
 
-/// Ends a machine, and waits until nothing of it is left.
+/// Kills all processes of a node and waits for their exit.
 fn end(machine: &mut Child) {
     if let Some(id) = first_process(machine).and_then(Pid::from_raw) {
-        let _ = kill_process(id, Signal::KILL); // it may have ended
+        let _ = kill_process(id, Signal::KILL); // it may have exited
     }
     let _ = machine.wait();
 }
 
-/// The process that the others of a machine end with.
+/// Returns the first process of a PID namespace.
 fn first_process(machine: &Child) -> Option<i32> {
     let id = machine.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
@@ -237,8 +237,8 @@ fn log(place: &TempDir, name: &str) -> File {
     fs::OpenOptions::new().create(true).append(true).open(place.path().join(name)).unwrap()
 }
 
-/// Patroni's settings. A dead primary is missed after `ttl`, the least that Patroni takes. A primary that comes back is copied
-/// anew from the other one, which costs little here.
+/// Returns the settings of Patroni. `ttl`, after which a dead primary is detected, is the minimum of Patroni. A
+/// returning primary is copied from the other node, which is fast here.
 fn settings(node: &Node, etcd: SocketAddr, directory: &Path, synchronous: bool) -> String {
     let Node { name, server, watcher, .. } = node;
     let (programs, directory) = (programs().unwrap(), directory.display());

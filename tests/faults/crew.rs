@@ -1,4 +1,4 @@
-//! The clients, and what they were answered.
+//! The clients and the responses to their requests.
 
 use crate::doorman::Doorman;
 use crate::ledger::Outcome;
@@ -12,32 +12,32 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vault_tests::{Answer, Client};
 
-/// How long a client waits that got no answer.
+/// Pause of a client after a request without a response.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What was answered.
+/// Counts of the responses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// Writes that were acknowledged.
+    /// Acknowledged writes.
     pub(crate) done: u64,
-    /// Writes that were refused for good.
+    /// Writes that were rejected without effect.
     pub(crate) refused: u64,
-    /// Writes of which nobody knows.
+    /// Writes with unknown outcome.
     pub(crate) unsure: u64,
-    /// Answers by their status; 0 are those that did not come.
+    /// Responses by status. 0 stands for a missing response.
     pub(crate) statuses: BTreeMap<u16, u64>,
-    /// The slowest answer.
+    /// The slowest response.
     pub(crate) slowest: Duration,
-    /// When something was last acknowledged.
+    /// Time of the last acknowledgement.
     pub(crate) last_done: Option<Instant>,
-    /// The longest time between two acknowledgements, or from the beginning to the first, of one client.
+    /// Longest time between two acknowledgements of one client, or from its start to its first acknowledgement.
     pub(crate) longest_gap: Duration,
-    /// Answers that must never be given.
+    /// Responses that must never occur.
     pub(crate) wrong: Vec<String>,
 }
 
 impl Tally {
-    /// Counts an answer to a write. What came of the write.
+    /// Counts the response to a write and returns the outcome of the write.
     pub(crate) fn count(&mut self, answer: &Result<Answer, String>, took: Duration) -> Outcome {
         self.slowest = self.slowest.max(took);
         let status = answer.as_ref().map_or(0, |answer| answer.status);
@@ -64,7 +64,7 @@ impl Tally {
                 self.refused += 1;
                 Outcome::Refused
             }
-            // What was never sent did nothing.
+            // A request that was never sent has no effect.
             0 if answer.as_ref().is_err_and(|error| error.contains("Connection refused")) => {
                 self.refused += 1;
                 Outcome::Refused
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Adds another.
+    /// Adds the counts of `other`.
     pub(crate) fn add(&mut self, other: Self) {
         self.done += other.done;
         self.refused += other.refused;
@@ -94,14 +94,14 @@ impl Tally {
 pub(crate) struct Crew {
     pub(crate) workers: Vec<Worker>,
     pub(crate) doorman: Doorman,
-    /// Those who all write the same credentials, where a fault has them.
+    /// The clients that share credentials, in faults that use them.
     pub(crate) sharers: Vec<Sharer>,
     pub(crate) shared: Option<Shared>,
-    /// How long they wait for an answer, if not very long.
+    /// Time limit of requests, if it differs from the default.
     pub(crate) patience: Option<Duration>,
 }
 
-/// Set when it goes: however what it waits for ends, the clients do.
+/// Stops the clients on drop, even if the code that they wait for panics.
 pub(crate) struct Stop<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -111,7 +111,7 @@ impl Drop for Stop<'_> {
 }
 
 impl Crew {
-    /// Works on `servers` while `meanwhile` runs.
+    /// Runs the clients on `servers` while `meanwhile` runs.
     pub(crate) fn work<T>(
         &mut self,
         servers: &[SocketAddr],
@@ -165,7 +165,8 @@ impl Crew {
     }
 }
 
-/// The server whose turn it is: another one after each that gave no answer or could not do it.
+/// Chooses the server of a client. A client switches to the next one after a missing response or a response that the
+/// server cannot do it.
 struct Turn {
     clients: Vec<Client>,
     place: usize,

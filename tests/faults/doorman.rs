@@ -1,4 +1,5 @@
-//! A client that logs in and out: what proves a login works once, and a session that was ended stays ended.
+//! A client that logs in and out: a passcode or recovery code works once, and a session that was logged out stays
+//! invalid.
 
 use crate::crew::Tally;
 use crate::ledger::Outcome;
@@ -9,28 +10,28 @@ use vault_tests::binary::Run;
 use vault_tests::passcode::current_step;
 use vault_tests::{Account, Client, Vault};
 
-/// Attempts in a row after which the next one waits.
+/// Attempts in a row after which the next one must wait.
 const FREE_ATTEMPTS: u32 = 5;
-/// How often a command is tried.
+/// Maximum number of tries of a command.
 const PATIENCE: usize = 40;
 
-/// The client.
 pub(crate) struct Doorman {
     account: Account,
-    /// Recovery codes that were not used; none stands for the passcode of the moment.
+    /// Unused recovery codes. `None` stands for the current passcode.
     codes: VecDeque<Option<String>>,
     /// The last code of an acknowledged login.
     spent: Option<String>,
-    /// Sessions that were begun and not ended.
+    /// Sessions that were created and not logged out.
     live: Vec<String>,
-    /// Sessions whose end was acknowledged.
+    /// Sessions whose logout was acknowledged.
     ended: Vec<String>,
-    /// Attempts since the last acknowledged login. One that was cut off counts, lest a crash win a guess.
+    /// Attempts since the last acknowledged login. A request without a response counts, so that a crash gives no
+    /// additional guess.
     attempts: u32,
 }
 
 impl Doorman {
-    /// One with an account of its own.
+    /// Creates a client with an account of its own.
     pub(crate) fn new(vault: &Vault) -> Self {
         let account = vault.account("Acme", "viewer");
         let (codes, live, ended) = (VecDeque::new(), Vec::new(), Vec::new());
@@ -44,12 +45,12 @@ impl Doorman {
         self.codes.push_front(None);
     }
 
-    /// Whether its next attempt has to wait.
+    /// Returns `true` if its next attempt must wait.
     fn must_wait(&self) -> bool {
         self.attempts >= FREE_ATTEMPTS
     }
 
-    /// Has new codes if few are left, and its account unlocked.
+    /// Renews the codes if few are left or the next attempt must wait, and unlocks the account.
     pub(crate) fn refill(&mut self, vault: &Vault) {
         if self.codes.len() < 4 || self.must_wait() {
             let printed = patiently(vault, &["account", "reset-passcode", "--email", &self.account.email, "--json"]);
@@ -62,12 +63,12 @@ impl Doorman {
         }
     }
 
-    /// Whether it can log in once more.
+    /// Returns `true` if it can log in once more.
     pub(crate) fn has_codes(&self) -> bool {
         !self.codes.is_empty() && !self.must_wait()
     }
 
-    /// Logs in, and mostly out again.
+    /// Logs in and, in most cases, out again.
     pub(crate) fn come_and_go(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         if self.must_wait() {
             return Outcome::Refused;
@@ -98,7 +99,7 @@ impl Doorman {
         outcome
     }
 
-    /// What was used must not work again, what was ended stays ended, what was begun lasts.
+    /// Checks that a used code is rejected, ended sessions stay ended, and live sessions remain valid.
     pub(crate) fn check(&mut self, client: &Client, losses: &mut Vec<String>) {
         if let Some(code) = self.spent.take() {
             self.attempts += 1;
@@ -123,7 +124,7 @@ impl Doorman {
     }
 }
 
-/// Runs a command until it succeeds: what a fault leaves behind may refuse it for a while.
+/// Runs a command until it succeeds. It may fail for a while after a fault.
 fn patiently(vault: &Vault, arguments: &[&str]) -> Run {
     for _ in 0..PATIENCE {
         let run = vault.run(arguments);

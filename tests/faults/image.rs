@@ -1,5 +1,5 @@
-//! Images of disks: mounted through loop devices, and offered by QEMU's storage daemon, which can record what is written or
-//! have it fail.
+//! Disk images, mounted through loop devices and exported by QEMU's storage daemon, which can record writes or make
+//! them fail.
 
 use crate::fault::run;
 use std::fs::{self, File};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The name of the node that is offered.
+/// The name of the exported node.
 pub(crate) const EXPORTED: &str = "top";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A new image in `directory` with ext4 on it, of so many MiB and with blocks of so many bytes.
+/// Creates an image in `directory` with ext4, with its size in MiB and the block size in bytes.
 pub(crate) fn formatted(directory: &Path, megabytes: u64, block: usize) -> PathBuf {
     let disk = directory.join("disk");
     File::create(&disk).unwrap().set_len(megabytes << 20).unwrap();
@@ -21,19 +21,19 @@ pub(crate) fn formatted(directory: &Path, megabytes: u64, block: usize) -> PathB
     disk
 }
 
-/// A disk, mounted through a loop device until it goes.
+/// A disk that is mounted through a loop device. Unmounted on drop.
 pub(crate) struct Mounted {
     device: String,
     place: PathBuf,
 }
 
 impl Mounted {
-    /// Mounts an image of a disk.
+    /// Mounts a disk image.
     pub(crate) fn new(disk: &Path, place: &Path) -> Self {
         Self::try_new(disk, place).expect("the disk can be mounted")
     }
 
-    /// The same, if it can be mounted.
+    /// Mounts a disk image, if possible.
     pub(crate) fn try_new(disk: &Path, place: &Path) -> Option<Self> {
         let device = run(Command::new("losetup").args(["-f", "--show"]).arg(disk)).trim().to_owned();
         let mounted = Self { device, place: place.to_owned() };
@@ -44,8 +44,8 @@ impl Mounted {
 }
 
 impl Mounted {
-    /// Has each request to the device be one page at most. Of one that is larger, Linux 6.18 may report that all was written
-    /// although a file below the loop device took a part and then failed.
+    /// Limits each request to the device to one page. For a larger request, Linux 6.18 may report a complete write
+    /// although a file below the loop device stored only a part before it failed.
     pub(crate) fn by_pages(self) -> Self {
         let name = self.device.trim_start_matches("/dev/");
         fs::write(format!("/sys/block/{name}/queue/max_sectors_kb"), "4").unwrap();
@@ -60,15 +60,15 @@ impl Drop for Mounted {
     }
 }
 
-/// A disk that a program of QEMU's offers as a file.
+/// A disk that QEMU's storage daemon exports as a file.
 pub(crate) struct Export {
     child: Child,
-    /// The file.
+    /// The path of the file.
     pub(crate) path: PathBuf,
 }
 
 impl Export {
-    /// Offers the last of these nodes, whose name is [`EXPORTED`], at `path`.
+    /// Exports the last of these nodes, which has the name [`EXPORTED`], at `path`.
     pub(crate) fn start(nodes: &[String], path: &Path) -> Self {
         File::create(path).unwrap();
         let mut qemu = Command::new("qemu-storage-daemon");
@@ -88,14 +88,14 @@ impl Export {
 
 impl Drop for Export {
     fn drop(&mut self) {
-        // It completes what it writes before it ends.
+        // QEMU completes pending writes before it exits.
         let id = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
         let _ = self.child.wait();
     }
 }
 
-/// Why there can be no such disks here, if there cannot.
+/// Returns the reason why such disks cannot be used here.
 pub(crate) fn impossible() -> Option<String> {
     if !rustix::process::getuid().is_root() {
         return Some("only root can mount disks".to_owned());

@@ -1,30 +1,30 @@
-//! What a key may hold, by what was acknowledged of it.
+//! The possible states of a key after its acknowledged writes.
 
-/// What a key holds.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nothing: it was deleted, or never saved.
+    /// Deleted, or never saved.
     Absent,
-    /// The value of this number.
+    /// The value with this number.
     Holds(usize),
 }
 
-/// What came of a write.
+/// The outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Acknowledged: a status from 200 to 299.
+    /// Acknowledged with a status from 200 to 299.
     Done,
-    /// Refused for good: nothing was written.
+    /// Rejected without effect.
     Refused,
-    /// Nobody knows: no answer, or one from 500 on.
+    /// Unknown: no response, or a status from 500.
     Unsure,
 }
 
-/// What one key may hold: the last acknowledged state, or that of a later write whose outcome is unknown. Only one client
-/// writes it, one write at a time.
+/// The possible states of one key: the last acknowledged state, or that of a later write with unknown outcome. A key
+/// has one client, which makes one write at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Possible {
-    /// The first is acknowledged, or was seen.
+    /// The first state is acknowledged or was observed.
     states: Vec<State>,
 }
 
@@ -34,7 +34,7 @@ impl Possible {
         Self { states: vec![State::Absent] }
     }
 
-    /// A write that would have led to `state` came to `outcome`.
+    /// Records the outcome of a write to `state`.
     pub(crate) fn attempted(&mut self, state: State, outcome: Outcome) {
         match outcome {
             Outcome::Done => self.states = vec![state],
@@ -43,10 +43,11 @@ impl Possible {
         }
     }
 
-    /// The key holds `found`. What was there before cannot come back; what is lost is told once.
+    /// Records that the key was observed in state `found`. Earlier states are no longer possible, and a loss is
+    /// reported once.
     ///
     /// # Errors
-    /// It may not: what was acknowledged is lost, or what was undone is back.
+    /// If the state is impossible: an acknowledged write is lost, or an undone write is back.
     pub(crate) fn seen(&mut self, found: State) -> Result<(), String> {
         match self.states.iter().rposition(|state| *state == found) {
             Some(place) => {
@@ -60,12 +61,12 @@ impl Possible {
         }
     }
 
-    /// Whether it may hold `state`.
+    /// Returns `true` if the key may be in `state`.
     pub(crate) fn may_be(&self, state: State) -> bool {
         self.states.contains(&state)
     }
 
-    /// What it surely holds.
+    /// Returns the state if only one is possible.
     pub(crate) fn sure(&self) -> Option<State> {
         match *self.states {
             [state] => Some(state),

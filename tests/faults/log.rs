@@ -1,4 +1,4 @@
-//! The log of what was answered: on another file system than the vault.
+//! A log of the outcomes of writes, on another file system than the vault.
 
 use crate::ledger::Outcome;
 use std::fs::File;
@@ -15,49 +15,49 @@ pub(crate) struct AckLog {
     acknowledged: Counter,
 }
 
-/// How many writes were acknowledged so far.
+/// Number of acknowledged writes so far.
 #[derive(Clone, Default)]
 pub(crate) struct Counter(Arc<AtomicU64>);
 
 impl Counter {
-    /// So many.
+    /// Returns the number.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl AckLog {
-    /// A new one.
+    /// Creates the log.
     pub(crate) fn new(directory: &Path, name: &str) -> Self {
         let path = directory.join(format!("orgvault-faults-{}-{name}.log", std::process::id()));
         let file = Mutex::new(BufWriter::new(File::create(&path).unwrap()));
         Self { path, file, acknowledged: Counter::default() }
     }
 
-    /// Notes what came of a write.
+    /// Records the outcome of a write.
     pub(crate) fn note(&self, what: &str, outcome: Outcome) {
         self.acknowledged.0.fetch_add(u64::from(outcome == Outcome::Done), Ordering::Relaxed);
         writeln!(self.file.lock().unwrap(), "{what} {outcome:?}").unwrap();
     }
 
-    /// What counts acknowledged writes.
+    /// Returns the counter of acknowledged writes.
     pub(crate) fn counter(&self) -> Counter {
         self.acknowledged.clone()
     }
 
-    /// Has all that was noted on disk.
+    /// Writes all records to disk.
     pub(crate) fn sync(&self) {
         let mut file = self.file.lock().unwrap();
         file.flush().unwrap();
         file.get_ref().sync_data().unwrap();
     }
 
-    /// A file beside it.
+    /// Returns the path of a file beside the log.
     pub(crate) fn beside(&self, what: &str) -> PathBuf {
         self.path.with_extension(what)
     }
 
-    /// Where it lies, and its SHA-256.
+    /// Returns the path and the SHA-256 of the log.
     pub(crate) fn seal(&self) -> String {
         self.sync();
         let output = Command::new("sha256sum").arg(&self.path).output();

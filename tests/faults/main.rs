@@ -1,18 +1,19 @@
-//! Has faults happen to the real binary while clients write, and looks afterwards whether anything that was acknowledged is
-//! lost, undone or unreadable:
+//! Causes faults while clients write to the real binary, and then checks that no acknowledged write is lost, undone or
+//! unreadable:
 //!
 //! ```text
 //! cargo build --release --workspace --bins
 //! cargo run --release -p vault-tests --bin faults -- kill --rounds 1000
 //! ```
 //!
-//! - [`ledger`]: what each key may hold, by what was acknowledged. [`crew`]: the clients, each the only writer of its keys.
-//! - [`shared`]: clients that all write the same credentials, and the judgement of their histories.
-//! - [`rig`]: a vault, its servers, its crew, and the look at what is left. [`report`]: what came of it. [`marks`]: which branches
-//!   the service went through.
-//! - [`fault`]: the faults, a file for each family. [`proxy`], [`network`]: networks that fail, as a whole
-//!   and in part. [`image`]: a disk that does. [`record`]: a disk that
-//!   is recorded, and what a power cut leaves of it. [`cluster`]: two PostgreSQL servers of which one follows the other.
+//! - [`ledger`]: the possible states of a key after its acknowledged writes. [`crew`]: the clients, each the only
+//!   writer of its keys.
+//! - [`shared`]: clients that write the same credentials, and the check of their histories.
+//! - [`rig`]: a vault with its servers and its crew, and the checks of its data. [`report`]: the results. [`marks`]:
+//!   the branches that the service executed.
+//! - [`fault`]: the faults, with a file for each family. [`proxy`], [`network`]: networks that fail completely and in
+//!   part. [`image`]: a disk that fails. [`record`]: a disk that is recorded, and the disks that a power cut can leave.
+//!   [`cluster`]: two PostgreSQL servers, of which one follows the other.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a campaign ends where its rig fails")]
 
@@ -47,7 +48,7 @@ fn main() -> ExitCode {
     if let Some(code) = with_own_mounts() {
         return code;
     }
-    // Servers that are killed leave orphans, which somebody has to bury.
+    // Killed servers leave orphans, which this process must reap.
     let _ = rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1));
     let machine = Machine::look(&options.shared.dir).unwrap();
     let mut reports: Vec<Report> = Vec::new();
@@ -78,11 +79,12 @@ fn main() -> ExitCode {
 /// Set in the process that has mounts of its own.
 const WITHIN: &str = "ORGVAULT_FAULTS_WITHIN_MOUNTS";
 
-/// Runs this program again with mounts and a network of its own, which end with it, where this machine allows that. How it ended.
+/// Runs this program again in namespaces for mounts and networks, if the host allows that. They disappear with it.
+/// Returns its exit code.
 fn with_own_mounts() -> Option<ExitCode> {
     const MOUNTS: [&str; 3] = ["--mount", "--propagation", "private"];
     const NETWORK: [&str; 4] = ["--net", "--mount", "--propagation", "private"];
-    // A new network has no loopback yet.
+    // A new network namespace has no active loopback device.
     const WITH_LOOPBACK: [&str; 4] = ["sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
     if std::env::var_os(WITHIN).is_some() || !rustix::process::getuid().is_root() {
         return None;
@@ -110,7 +112,7 @@ fn with_own_mounts() -> Option<ExitCode> {
     Some(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Says what is going on.
+/// Reports progress on standard error.
 fn note(text: &str) {
-    let _ = writeln!(stderr(), "{text}"); // nobody may be listening
+    let _ = writeln!(stderr(), "{text}"); // standard error may be closed
 }

@@ -1,11 +1,11 @@
-//! The branches that a fault is for: whether the service went through them, as its own metrics tell. A long campaign that never
-//! reached one has shown less than it says, so it fails.
+//! Checks that the service executed the branches that a fault is meant to test, by its own metrics. A long campaign
+//! that never reached one of them fails, because it has not tested that branch.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use vault_tests::process::Server;
 
-/// The metrics that tell of branches.
+/// The metrics that count branches.
 const METRICS: [&str; 5] = [
     "orgvault_retries_total",
     "orgvault_commits_unsure_total",
@@ -14,15 +14,15 @@ const METRICS: [&str; 5] = [
     "orgvault_store_connection_wait_seconds_count",
 ];
 
-/// How often servers went through branches.
+/// Counts of the branches that servers executed.
 #[derive(Default)]
 pub(crate) struct Marks {
-    /// As each server said last, by the address of its operators' listener, which no two servers have.
+    /// The last counts of each server, by the address of its admin listener, which is unique.
     of: HashMap<SocketAddr, BTreeMap<String, u64>>,
 }
 
 impl Marks {
-    /// Reads the metrics of a server, if it answers. What it does afterwards is known only if it is read again.
+    /// Reads the metrics of a server, if it responds. Later counts require another call.
     pub(crate) fn read(&mut self, server: &Server) {
         let Ok(answer) = server.admin_client().get("/metrics").try_send() else { return };
         let is_mark = |name: &str| METRICS.iter().any(|metric| name.split('{').next() == Some(*metric));
@@ -35,7 +35,7 @@ impl Marks {
         }
     }
 
-    /// How often each was passed, of all servers together.
+    /// Returns the sum of the counts of all servers.
     pub(crate) fn passed(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for (name, count) in self.of.values().flatten().filter(|(_, count)| **count > 0) {
@@ -45,7 +45,7 @@ impl Marks {
     }
 }
 
-/// A mark's name in reports: the metric without what all have, and the value of its label.
+/// Returns the name of a mark in reports: the metric without the common prefix and suffix, and the value of its label.
 fn short(name: &str) -> String {
     let name = name.trim_start_matches("orgvault_").trim_end_matches('}');
     let (metric, label) = name.split_once('{').unwrap_or((name, ""));
@@ -54,8 +54,9 @@ fn short(name: &str) -> String {
     format!("{metric} {label}").trim_end().to_owned()
 }
 
-/// Which marks a fault has to pass, and from how many rounds on. At the rate at which runs of it passed the mark, a campaign of so many
-/// rounds misses it by chance less than once in a million: the rate times the rounds is at least 14.
+/// Returns the marks that a campaign of a fault must reach, each with the minimum number of rounds. At the measured
+/// rate, the probability that a campaign of this length misses the mark by chance is less than one in a million: the
+/// rate times the rounds is at least 14.
 pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     match fault {
         "one-way-cut" => &[("requests_repeated", 30)],
@@ -69,7 +70,7 @@ pub(crate) fn expected(fault: &str) -> &'static [(&'static str, usize)] {
     }
 }
 
-/// The marks that a campaign of so many rounds should have passed and has not.
+/// Returns a message for each mark that a campaign of this length should have reached and did not.
 pub(crate) fn missed(fault: &str, rounds: usize, passed: &BTreeMap<String, u64>) -> Vec<String> {
     let due = expected(fault).iter().filter(|(mark, within)| rounds >= *within && !passed.contains_key(*mark));
     due.map(|(mark, _)| format!("{rounds} rounds never reached what counts `{mark}`, so they do not show that branch"))

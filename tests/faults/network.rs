@@ -1,5 +1,5 @@
-//! A network that fails in part: machines, each a network namespace, that a bridge joins to this program's own; and what becomes
-//! of their packets (nftables). All of it ends with this program.
+//! A network of simulated hosts that fails in part. Each host is a network namespace that a bridge connects to that of
+//! this program, and nftables rules drop or duplicate packets. Everything is removed when this program exits.
 
 use crate::fault::run;
 use std::cell::Cell;
@@ -9,17 +9,17 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Set where this program has a network of its own.
+/// Set in a process that has a network namespace of its own.
 pub(crate) const OWN: &str = "ORGVAULT_FAULTS_OWN_NETWORK";
 
-/// An address of this program's side.
+/// An address of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Here {
-    /// From which clients connect: where nothing else is said, the kernel takes the first address.
+    /// The source address of clients: by default, the kernel chooses the first address.
     Clients,
-    /// At which PostgreSQL listens.
+    /// The address of PostgreSQL.
     Database,
-    /// At which etcd listens.
+    /// The address of etcd.
     Etcd,
 }
 
@@ -31,25 +31,25 @@ impl Here {
     }
 }
 
-/// What becomes of the packets in one direction between a machine and an address here.
+/// The treatment of packets between a simulated host and an address of this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Packets of the machine are lost: all, or so many of a hundred.
+    /// Drops this percentage of the packets from the host.
     LoseFrom(usize, Here, u8),
-    /// Packets to the machine are lost.
+    /// Drops this percentage of the packets to the host.
     LoseTo(usize, Here, u8),
-    /// Packets in both directions come twice: so many of a hundred.
+    /// Duplicates this percentage of the packets in both directions.
     Double(usize, Here, u8),
 }
 
-/// The machines and what is between them.
+/// The simulated hosts and their rules.
 pub(crate) struct Network {
     machines: Vec<Child>,
-    /// How many packets were lost by earlier rules.
+    /// Number of packets that earlier rules dropped.
     lost: Cell<u64>,
 }
 
-/// Why there can be none, if there cannot.
+/// Returns the reason why networks cannot be created here.
 pub(crate) fn impossible() -> Option<String> {
     if std::env::var_os(OWN).is_none() {
         return Some("only root can make networks, with ip (Debian: iproute2)".to_owned());
@@ -62,7 +62,7 @@ pub(crate) fn impossible() -> Option<String> {
     }
 }
 
-/// Carries rules out.
+/// Applies nftables rules.
 fn nft(mut nft: Command, rules: &str) -> Result<(), String> {
     let child = nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| error.to_string())?;
@@ -72,7 +72,7 @@ fn nft(mut nft: Command, rules: &str) -> Result<(), String> {
 }
 
 impl Network {
-    /// So many machines.
+    /// Creates the network with this number of hosts.
     pub(crate) fn new(machines: usize) -> Self {
         ip("link add orgvault type bridge");
         ip("link set orgvault up");
@@ -102,31 +102,31 @@ impl Network {
         }
     }
 
-    /// Where a machine is reached.
+    /// Returns the address of a host.
     pub(crate) fn address(&self, machine: usize) -> IpAddr {
         IpAddr::V4(Ipv4Addr::new(10, 0, 0, 11 + u8::try_from(machine).unwrap()))
     }
 
-    /// A program that runs on a machine.
+    /// Creates a command that runs a program on a host.
     pub(crate) fn on(&self, machine: usize, program: &str) -> Command {
         let mut command = self.entering(machine);
         command.arg(program);
         command
     }
 
-    /// What runs the program that its arguments name on a machine.
+    /// Creates a command that runs the program in its arguments on a host.
     pub(crate) fn entering(&self, machine: usize) -> Command {
         let mut nsenter = Command::new("nsenter");
         nsenter.arg(self.namespace(machine)).arg("--").stdin(Stdio::null());
         nsenter
     }
 
-    /// The argument of `nsenter` that names the network of a machine.
+    /// Returns the argument of `nsenter` for the network of a host.
     pub(crate) fn namespace(&self, machine: usize) -> String {
         format!("--net=/proc/{}/ns/net", self.machines[machine].id())
     }
 
-    /// How many packets were lost.
+    /// Returns the number of dropped packets.
     pub(crate) fn lost(&self) -> u64 {
         let listed = run(Command::new("nft").args(["list", "ruleset"]));
         // "counter packets 17 bytes 1234 drop"
@@ -135,7 +135,7 @@ impl Network {
         self.lost.get() + counts.sum::<u64>()
     }
 
-    /// From now on these rules hold and no others.
+    /// Replaces the rules.
     pub(crate) fn set(&self, rules: &[Rule]) {
         self.lost.set(self.lost());
         let (mut from, mut to) = (String::new(), String::new());
@@ -194,7 +194,7 @@ fn ip(words: &str) {
     run(Command::new("ip").args(words.split(' ')));
 }
 
-/// Waits until a process has a network of its own.
+/// Waits until a process has a network namespace of its own.
 fn wait_for_own(id: u32) {
     let network = |id: &str| std::fs::read_link(format!("/proc/{id}/ns/net")).ok();
     let (here, begun) = (network("self"), Instant::now());

@@ -1,4 +1,4 @@
-//! Which faults are to happen.
+//! The options of the program.
 
 use crate::fault::Fault;
 use clap::{Parser, ValueEnum};
@@ -17,10 +17,10 @@ pub(crate) struct Options {
     /// Faults to cause; all if none is named
     #[arg(value_enum)]
     faults: Vec<Fault>,
-    /// How often to cause each fault; each has its own default
+    /// Number of times to cause each fault; the default depends on the fault
     #[arg(long)]
     pub(crate) rounds: Option<NonZeroUsize>,
-    /// Chooses the moments of faults and the writes; the same seed repeats them as far as the machine allows
+    /// Seed for the moments of faults and the writes; the same seed repeats them as far as the host allows
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Directory for the logs of acknowledged writes; use another file system than for the vaults
@@ -29,8 +29,8 @@ pub(crate) struct Options {
     /// Binary of the previous build, for rolling-upgrade
     #[arg(long, value_name = "FILE", value_parser = file)]
     pub(crate) earlier: Option<PathBuf>,
-    /// power-cut, postgres-power-cut: make the syncs of the service or of PostgreSQL do nothing, to check that losses are noticed;
-    /// then losses are expected
+    /// power-cut, postgres-power-cut: make the syncs of the service or of PostgreSQL do nothing, to check that losses
+    /// are detected; the campaign must then report losses
     #[arg(long)]
     pub(crate) without_sync: bool,
     #[command(flatten)]
@@ -38,18 +38,18 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The faults.
+    /// Returns the requested faults, or all.
     pub(crate) fn faults(&self) -> Vec<Fault> {
         if self.faults.is_empty() { Fault::value_variants().to_vec() } else { self.faults.clone() }
     }
 
-    /// The databases to cause `fault` on: those of them that can have it.
+    /// Returns the requested databases to which `fault` applies.
     pub(crate) fn databases(&self, fault: Fault) -> Vec<Database> {
         let asked = self.shared.database.iter().copied();
         asked.filter(|database| fault.databases().contains(database)).collect()
     }
 
-    /// How often a fault happens that usually happens `usual` times.
+    /// Returns the number of rounds of a fault whose default is `usual`.
     pub(crate) fn rounds(&self, usual: usize) -> usize {
         self.rounds.map_or(usual, NonZeroUsize::get)
     }

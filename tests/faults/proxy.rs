@@ -1,5 +1,5 @@
-//! What stands between the service and PostgreSQL, and does what networks do: it forwards, hangs, is slow, or loses the
-//! answer to a commit.
+//! A proxy between the service and PostgreSQL that simulates a network: it forwards, hangs, is slow, or loses the
+//! response to a COMMIT.
 
 use crate::chance::Chance;
 use std::io::{Read, Write};
@@ -11,24 +11,24 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long a proxy that hangs waits until it looks again.
+/// Interval at which a hanging proxy checks its mode.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// What it does.
+/// The behavior of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Mode {
-    /// Forwards.
+    /// Forwards data.
     Pass,
-    /// Takes connections and bytes, and forwards nothing.
+    /// Accepts connections and data, and forwards nothing.
     Hang,
-    /// Forwards each piece 20 to 60 ms late.
+    /// Delays each piece of data by 20 to 60 ms.
     Slow,
-    /// Ends one connection in ten when the server has answered a `COMMIT`, before the answer goes on.
+    /// Closes one connection in ten after the server has responded to a `COMMIT`, and drops the response.
     LoseCommits,
 }
 
-/// A proxy. Ends with its process.
+/// A proxy. Stops with its process.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Waits as the mode has it.
+    /// Waits as required by the mode.
     fn wait(&self) {
         while self.mode() == Mode::Hang {
             thread::sleep(LOOK);
@@ -68,7 +68,7 @@ impl Shared {
 }
 
 impl Proxy {
-    /// One at `address` before the server whose socket is `server`.
+    /// Starts a proxy at `address` for the server with the socket `server`.
     pub(crate) fn start(address: SocketAddr, server: &Path, chance: Chance) -> Self {
         let listener = TcpListener::bind(address).unwrap();
         let (server, chance) = (server.to_owned(), Mutex::new(chance));
@@ -83,12 +83,12 @@ impl Proxy {
         Self { address, shared }
     }
 
-    /// From now on it does this.
+    /// Sets the mode.
     pub(crate) fn set(&self, mode: Mode) {
         self.shared.mode.store(mode as u8, Ordering::Relaxed);
     }
 
-    /// How many answers to a `COMMIT` it has lost.
+    /// Returns the number of lost responses to a `COMMIT`.
     pub(crate) fn lost(&self) -> usize {
         self.shared.lost.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ fn connect(shared: &Arc<Shared>, client: TcpStream) {
     let (onward, marked) = (Arc::clone(shared), Arc::clone(&losing));
     thread::spawn(move || {
         forward(&onward, &client, &to_server, |bytes| {
-            // The protocol's simple query.
+            // `COMMIT` as a simple query of the protocol.
             if bytes.windows(7).any(|window| window == b"COMMIT\0") && onward.loses() {
                 marked.store(1, Ordering::SeqCst);
             }
@@ -121,7 +121,7 @@ fn connect(shared: &Arc<Shared>, client: TcpStream) {
     let _ = server.shutdown(Shutdown::Both);
 }
 
-/// Forwards until one side ends, or `may` says no.
+/// Forwards data until one side closes its connection or `may` returns `false`.
 fn forward(shared: &Shared, mut from: impl Read, mut to: impl Write, may: impl Fn(&[u8]) -> bool) {
     let mut bytes = vec![0; 64 * 1024];
     while let Ok(read) = from.read(&mut bytes) {

@@ -1,9 +1,9 @@
-//! A disk whose every write and flush is recorded (QEMU's `blklogwrites`, below a loop device), and the disks that a power cut
-//! could leave of it: everything up to a flush, and everything up to a flush with a random part of what was written after it, in
-//! sectors of 512 bytes.
+//! Records every write and flush of a disk (QEMU's `blklogwrites`, below a loop device), and derives the disks that a
+//! power cut can leave: all writes up to a flush, and all writes up to a flush with a random part of the later writes,
+//! in sectors of 512 bytes.
 //!
-//! What an acknowledged write needs was flushed before its answer came, so the length of the record at that moment tells what
-//! a disk must hold.
+//! The writes behind an acknowledgement were flushed before the response, so the length of the record at that moment
+//! defines the data that a disk must contain.
 
 use crate::chance::Chance;
 use crate::image::{EXPORTED, Export, Mounted};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a sector of the record and of the disk.
+/// Size of a sector of the record and of the disk, in bytes.
 const SECTOR: usize = 512;
 const FLUSH: u64 = 1;
 const DISCARD: u64 = 4;
@@ -22,13 +22,13 @@ const DISCARD: u64 = 4;
 /// A mounted disk that is being recorded.
 pub(crate) struct Recorder {
     log: PathBuf,
-    // Unmounted before its file goes.
+    // Unmounted before the removal of its file.
     device: Mounted,
     export: Export,
 }
 
 impl Recorder {
-    /// Mounts `disk` at `mounted`; what is written is recorded beside it.
+    /// Mounts `disk` at `mounted` and records its writes in a file beside it.
     pub(crate) fn start(disk: &Path, mounted: &Path) -> Self {
         let (log, export) = (disk.with_extension("record"), disk.with_extension("export"));
         File::create(&log).unwrap();
@@ -42,12 +42,12 @@ impl Recorder {
         Self { log, device, export }
     }
 
-    /// How long the record is.
+    /// Returns the length of the record.
     pub(crate) fn length(&self) -> u64 {
         fs::metadata(&self.log).unwrap().len()
     }
 
-    /// Unmounts the disk, and gives the record of what was written on it; `before`: what it held.
+    /// Unmounts the disk, whose content was `before`, and returns the record of its writes.
     pub(crate) fn stop(self, before: Vec<u8>) -> Record {
         let Self { log, device, export } = self;
         drop(device);
@@ -58,24 +58,24 @@ impl Recorder {
     }
 }
 
-/// What reached the disk.
+/// A write or a flush of the disk.
 struct Entry {
-    /// Where it stands in the record, in bytes: its end.
+    /// End of the entry in the record, in bytes.
     end: u64,
     flush: bool,
-    /// Where on the disk, in bytes.
+    /// Offset on the disk, in bytes.
     place: usize,
     data: Vec<u8>,
 }
 
-/// What a disk held, and all that was written on it.
+/// The original content of a disk and all writes to it.
 pub(crate) struct Record {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     flushes: Vec<usize>,
 }
 
-/// A moment of a power cut: by the length of the record, what was flushed before it, and what was written.
+/// A moment of a power cut: the lengths of the record at the last flush and at the last write before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) flushed: u64,
@@ -83,15 +83,15 @@ pub(crate) struct Cut {
 }
 
 impl Record {
-    /// How much it has.
+    /// Describes the size of the record.
     pub(crate) fn text(&self) -> String {
         let flushes = self.flushes.len();
         format!("{} writes and {flushes} flushes of the disk", self.entries.len() - flushes)
     }
 
-    /// Makes about so many disks that a power cut could leave, spread over all of the record, and has each looked at.
+    /// Derives about `rounds` disks, spread over the whole record, and calls `look` for each.
     pub(crate) fn disks(mut self, rounds: usize, chance: &mut Chance, mut look: impl FnMut(&[u8], Cut)) {
-        // Of each interval between flushes as many disks as come to it.
+        // The same number of disks for each interval between flushes.
         let each = rounds.div_ceil(self.flushes.len()).max(1);
         let step = self.flushes.len().div_ceil(rounds).max(1);
         let mut next = 0;
@@ -102,7 +102,7 @@ impl Record {
                     (if next == 0 { 0 } else { self.entries[next - 1].end }, self.entries[*flush].end);
                 for kind in 0..each {
                     let mut image = self.bytes.clone();
-                    // Everything up to this flush, once; parts of it otherwise.
+                    // All writes up to this flush, once. Otherwise a random part of them.
                     let whole = if each > 1 { kind == 0 } else { chance.below(4) == 0 };
                     for entry in pending {
                         lay(&mut image, entry, (!whole).then_some(&mut *chance));
@@ -118,7 +118,7 @@ impl Record {
     }
 }
 
-/// Lays what was written on the disk: all of it, or by chance all, some sectors or nothing.
+/// Applies a write to the disk: completely, or at random completely, some sectors or not at all.
 fn lay(image: &mut [u8], entry: &Entry, chance: Option<&mut Chance>) {
     let Some(chance) = chance else {
         image[entry.place..entry.place + entry.data.len()].copy_from_slice(&entry.data);
@@ -133,7 +133,7 @@ fn lay(image: &mut [u8], entry: &Entry, chance: Option<&mut Chance>) {
     }
 }
 
-/// Reads a record: a sector about it, then each entry, a sector with what is written behind it.
+/// Parses a record: a header sector, then the entries, each a sector followed by the written data.
 fn entries(record: &[u8]) -> Vec<Entry> {
     let number = |place: usize| u64::from_le_bytes(record[place..place + 8].try_into().unwrap());
     assert_eq!(number(0), 0x006a_7366_7773_6872, "not a record of writes");
@@ -153,14 +153,15 @@ fn entries(record: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// A write that was acknowledged, and the length of the record before and after it.
+/// An acknowledged write, and the length of the record before and after it.
 pub(crate) struct Acknowledged {
     pub(crate) write: Write,
     pub(crate) before: u64,
     pub(crate) after: u64,
 }
 
-/// Compares what a cut left with what was acknowledged before: `listed` is every credential. What was lost or is wrong.
+/// Compares `listed`, all credentials after a cut, with the writes acknowledged before it. Returns losses and wrong
+/// data.
 pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut) -> Vec<String> {
     let mut keys: BTreeMap<(String, usize), (Option<String>, Possible)> = BTreeMap::new();
     for done in acknowledged.iter().filter(|done| done.before < cut.written) {
@@ -182,7 +183,7 @@ pub(crate) fn compare(acknowledged: &[Acknowledged], listed: &[Value], cut: Cut)
     losses
 }
 
-/// Id and number of a listed credential.
+/// Returns the ID and the number of a listed credential.
 fn value(item: &Value) -> (String, usize) {
     let bucket = item["information"]["bucket"].as_str().unwrap_or_default();
     let number = bucket.strip_prefix("exports-").and_then(|number| number.parse().ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What came of a fault.
+//! The results of faults.
 
 use crate::crew::Tally;
 use serde_json::{Value, json};
@@ -6,42 +6,42 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use vault_tests::Database;
 
-/// What came of one fault on one database.
+/// The results of one fault on one database.
 pub(crate) struct Report {
     /// Name of the fault.
     pub(crate) fault: &'static str,
-    /// On what.
+    /// The database.
     pub(crate) database: Database,
-    /// How often it happened.
+    /// Number of rounds.
     pub(crate) rounds: usize,
-    /// What the clients were answered.
+    /// Counts of the responses to clients.
     pub(crate) tally: Tally,
-    /// What was lost, undone, unreadable or answered wrongly, in words.
+    /// Descriptions of data that was lost, undone or unreadable, and of wrong responses.
     pub(crate) losses: Vec<String>,
-    /// Further figures: name and value.
+    /// Further results, as name and value.
     pub(crate) figures: Vec<(String, String)>,
-    /// The log of answers and its hash.
+    /// Path and hash of the log of responses.
     pub(crate) log: String,
 }
 
 impl Report {
-    /// A report of a fault that did not happen, and why.
+    /// Creates the report of a fault that was skipped.
     pub(crate) fn skipped(fault: &'static str, database: Database, why: &str) -> Self {
         let figures = vec![("skipped".to_owned(), why.to_owned())];
         Self { fault, database, rounds: 0, tally: Tally::default(), losses: Vec::new(), figures, log: String::new() }
     }
 
-    /// Whether nothing was lost.
+    /// Returns `true` if nothing was lost or wrong.
     pub(crate) fn is_clean(&self) -> bool {
         self.losses.is_empty()
     }
 
-    /// One more figure.
+    /// Adds a result.
     pub(crate) fn figure(&mut self, name: &str, value: impl ToString) {
         self.figures.push((name.to_owned(), value.to_string()));
     }
 
-    /// The slowest answer, which must not have taken longer than this.
+    /// Adds the time of the slowest response, and a loss if it is longer than `longest`.
     pub(crate) fn slowest_answer(&mut self, longest: Duration) {
         let slowest = self.tally.slowest;
         self.figure("slowest answer", format!("{:.1} s", slowest.as_secs_f64()));
@@ -50,8 +50,8 @@ impl Report {
         }
     }
 
-    /// Counts what was lost instead of judging it: credentials, each once, and apart from them sessions and codes, and in
-    /// how many rounds. What is left of the losses is something else.
+    /// Replaces losses by counts: credentials, each counted once, sessions and codes, and the affected rounds. Other
+    /// losses remain.
     pub(crate) fn count_lost(&mut self, when: &str) {
         let (lost, left): (Vec<_>, Vec<_>) = std::mem::take(&mut self.losses).into_iter().partition(|loss| {
             ["crew/", "a session that", "a code that", ": 404: "].iter().any(|kind| loss.contains(kind))
@@ -66,7 +66,7 @@ impl Report {
         self.figure(&format!("acknowledged {when} and lost"), figure);
     }
 
-    /// Median and worst of some times.
+    /// Adds the median and the maximum of some times.
     pub(crate) fn times(&mut self, name: &str, mut times: Vec<Duration>) {
         times.sort();
         if let (Some(median), Some(worst)) = (times.get(times.len() / 2), times.last()) {
@@ -75,7 +75,7 @@ impl Report {
         }
     }
 
-    /// A few lines for people.
+    /// Formats the report as text.
     pub(crate) fn text(&self) -> String {
         let Self { fault, database, rounds, tally, losses, figures, log } = self;
         let mut lines = vec![format!(
@@ -92,7 +92,7 @@ impl Report {
         lines.join("\n")
     }
 
-    /// The same for programs.
+    /// Formats the report as JSON.
     pub(crate) fn json(&self) -> Value {
         let Self { fault, database, rounds, tally, losses, figures, log } = self;
         let figures: serde_json::Map<String, Value> =
@@ -105,7 +105,7 @@ impl Report {
     }
 }
 
-/// A table for a page of documentation.
+/// Formats reports as a table for the documentation.
 pub(crate) fn table(reports: &[Report]) -> String {
     let mut lines = vec![
         "| Fault | Database | Rounds | Writes acknowledged | Unsure | Lost or wrong | |".to_owned(),

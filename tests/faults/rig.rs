@@ -1,4 +1,4 @@
-//! A vault, its servers, its crew, and the look at what is left.
+//! A vault with its servers and its crew, and the checks of its data.
 
 use crate::crew::{Crew, Tally};
 use crate::doorman::Doorman;
@@ -17,55 +17,55 @@ use vault_testkit::postgres::Cluster;
 use vault_tests::process::{Server, free_address};
 use vault_tests::{Answer, Client, Database, Door, Integration, Vault, binary};
 
-/// How many clients write.
+/// Number of clients that write.
 const WORKERS: usize = 4;
-/// How long anything may take to work again.
+/// Maximum wait for any recovery.
 const LIMIT: Duration = Duration::from_secs(90);
-/// How soon the service has to work again.
+/// Time limit for the recovery of the service.
 const HEALED: Duration = Duration::from_secs(5);
 
-/// A vault under faults.
+/// A vault that faults affect.
 pub(crate) struct Rig {
     pub(crate) vault: Vault,
-    /// Where its servers reach their database, if that is another address than commands have.
+    /// The URL of the database for its servers, if it differs from that for commands.
     url: Option<String>,
     /// Its first server, while it runs.
     pub(crate) server: Option<Server>,
-    /// Where that is.
+    /// The address of the first server.
     pub(crate) address: SocketAddr,
     door: Door,
     integration: Integration,
     pub(crate) crew: Crew,
-    /// The crew's token.
+    /// The token of the crew.
     token: String,
     pub(crate) log: AckLog,
     pub(crate) report: Report,
-    /// The branches that its servers went through.
+    /// The branches that its servers executed.
     pub(crate) marks: Marks,
 }
 
 impl Rig {
-    /// A vault on the ground's database, in the ground's directory.
+    /// Sets up a vault on the database and in the directory of `ground`.
     pub(crate) fn new(fault: &'static str, ground: &Ground<'_>) -> Self {
         Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, ground.new_url()))
     }
 
-    /// A vault on a PostgreSQL server of its own.
+    /// Sets up a vault on a PostgreSQL cluster that only this fault uses.
     pub(crate) fn on(fault: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> Self {
         Self::of(fault, ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.create_database())))
     }
 
-    /// A vault that is set up now, and served.
+    /// Sets up `vault` and starts its server.
     pub(crate) fn of(fault: &'static str, ground: &Ground<'_>, vault: Vault) -> Self {
         Self::served(fault, ground, vault.set_up(), None)
     }
 
-    /// A vault whose servers reach their database at `url`.
+    /// Sets up a vault whose servers use the database URL `url`.
     pub(crate) fn through(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: &str) -> Self {
         Self::served(fault, ground, vault, Some(url.to_owned()))
     }
 
-    /// A vault that is set up, and served.
+    /// Starts the server of a vault that is already set up.
     pub(crate) fn served(fault: &'static str, ground: &Ground<'_>, vault: Vault, url: Option<String>) -> Self {
         let (address, door) = (free_address(), Door { address: free_address() });
         let admin = vault.admin();
@@ -102,7 +102,7 @@ impl Rig {
         rig
     }
 
-    /// Has further clients share credentials from now on: the history of each is judged after each round.
+    /// Adds clients that share credentials. The history of each credential is checked after each round.
     pub(crate) fn share(mut self, ground: &Ground<'_>) -> Self {
         let seed = ground.options.seed;
         let integration = Integration::make(&self.vault, "sharer", &["crew/shared"]);
@@ -113,7 +113,7 @@ impl Rig {
         self
     }
 
-    /// New credentials to share.
+    /// Creates new shared credentials.
     fn share_anew(&mut self, client: &Client) {
         if let Some(shared) = &mut self.crew.shared {
             shared.begin(client, &mut self.report.losses);
@@ -121,7 +121,7 @@ impl Rig {
         }
     }
 
-    /// The command that serves the vault, run by `program` if it is given.
+    /// Returns the command that starts the server, through `program` if it is given.
     pub(crate) fn serve_command(&self, program: Option<Command>) -> Command {
         let command = program.map_or_else(binary::command, |mut program| {
             program.arg(binary::path());
@@ -140,12 +140,12 @@ impl Rig {
         command
     }
 
-    /// Starts its server and gives the time until it is ready.
+    /// Starts the server and returns the time until it is ready.
     pub(crate) fn serve(&mut self) -> Duration {
         self.serve_by(None)
     }
 
-    /// The same, by a program that runs it.
+    /// Starts the server through another program and returns the time until it is ready.
     pub(crate) fn serve_by(&mut self, program: Option<Command>) -> Duration {
         let begun = Instant::now();
         let mut server = self.spawn_by(program);
@@ -154,44 +154,41 @@ impl Rig {
         begun.elapsed()
     }
 
-    /// Starts its server, by a program that runs it, and does not wait.
+    /// Starts the server through another program, without a wait.
     pub(crate) fn spawn_by(&self, program: Option<Command>) -> Server {
         let (output, log) = (self.vault.scratch("output"), self.vault.scratch("log"));
         Server::spawn_at(self.address, self.serve_command(program), &output, &log)
     }
 
-    /// One more server on the same database.
+    /// Starts another server on the same database.
     pub(crate) fn replica(&self) -> Server {
         Server::start(self.replica_command(), &self.vault.scratch("output-replica"), &self.vault.scratch("log"))
     }
 
-    /// The command that serves as one more replica.
+    /// Returns the command that starts another server.
     pub(crate) fn replica_command(&self) -> Command {
         self.vault.command(&["serve", "--login-rate", "0"])
     }
 
-    /// The running server.
     pub(crate) fn running(&self) -> &Server {
         self.server.as_ref().expect("its server runs")
     }
 
-    /// Kills its server.
     pub(crate) fn kill(&mut self) {
         self.server.take().expect("its server runs").kill();
     }
 
-    /// A client of its server.
     pub(crate) fn client(&self) -> Client {
         Client::new(self.address)
     }
 
-    /// Has the crew work on its server while `meanwhile` runs.
+    /// Runs the crew on the server while `meanwhile` runs.
     pub(crate) fn work<T>(&mut self, meanwhile: impl FnOnce() -> T) -> T {
         let address = self.address;
         self.work_on(&[address], meanwhile)
     }
 
-    /// Has the crew work on `servers` while `meanwhile` runs.
+    /// Runs the crew on `servers` while `meanwhile` runs.
     pub(crate) fn work_on<T>(&mut self, servers: &[SocketAddr], meanwhile: impl FnOnce() -> T) -> T {
         let (outcome, mut tally) = self.crew.work(servers, &self.log, meanwhile);
         let round = self.report.rounds;
@@ -202,7 +199,7 @@ impl Rig {
         outcome
     }
 
-    /// Has the crew work while `meanwhile` has the server of this rig.
+    /// Runs the crew while `meanwhile` can take the server.
     pub(crate) fn work_while<T>(&mut self, meanwhile: impl FnOnce(&mut Option<Server>) -> T) -> T {
         let mut server = self.server.take();
         let outcome = self.work(|| meanwhile(&mut server));
@@ -210,7 +207,7 @@ impl Rig {
         outcome
     }
 
-    /// Asks for an activation of the first client's namespace.
+    /// Requests an activation of the first client's namespace.
     pub(crate) fn try_activation(&self) -> Result<Answer, String> {
         let body = serde_json::json!({"namespace": self.crew.workers[0].namespace()});
         let client = self.door.client();
@@ -218,7 +215,7 @@ impl Rig {
         call.try_send().map_err(|error| error.to_string())
     }
 
-    /// Waits until the server answers a list, and gives the time it took.
+    /// Waits until the server responds to a list request, and returns the time.
     pub(crate) fn wait_until_it_answers(&mut self) -> Duration {
         let (begun, client) = (Instant::now(), self.client());
         loop {
@@ -234,12 +231,12 @@ impl Rig {
         }
     }
 
-    /// Whether lists are answered.
+    /// Returns `true` if list requests succeed.
     pub(crate) fn can_read(&self) -> bool {
         self.list(&self.client()).is_ok()
     }
 
-    /// Whether a write is acknowledged, and how.
+    /// Attempts a write. Returns `true` if it is acknowledged, and the counts.
     pub(crate) fn try_write(&mut self) -> (bool, Tally) {
         let client = self.client();
         let mut tally = Tally::default();
@@ -250,7 +247,7 @@ impl Rig {
         (done, tally)
     }
 
-    /// Waits until a write is acknowledged, and gives the time it took.
+    /// Waits until a write is acknowledged, and returns the time.
     pub(crate) fn wait_until_it_writes(&mut self) -> Duration {
         let begun = Instant::now();
         while !self.try_write().0 {
@@ -260,8 +257,8 @@ impl Rig {
         begun.elapsed()
     }
 
-    /// Waits until the service answers and writes again, and gives the time it took. A service that takes too long is
-    /// reported as a loss.
+    /// Waits until the service reads and writes again, and returns the time. A recovery that takes too long is reported
+    /// as a loss.
     pub(crate) fn heal(&mut self) -> Duration {
         let begun = Instant::now();
         self.wait_until_it_answers();
@@ -273,7 +270,7 @@ impl Rig {
         healed
     }
 
-    /// The same for a server at another address.
+    /// Waits for the recovery of the server at `address`, as [`Self::heal`] does.
     pub(crate) fn heal_at(&mut self, address: SocketAddr) -> Duration {
         let own = std::mem::replace(&mut self.address, address);
         let begun = Instant::now();
@@ -286,10 +283,10 @@ impl Rig {
         healed
     }
 
-    /// Every credential, by its server.
+    /// Returns all credentials, as its server lists them.
     ///
     /// # Errors
-    /// It is refused.
+    /// If the server rejects the request.
     pub(crate) fn listed(&self) -> Result<Vec<Value>, Box<Answer>> {
         self.list(&self.client())
     }
@@ -309,13 +306,13 @@ impl Rig {
         }
     }
 
-    /// Compares what is there with what was acknowledged.
+    /// Compares the credentials of the server with the acknowledged writes.
     pub(crate) fn check(&mut self) {
         let client = self.client();
         self.check_by(&client);
     }
 
-    /// The same, by another server.
+    /// Compares the credentials of another server with the acknowledged writes.
     pub(crate) fn check_by(&mut self, client: &Client) {
         let before = self.report.losses.len();
         match self.list(client) {
@@ -342,8 +339,9 @@ impl Rig {
         self.report.rounds += 1;
     }
 
-    /// Opens everything: each credential through an activation, compared with what was saved, and all rows and the audit by
-    /// `doctor --deep`; the embedded file also by a backup, which checks what it copied.
+    /// Decrypts everything: activates each credential and compares it with the acknowledged value, and checks all rows
+    /// and the audit log with `doctor --deep`. For the embedded file, also makes a backup, which checks the copied
+    /// data.
     pub(crate) fn check_deeply(&mut self) {
         let client = self.door.client();
         for worker in &self.crew.workers {
@@ -368,7 +366,7 @@ impl Rig {
         self.check_stored();
     }
 
-    /// Has the program look at all rows and at the audit, and back the embedded file up.
+    /// Checks all rows and the audit log with `orgvault`, and makes a backup of the embedded file.
     pub(crate) fn check_stored(&mut self) {
         let doctor = self.vault.run(&["doctor", "--deep"]);
         if doctor.status != Some(0) {
@@ -384,8 +382,8 @@ impl Rig {
         }
     }
 
-    /// Starts its server on a disk as a power cut left it, compares what is there with what was acknowledged before, and kills the
-    /// server. `deeply`: has the program look at all rows, too.
+    /// Starts the server on a disk as a power cut left it, compares the data with the writes acknowledged before the
+    /// cut, and kills the server. With `deeply`, also checks all rows.
     pub(crate) fn look_at_disk(&mut self, acknowledged: &[Acknowledged], cut: Cut, deeply: bool) {
         self.report.rounds += 1;
         let disk = self.report.rounds;
@@ -410,10 +408,10 @@ impl Rig {
         self.kill();
     }
 
-    /// Reads everything. Whether all of it was answered.
+    /// Reads everything. Returns `true` if all requests succeeded.
     ///
     /// # Errors
-    /// Something else was given than was saved.
+    /// If the data differs from the saved data.
     pub(crate) fn reads_rightly(&self) -> Result<bool, String> {
         let mut all = true;
         let client = self.client();
@@ -451,7 +449,7 @@ impl Rig {
         Ok(all)
     }
 
-    /// Looks at everything once more, and gives the report.
+    /// Makes the last checks and returns the report.
     pub(crate) fn finish(mut self) -> Report {
         self.check_deeply();
         if let Some(shared) = &self.crew.shared {
@@ -473,7 +471,7 @@ impl Rig {
         self.report.losses.extend(missed(self.report.fault, self.report.rounds, &passed));
         self.report.losses.extend(panics(&self.vault.log()));
         if !self.report.losses.is_empty() {
-            // What its servers said goes with the vault.
+            // The log of the servers is deleted with the vault.
             let _ = std::fs::copy(self.vault.scratch("log"), self.log.beside("server"));
         }
         self.report.log = self.log.seal();
@@ -481,12 +479,12 @@ impl Rig {
     }
 }
 
-/// Whether what was handed out has all that was saved.
+/// Returns `true` if an activation contains all saved values.
 fn holds(given: &Value, saved: &Value) -> bool {
     saved.as_object().unwrap().iter().all(|(name, value)| given[name] == *value)
 }
 
-/// Lines of a log that tell of a panic.
+/// Returns the lines of a log that report a panic.
 fn panics(log: &str) -> impl Iterator<Item = String> + use<'_> {
     log.lines().filter(|line| line.contains("panicked")).map(str::to_owned)
 }

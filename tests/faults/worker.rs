@@ -10,13 +10,13 @@ use std::time::Instant;
 use vault_tests::samples::small;
 use vault_tests::{Answer, Client};
 
-/// How many credentials a client has at most.
+/// Maximum number of credentials of a client.
 const MOST: usize = 12;
-/// How many saves of unknown outcome, and how many credentials of unknown value, a client leaves alone.
+/// Number of saves with unknown outcome, and of credentials with unknown value, from which a client resolves them.
 const MOST_UNSURE: usize = 5;
 const VAULT: &str = "/v1/organization-vault";
 
-/// What a write does.
+/// The kind of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     Save,
@@ -24,19 +24,19 @@ pub(crate) enum Act {
     Delete,
 }
 
-/// A client: every credential of its namespace is its own.
+/// A client. Only this client uses its namespace.
 pub(crate) struct Worker {
     namespace: String,
     token: String,
     chance: Chance,
     keys: Vec<Key>,
-    /// The number of its last write.
+    /// Number of its last write.
     last: usize,
-    /// That write, unless it was refused.
+    /// The last write, unless it was rejected.
     pub(crate) last_write: Option<Write>,
 }
 
-/// A write: what a credential, named by the save that made it, was to hold after it.
+/// A write: the expected state of a credential, identified by the save that created it.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) namespace: String,
@@ -45,7 +45,7 @@ pub(crate) struct Write {
     pub(crate) state: State,
 }
 
-/// A credential, by the save that made it.
+/// A credential, identified by the save that created it.
 struct Key {
     save: usize,
     id: Option<String>,
@@ -61,14 +61,14 @@ impl Key {
         matches!(self.possible.sure(), Some(State::Holds(_)))
     }
 
-    /// Whether it was saved, and a later write of it came to nobody knows what.
+    /// Returns `true` if the credential was saved and a later write has an unknown outcome.
     fn is_doubtful(&self) -> bool {
         self.id.is_some() && self.possible.sure().is_none()
     }
 }
 
 impl Worker {
-    /// The client of this number, with a token of its own.
+    /// Creates the client with this number and with a token of its own.
     pub(crate) fn new(seed: u64, number: usize, token: &str) -> Self {
         let chance = Chance::of(seed, number as u64 + 1);
         Self {
@@ -81,17 +81,16 @@ impl Worker {
         }
     }
 
-    /// Its namespace.
     pub(crate) fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// Makes one write, whichever.
+    /// Makes one random write.
     pub(crate) fn write(&mut self, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
         let there: Vec<usize> =
             (0..self.keys.len()).filter(|n| self.keys[*n].is_sure() && self.keys[*n].is_there()).collect();
         let choice = self.chance.below(100);
-        // Whoever does not know whether a save stands repeats it.
+        // A client repeats a save with unknown outcome.
         let mut unsure = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none());
         if let (Some(first), Some(_)) = (unsure.next(), unsure.nth(MOST_UNSURE - 2)) {
             return self.repeat(first, client, log, tally);
@@ -109,7 +108,7 @@ impl Worker {
         }
     }
 
-    /// Makes a write of this kind. None, if it has no credential to do that to.
+    /// Makes a write of this kind. Returns `None` if no credential is available for it.
     pub(crate) fn make(&mut self, act: Act, client: &Client, log: &AckLog, tally: &mut Tally) -> Option<Outcome> {
         let place = || (0..self.keys.len()).find(|n| self.keys[*n].is_sure() && self.keys[*n].is_there());
         match act {
@@ -119,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Deletes what nobody knows the value of, and all but `most` of the others.
+    /// Deletes the credentials with unknown value, and all but `most` of the others.
     pub(crate) fn clear(&mut self, most: usize, client: &Client, log: &AckLog, tally: &mut Tally) {
         let mut left = 0;
         for place in 0..self.keys.len() {
@@ -215,13 +214,13 @@ impl Worker {
     ) -> Outcome {
         let key = &mut self.keys[place];
         let is_gone = answer.as_ref().is_ok_and(|answer| answer.status == 404);
-        // An earlier deletion of unknown outcome was made.
+        // An earlier deletion with unknown outcome took effect.
         if is_gone && key.possible.may_be(State::Absent) && key.possible.seen(State::Absent).is_ok() {
             return Outcome::Refused;
         }
         let outcome = tally.count(answer, begun.elapsed());
         log.note(&format!("{} {:?} {state:?}", self.namespace, key.id), outcome);
-        // It is this client's alone, and was there.
+        // The credential existed, and no other client could delete it.
         if is_gone {
             tally.wrong.push(format!("{} save {}: a write was answered 404", self.namespace, key.save));
         }
@@ -231,8 +230,8 @@ impl Worker {
         outcome
     }
 
-    /// Compares what is there with what was acknowledged: `listed` is every credential of the organization. Then repeats
-    /// each save of unknown outcome, which must have one effect.
+    /// Compares `listed`, all credentials of the organization, with the acknowledged writes. Then repeats each save
+    /// with unknown outcome, which must have one effect.
     pub(crate) fn check(&mut self, client: &Client, listed: &[Value], losses: &mut Vec<String>) {
         let own = |item: &&Value| item["namespace"] == *self.namespace;
         let mut found: HashMap<&str, usize> = HashMap::new();
@@ -242,7 +241,7 @@ impl Worker {
             found.insert(item["id"].as_str().unwrap(), number);
         }
         let name = &self.namespace;
-        // Those of unknown outcome are repeated, whether they are found or not.
+        // Saves with unknown outcome are repeated even if their credentials are found.
         let unsure: Vec<usize> = (0..self.keys.len()).filter(|n| self.keys[*n].id.is_none()).collect();
         for key in &mut self.keys {
             if key.id.is_none() {
@@ -258,7 +257,8 @@ impl Worker {
             format!("{name} has {id} with value {number}, which nobody saved or which was deleted")
         }));
         self.repeat_unsure_saves(&unsure, client, losses);
-        // What is surely gone needs no further look: it must not be listed, as nothing that nobody saved must be.
+        // Certainly deleted credentials need no further check: they must not be listed, as all credentials without a
+        // save must not be.
         self.keys.retain(|key| key.possible.sure() != Some(State::Absent));
     }
 
@@ -283,12 +283,12 @@ impl Worker {
         }
     }
 
-    /// Whether nobody knows what this credential holds.
+    /// Returns `true` if the state of this credential is unknown.
     pub(crate) fn is_unsure(&self, id: &str) -> bool {
         self.keys.iter().any(|key| key.id.as_deref() == Some(id) && key.possible.sure().is_none())
     }
 
-    /// What an activation of its namespace must give: the data of each credential, by its id.
+    /// Returns the expected result of an activation of its namespace: the data of each credential by its ID.
     pub(crate) fn expected(&self) -> HashMap<String, Value> {
         let holds = |key: &Key| match key.possible.sure() {
             Some(State::Holds(number)) => Some((key.id.clone()?, small(&self.namespace, number)["data"].clone())),

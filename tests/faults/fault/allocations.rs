@@ -1,5 +1,5 @@
-//! Each allocation that the service makes for a request fails once: of Rust, of SQLite and of the cipher library. The library
-//! `failing_malloc` (`tests/simulator/examples`), which the service is started with, has it fail.
+//! Each allocation of the service for a request fails once: those of Rust, of SQLite and of the cipher library. The
+//! service is started with the library `failing_malloc` (`tests/simulator/examples`), which makes them fail.
 
 use super::Ground;
 use crate::crew::Tally;
@@ -17,16 +17,16 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "failed-allocations";
-/// How long a service that aborts takes to end, once its client has seen the connection end.
+/// Time limit for an aborting service to exit after its client has seen the connection close.
 const ENDING: Duration = Duration::from_secs(10);
-/// How many credentials there are before a request, at most.
+/// Maximum number of credentials before a request.
 const MOST: usize = 8;
-/// The last place that is tried where they are chosen.
+/// The last allocation that can be chosen at random.
 const FAR: usize = 600;
 /// The signal of `abort(3)`.
 const ABORTED: i32 = 6;
 
-/// What is requested.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
     Save,
@@ -38,7 +38,7 @@ enum What {
 
 const ALL: [What; 5] = [What::Save, What::Replace, What::Delete, What::Activation, What::Login];
 
-/// Each allocation of each kind of request fails; with `--rounds`, some.
+/// Each allocation of each kind of request fails. With `--rounds`, a random selection of them.
 pub(super) fn fail(ground: &Ground<'_>) -> Report {
     let library = library();
     if !library.is_file() {
@@ -56,7 +56,8 @@ pub(super) fn fail(ground: &Ground<'_>) -> Report {
         }
         None => {
             for what in ALL {
-                // One more fails in the background now and then: a request that was not hit was no last one unless the next was not either.
+                // Background work may hit the allocation now and then, so one request without a failure does not prove
+                // that there are no more allocations.
                 let (mut place, mut missed) = (1, 0);
                 while missed < 3 {
                     missed = if memory.fail(what, place) { 0 } else { missed + 1 };
@@ -68,25 +69,25 @@ pub(super) fn fail(ground: &Ground<'_>) -> Report {
     memory.finish()
 }
 
-/// Where the library lies: beside this program's examples.
+/// Returns the path of the library, beside the examples of this program.
 fn library() -> PathBuf {
     let program = std::env::current_exe().expect("this program");
     program.with_file_name("examples").join("libfailing_malloc.so")
 }
 
-/// A service whose memory fails.
+/// A service with failing allocations.
 struct Memory {
     rig: Rig,
     library: PathBuf,
-    /// What the library reads and writes.
+    /// The file through which this program and the library communicate.
     words: PathBuf,
-    /// By request: how many were hit, and how many of them ended the service.
+    /// Number of requests with a failed allocation, and of those that aborted the service, by kind.
     hit: BTreeMap<What, (usize, usize)>,
-    /// What a request that was not acknowledged was answered.
+    /// Number of rejected requests.
     refused: usize,
     acknowledged: usize,
-    /// Whether an allocation of the request before failed and the service was still running when that request had ended. The thread
-    /// that it failed in may abort the service later, while the next request is made.
+    /// `true` if an allocation of the previous request failed and the service still ran after it. The thread with the
+    /// failure may abort the service later, during the next request.
     may_abort: bool,
 }
 
@@ -106,25 +107,26 @@ impl Memory {
         let mut program = Command::new("env");
         program.arg(format!("LD_PRELOAD={}", self.library.display()));
         program.arg(format!("FAILING_MALLOC={}", self.words.display()));
-        // Whoever is started without a word fails nowhere.
+        // A service that starts while the value is 0 has no failing allocations.
         self.set(0);
         self.rig.serve_by(Some(program));
     }
 
-    /// So many allocations from now on, one fails; with 0, none.
+    /// Makes the allocation at `place`, counted from now, fail. With 0, none fails.
     fn set(&self, place: usize) {
         let file = File::options().write(true).open(&self.words).expect("a file of words");
         file.write_all_at(&(place as u64).to_ne_bytes(), 0).expect("a word");
     }
 
-    /// How many have failed.
+    /// Returns the number of failed allocations.
     fn failed(&self) -> u64 {
         let mut word = [0; 8];
         File::open(&self.words).and_then(|file| file.read_exact_at(&mut word, 8)).expect("a word");
         u64::from_ne_bytes(word)
     }
 
-    /// Makes a request of which the allocation at `place` fails, and looks at what is left. Whether one failed.
+    /// Makes a request during which the allocation at `place` fails, and checks the data. Returns `true` if an
+    /// allocation failed.
     fn fail(&mut self, what: What, place: usize) -> bool {
         self.prepare(what);
         let before = self.failed();
@@ -172,7 +174,8 @@ impl Memory {
         hit
     }
 
-    /// Whether the service has ended: rightly, if it has aborted for want of memory and said so.
+    /// Returns `None` if the service runs. An exited service is valid if it aborted because of a failed allocation and
+    /// reported it.
     fn ended(&mut self, unanswered: bool) -> Option<Result<(), String>> {
         let server = self.rig.server.as_mut().expect("its server runs");
         let begun = Instant::now();
@@ -191,7 +194,7 @@ impl Memory {
         })
     }
 
-    /// What a request needs is there.
+    /// Creates the data that a request needs.
     fn prepare(&mut self, what: What) {
         let client = self.rig.client();
         let mut tally = Tally::default();
@@ -246,7 +249,7 @@ impl Memory {
     }
 }
 
-/// Credentials without the audit entries of what was done to them, and entries without what they tell of.
+/// Returns credentials without the audit entries of their changes, and audit entries without their changes.
 fn half_done(listed: &[Value], exported: &str) -> Vec<String> {
     let mut told: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for line in exported.lines() {
@@ -291,7 +294,7 @@ mod tests {
         for missing in 0..whole.len() {
             let left: Vec<_> =
                 whole.iter().enumerate().filter(|(n, _)| *n != missing).map(|(_, line)| &**line).collect();
-            // A deletion alone tells of a credential that was saved before what was exported.
+            // A deletion alone can belong to a credential that was saved before the exported entries.
             let found = half_done(&listed, &left.concat()).len();
             assert_eq!(found, usize::from(missing != 2), "without line {missing}");
         }

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use vault_tests::Client;
 use vault_tests::process::Server;
 
-/// Where Debian puts the library.
+/// Path of the library on Debian.
 const LIBRARY: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
-/// How long a replica is watched.
+/// Time for which a replica is observed.
 const WATCHED: Duration = Duration::from_secs(5);
 
-/// Replicas whose clocks differ from the database's by more than 2 s are not ready; those that differ by less share every
-/// decision.
+/// Replicas whose clocks differ from that of the database by more than 2 s are not ready. Replicas with a smaller
+/// difference make the same decisions.
 pub(super) fn skewed(ground: &Ground<'_>) -> Report {
     if !std::path::Path::new(LIBRARY).exists() {
         return Report::skipped("clocks", ground.database, "libfaketime is not installed (Debian: faketime)");

@@ -1,4 +1,4 @@
-//! The process may have no more file descriptors than it has.
+//! The process cannot open more file descriptors than it has.
 
 use super::Ground;
 use crate::report::Report;
@@ -7,9 +7,9 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
-/// Connections that take what descriptors there are.
+/// Number of connections that use up the descriptors.
 const IDLE: usize = 100;
-/// Descriptors of the process, beside those that it has.
+/// Number of descriptors that the process can still open.
 const SPARE: usize = 10;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -22,7 +22,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         set_limit(process, &format!("{}:{}", open + SPARE, before.1));
         let address = rig.address;
         rig.work(|| {
-            std::thread::sleep(Duration::from_millis(200)); // the clients are connected
+            std::thread::sleep(Duration::from_millis(200)); // the clients connect
             let idle: Vec<_> =
                 (0..IDLE).filter_map(|_| TcpStream::connect_timeout(&address, Duration::from_secs(1)).ok()).collect();
             std::thread::sleep(Duration::from_secs(2));
@@ -38,7 +38,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// The soft and the hard limit.
+/// Returns the soft and the hard limit.
 fn limit(process: u32) -> (String, String) {
     let limits = std::fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("the limit");

@@ -1,4 +1,4 @@
-//! The disk fills up under load, or becomes read-only.
+//! The disk becomes full under load, or becomes read-only.
 
 use super::Ground;
 use crate::report::Report;
@@ -12,18 +12,18 @@ use tempfile::TempDir;
 use vault_tests::Vault;
 use vault_tests::disk::{fill, mount};
 
-/// How soon writes have to be possible again.
+/// Time limit until writes succeed again.
 const HEALED: Duration = Duration::from_secs(5);
 
-/// A small file system, mounted.
+/// A small mounted file system.
 pub(super) struct Disk {
     place: TempDir,
-    /// Its loop device, if it is an image.
+    /// The loop device, if the file system is on an image.
     device: Option<String>,
 }
 
 impl Disk {
-    /// In memory.
+    /// Mounts a file system in memory.
     fn in_memory(megabytes: usize) -> Self {
         let place = tempfile::tempdir().unwrap();
         let options = format!("size={megabytes}m,mode=0700");
@@ -31,7 +31,7 @@ impl Disk {
         Self { place, device: None }
     }
 
-    /// ext4 on an image, which becomes read-only after an error.
+    /// Mounts ext4 on an image. It becomes read-only after an error.
     fn ext4(ground: &Ground<'_>, megabytes: u64) -> Self {
         let place = tempfile::tempdir_in(&ground.options.shared.dir).unwrap();
         let image = place.path().join("image");
@@ -44,7 +44,7 @@ impl Disk {
         disk
     }
 
-    /// Where it is mounted.
+    /// Returns the mount point.
     fn path(&self) -> PathBuf {
         match self.device {
             Some(_) => self.place.path().join("mounted"),
@@ -56,13 +56,13 @@ impl Disk {
         run(Command::new("mount").args(["-t", "ext4"]).arg(self.device.as_ref().unwrap()).arg(self.path()));
     }
 
-    /// Has the file system see an error, after which it is read-only.
+    /// Triggers an error in the file system, which makes it read-only.
     fn fail(&self) {
         let name = self.device.as_ref().unwrap().trim_start_matches("/dev/");
         fs::write(format!("/sys/fs/ext4/{name}/trigger_fs_error"), "1").unwrap();
     }
 
-    /// Repairs it as an operator does, and mounts it again.
+    /// Repairs the file system as an operator would, and mounts it again.
     fn repair(&self) {
         run(Command::new("umount").arg(self.path()));
         let status = Command::new("fsck.ext4").arg("-fy").arg(self.device.as_ref().unwrap()).output().unwrap().status;
@@ -80,14 +80,14 @@ impl Drop for Disk {
     }
 }
 
-/// What a command prints, which must succeed.
+/// Runs a command that must succeed, and returns its standard output.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// The disk fills up under load, and has space again.
+/// The disk becomes full under load, and then has free space again.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("disk-full", ground.database, "only root can mount a file system to fill");
@@ -117,9 +117,9 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// The file system below the vault sees an error under load and becomes read-only, as Linux's do by default; an
-/// operator repairs it. What was acknowledged in that moment and lost is counted, not judged: ext4 may say that a file is synced
-/// although it has dropped the journal's transaction (docs/why/campaigns.md).
+/// The file system below the vault reports an error under load and becomes read-only, which is the default on Linux. An
+/// operator repairs it. Acknowledged writes of that moment that are lost are counted but do not fail the campaign: ext4
+/// may report a file as synced although it has dropped the transaction of the journal (docs/why/campaigns.md).
 pub(super) fn read_only(ground: &Ground<'_>) -> Report {
     if !getuid().is_root() {
         return Report::skipped("read-only", ground.database, "only root can mount a file system");

@@ -1,4 +1,4 @@
-//! The primary of a cluster dies under load, and its standby takes over.
+//! The primary of a cluster is killed under load, and its standby takes over.
 
 use super::Ground;
 use crate::cluster::{self, Patroni};
@@ -11,23 +11,24 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use vault_tests::Vault;
 
-/// How soon after the promotion a write has to be acknowledged: clients may still wait for an answer of before, for 10 s.
+/// Time limit from the promotion to an acknowledged write. Clients may wait up to 10 s for an earlier response.
 const HEALED: Duration = Duration::from_secs(15);
 
-/// With a synchronous standby: nothing is lost.
+/// With a synchronous standby, no write is lost.
 pub(super) fn synchronous(ground: &Ground<'_>) -> Report {
     happen("failover", ground, true)
 }
 
-/// With an asynchronous one: what was acknowledged last may be lost. Counted, not judged.
+/// With an asynchronous standby, the last acknowledged writes may be lost. They are counted but do not fail the
+/// campaign.
 pub(super) fn asynchronous(ground: &Ground<'_>) -> Report {
     let mut report = happen("failover-asynchronous", ground, false);
     report.count_lost("before a death");
     report
 }
 
-/// The primary lives and reaches its standby and its clients, but etcd in one direction only. It has to step down, and the standby
-/// takes over; nothing is lost.
+/// The primary runs and reaches its standby and its clients, but etcd in one direction only. It must step down, the
+/// standby must take over, and no write may be lost.
 pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
     if let Some(why) = cluster::impossible().or_else(network::impossible) {
         return Report::skipped("etcd-cut", ground.database, &why);
@@ -71,7 +72,7 @@ pub(super) fn etcd_cut(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// A vault on the cluster.
+/// Creates a vault on the cluster.
 fn rig(name: &'static str, ground: &Ground<'_>, cluster: &Patroni) -> Rig {
     let mut create = Command::new("psql");
     create.args(["--no-psqlrc", "--quiet", "--command", "CREATE DATABASE orgvault", "--dbname"]);
@@ -79,7 +80,7 @@ fn rig(name: &'static str, ground: &Ground<'_>, cluster: &Patroni) -> Rig {
     Rig::of(name, ground, Vault::absent_in(&ground.options.shared.dir, Some(cluster.url("orgvault"))))
 }
 
-/// Waits until another write is acknowledged, and gives the time it took.
+/// Waits until another write is acknowledged, and returns the time.
 fn wait_for_another(counter: &Counter) -> Duration {
     let (before, begun) = (counter.acknowledged(), Instant::now());
     while counter.acknowledged() == before && begun.elapsed() < Duration::from_secs(60) {
@@ -100,7 +101,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
     }
     let mut cluster = Patroni::start(&ground.options.log_dir, is_synchronous);
     let rig = rig(name, ground, &cluster);
-    // An asynchronous standby may forget what was acknowledged, so no order need explain what its clients saw.
+    // An asynchronous standby may lose acknowledged writes, so the histories of its clients need not be linearizable.
     let mut rig = if is_synchronous { rig.share(ground) } else { rig };
     let others = [rig.replica(), rig.replica()];
     let addresses: Vec<SocketAddr> = others.iter().map(|server| server.address).chain([rig.address]).collect();
@@ -113,7 +114,7 @@ fn happen(name: &'static str, ground: &Ground<'_>, is_synchronous: bool) -> Repo
         let (promotion, heal) = rig.work_on(&addresses, || {
             std::thread::sleep(delay);
             let begun = Instant::now();
-            // In turn: a machine dies, and a server alone.
+            // In turn, a whole host fails and only the server.
             if round % 2 == 0 {
                 cluster.kill(old)
             } else {

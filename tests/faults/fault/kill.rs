@@ -1,11 +1,11 @@
-//! The service is killed (SIGKILL) at any moment and started again. Tells of the death of a process only: what it wrote
-//! stays in the memory of the kernel, so whether it was synced to disk does not show here.
+//! The service is killed (SIGKILL) at any moment and started again. This covers only the death of the process: its
+//! writes stay in the memory of the kernel, so missing syncs to disk are not detected.
 
 use super::Ground;
 use crate::report::Report;
 use crate::rig::Rig;
 
-/// Looks at everything that is stored after so many rounds.
+/// Interval, in rounds, of the check of all stored data.
 const DEEPLY_EVERY: usize = 100;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -15,7 +15,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     for round in 0..ground.options.rounds(200) {
         let delay = chance.millis(20, 500);
         rig.work_while(|server| {
-            std::thread::sleep(delay); // at any moment, not at a certain one
+            std::thread::sleep(delay); // at a random moment
             server.take().expect("its server runs").kill();
         });
         starts.push(rig.serve());

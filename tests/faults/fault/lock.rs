@@ -1,4 +1,4 @@
-//! Another program holds the lock that every write needs, for 10 s.
+//! Another program has the lock that every write needs, for 10 s.
 
 use super::Ground;
 use crate::report::Report;
@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use vault_tests::Database;
 
-/// How long it is held.
+/// Time for which the lock is taken.
 const HELD: Duration = Duration::from_secs(10);
-/// How long a request may take meanwhile.
+/// Time limit of requests while the lock is taken.
 const LONGEST: Duration = Duration::from_millis(8_000);
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -32,7 +32,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// Holds a lock until it goes.
+/// A process that has a lock until it is dropped.
 pub(super) struct Holder(Child);
 
 impl Holder {
@@ -52,13 +52,13 @@ impl Holder {
 }
 
 impl Holder {
-    /// Reads the embedded file as it is now, until it goes.
+    /// Starts a process that reads the embedded file in its current state until it is dropped.
     pub(super) fn reading(rig: &Rig) -> Self {
         Self::on_file(rig, READING)
     }
 
-    /// Every program that locks the bytes of the log's index as SQLite does is to it another SQLite; the file's key is not
-    /// needed for that.
+    /// To SQLite, every program that locks the bytes of the log's index as SQLite does is another SQLite. This does not
+    /// need the key of the file.
     fn on_file(rig: &Rig, program: &str) -> Self {
         let mut holder = Command::new("python3");
         holder.arg("-c").arg(program).arg(rig.vault.data_dir().join("orgvault.db-shm"));
@@ -66,7 +66,7 @@ impl Holder {
     }
 }
 
-/// Locks the byte of the write-ahead log's index that stands for the right to write, and holds it until its input ends.
+/// Locks the byte of the write-ahead log's index that represents the write lock, until the standard input is closed.
 const LOCKING: &str = "
 import fcntl, sys
 file = open(sys.argv[1], 'r+b')
@@ -75,7 +75,8 @@ print('held', flush=True)
 sys.stdin.read()
 ";
 
-/// Takes a share in the newest mark of readers: the log is not overwritten from there on until its input ends.
+/// Locks the newest read mark in shared mode. The log is not overwritten from there on until the standard input is
+/// closed.
 const READING: &str = "
 import fcntl, struct, sys
 file = open(sys.argv[1], 'r+b')
@@ -93,7 +94,7 @@ print('held', flush=True)
 sys.stdin.read()
 ";
 
-/// The child, once it has said something.
+/// Waits until the child has printed that it has the lock.
 fn ready(mut child: Child) -> Child {
     use std::io::{BufRead as _, BufReader};
     let mut line = String::new();

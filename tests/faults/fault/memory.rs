@@ -1,5 +1,5 @@
-//! The process gets no more memory. A hash, the largest piece that it ever asks for at once, is refused and the process
-//! lives on.
+//! The process gets no more memory. A password hash, the largest allocation of the process, fails and the process
+//! continues.
 
 use super::Ground;
 use crate::report::Report;
@@ -7,16 +7,16 @@ use crate::rig::Rig;
 use serde_json::json;
 use std::process::Command;
 
-/// What the process may still take, in bytes: less than a hash.
+/// Memory that the process can still allocate, in bytes: less than a hash.
 const SPARE: u64 = 12 << 20;
-/// Logins at once: as many threads hash as there are processors.
+/// Parallel logins. The number of hashing threads is the number of processors.
 const LOGINS: usize = 8;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("no-memory", ground);
     let mut refused = 0_usize;
     for _ in 0..ground.options.rounds(5) {
-        // Anew, so that no hash has had its memory yet.
+        // A new process has not yet allocated the memory of a hash.
         rig.server.take().expect("its server runs").stop();
         rig.serve();
         rig.wait_until_it_writes();
@@ -24,7 +24,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
         limit(process, &format!("{}:", size(process) + SPARE));
         let client = rig.client();
         let stranger = json!({"email": "nobody@example.com", "password": "wrong wrong wrong", "passcode": "000000"});
-        // At once, so that every thread hashes. A login of nobody's takes a hash, too.
+        // In parallel, so that every thread hashes. A login of an unknown account also needs a hash.
         let answers: Vec<_> = std::thread::scope(|scope| {
             let log_in = || client.request("POST", "/v1/login").json(&stranger).try_send();
             let logins: Vec<_> = (0..LOGINS).map(|_| scope.spawn(log_in)).collect();
@@ -57,7 +57,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// The memory that the process has for data, in bytes.
+/// Returns the data memory of the process, in bytes.
 fn size(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmData:")).expect("VmData");

@@ -107,31 +107,31 @@ pub(crate) enum Fault {
     BitRot,
 }
 
-/// Where a fault happens.
+/// The options and the database of a fault.
 pub(crate) struct Ground<'a> {
     pub(crate) options: &'a Options,
     pub(crate) database: Database,
 }
 
 impl Ground<'_> {
-    /// A new database, if it is a server.
+    /// Creates a new database on a server and returns its URL, or `None` for the embedded file.
     pub(crate) fn new_url(&self) -> Option<String> {
         (self.database == Database::Postgres).then(new_postgres)
     }
 
-    /// The chance that decides when faults happen.
+    /// Returns the random generator for the moments of faults.
     pub(crate) fn chance(&self) -> Chance {
         Chance::of(self.options.seed, 0)
     }
 }
 
 impl Fault {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     pub(crate) fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Where it can happen.
+    /// Returns the databases that the fault applies to.
     pub(crate) fn databases(self) -> &'static [Database] {
         match self {
             Self::KillAtSyscalls
@@ -168,7 +168,7 @@ impl Fault {
         }
     }
 
-    /// Has it happen.
+    /// Runs the campaign of the fault.
     pub(crate) fn happen(self, ground: &Ground<'_>) -> Report {
         match self {
             Self::Kill => kill::happen(ground),

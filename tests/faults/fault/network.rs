@@ -1,4 +1,4 @@
-//! The network between the service and PostgreSQL loses answers, hangs, or is slow.
+//! The network between the service and PostgreSQL loses responses, hangs, or is slow.
 
 use super::Ground;
 use crate::proxy::{Mode, Proxy};
@@ -10,12 +10,12 @@ use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::Vault;
 use vault_tests::process::free_address;
 
-/// How long the network hangs.
+/// Time for which the network hangs.
 const HANGING: Duration = Duration::from_secs(12);
-/// How long a request may take meanwhile: a change waits at most 7 s, and for a connection before.
+/// Time limit of requests while the network hangs: a change waits at most 7 s, after a wait for a connection.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// A vault whose server is behind a proxy.
+/// Creates a vault that reaches its database server through a proxy.
 pub(super) fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &Cluster) -> (Rig, Proxy) {
     let url = cluster.create_database();
     let (server, database) = url.rsplit_once('/').unwrap();
@@ -26,7 +26,7 @@ pub(super) fn behind_a_proxy(name: &'static str, ground: &Ground<'_>, cluster: &
     (rig, proxy)
 }
 
-/// The directory of a server's socket: the host of its address, percent-encoded.
+/// Returns the directory of a server's socket: the percent-decoded host of its address.
 pub(super) fn directory(server: &str) -> PathBuf {
     let mut pieces = server.rsplit('@').next().unwrap().split('%');
     let mut text = pieces.next().unwrap_or_default().to_owned();
@@ -38,7 +38,8 @@ pub(super) fn directory(server: &str) -> PathBuf {
     PathBuf::from(text)
 }
 
-/// The answer to a commit is lost: what was saved stands or not, is not acknowledged, and is repeated with one effect.
+/// The response to a COMMIT is lost. The write may or may not be stored and is not acknowledged. A repetition has one
+/// effect.
 pub(super) fn lost_commits(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("lost-commits", ground, &cluster);
@@ -57,7 +58,7 @@ pub(super) fn lost_commits(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// The network takes connections and bytes and forwards nothing.
+/// The network accepts connections and bytes and forwards nothing.
 pub(super) fn hanging(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let (mut rig, proxy) = behind_a_proxy("network-hangs", ground, &cluster);

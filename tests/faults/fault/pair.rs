@@ -1,4 +1,5 @@
-//! Two faults at once: each pair of those that a vault on PostgreSQL with three replicas can have at the same time.
+//! Two faults at once: each pair of the faults that a vault on PostgreSQL with three replicas can have at the same
+//! time.
 
 use super::Ground;
 use super::network::behind_a_proxy;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::process::Server;
 
-/// What happens, beside something else.
+/// One fault of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum One {
     ReplicaKilled,
@@ -42,7 +43,7 @@ impl One {
     }
 }
 
-/// The pairs, in an order that chance gives. The one network of the rig does one thing at a time.
+/// Returns the pairs in random order. Pairs of two network faults are left out because the rig has one proxy.
 fn pairs(chance: &mut Chance) -> Vec<[One; 2]> {
     let all = One::ALL.iter().enumerate();
     let mut pairs: Vec<_> = all.flat_map(|(place, one)| One::ALL[place + 1..].iter().map(|two| [*one, *two])).collect();
@@ -53,7 +54,7 @@ fn pairs(chance: &mut Chance) -> Vec<[One; 2]> {
     pairs
 }
 
-/// What is disturbed: one replica each that is killed and stopped, the database, and the network of the first server.
+/// The targets of the faults: a replica to kill, a replica to stop, the database, and the network of the first server.
 struct Scene<'a> {
     cluster: &'a Cluster,
     url: &'a str,
@@ -62,9 +63,9 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// Has one of them happen after `delay`, for as long as `lasts`, and end. The replica, unless it was what ended.
+    /// Starts a fault after `delay` and ends it after `lasts`. Returns the replica, unless the fault ended it.
     fn happens(&self, what: One, replica: Server, delay: Duration, lasts: Duration) -> Option<Server> {
-        thread::sleep(delay); // at any moment, not at a certain one
+        thread::sleep(delay); // at a random moment
         match what {
             One::ReplicaKilled => {
                 replica.kill();
@@ -79,7 +80,7 @@ impl Scene<'_> {
                 let end = format!("SELECT count(pg_terminate_backend(pid)) {OURS}");
                 let mut psql = Command::new("psql");
                 psql.args(["--no-psqlrc", "--quiet", "--command", &end, "--dbname", self.url]);
-                // The database may be away.
+                // The database may be down.
                 let _ = psql.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
             }
             One::DatabaseKilled => {

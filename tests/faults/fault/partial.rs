@@ -1,5 +1,5 @@
-//! Networks that fail in part, between clients and replicas and between replicas and PostgreSQL: packets are lost and come twice, or
-//! one direction is cut. Each replica is a machine of its own (see [`network`]).
+//! Networks between clients and replicas and between replicas and PostgreSQL that fail in part: packets are lost and
+//! duplicated, or one direction is cut. Each replica runs on a simulated host (see [`network`]).
 
 use super::Ground;
 use crate::network::{self, Here, Network, Rule};
@@ -14,21 +14,21 @@ use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::process::Server;
 use vault_tests::{Vault, binary};
 
-/// How many replicas there are.
+/// Number of replicas.
 const REPLICAS: usize = 2;
 /// How long clients wait for a replica that they cannot reach, and for one that cannot reach PostgreSQL.
 const IMPATIENT: Duration = Duration::from_secs(2);
 const PATIENT: Duration = Duration::from_secs(15);
-/// How long a request may take while PostgreSQL cannot be reached: a change waits at most 7 s, and for a connection before.
+/// Time limit of requests while PostgreSQL is unreachable: a change waits at most 7 s, after a wait for a connection.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Two replicas on machines of their own. A third server, which no fault reaches, is for the look at what is left.
+/// Two replicas on simulated hosts. A third server, which no fault affects, is used for checks.
 struct Scene {
     rig: Rig,
     replicas: Vec<Server>,
     addresses: Vec<SocketAddr>,
     network: Network,
-    // These end last.
+    // Dropped last.
     _cluster: Cluster,
     _place: TempDir,
 }
@@ -37,7 +37,7 @@ impl Scene {
     fn new(name: &'static str, ground: &Ground<'_>) -> Self {
         let network = Network::new(REPLICAS);
         let place = tempfile::tempdir().unwrap();
-        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap(); // the server runs as another user
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap(); // the server has its own user
         let hosts = place.path().join("pg_hba.conf");
         fs::write(&hosts, "local all all trust\nhost all all 10.0.0.0/24 trust\n").unwrap();
         let database = Here::Database.ip();
@@ -53,7 +53,7 @@ impl Scene {
         Self { rig, replicas, addresses, network, _cluster: cluster, _place: place }
     }
 
-    /// Has all work again, looks at what is there by each replica, and notes what it was in.
+    /// Waits until all replicas work again, checks the data through each replica, and records the branch marks of each.
     fn check(&mut self) -> Duration {
         self.rig.heal();
         let healed = self.addresses.iter().map(|address| self.rig.heal_at(*address)).max().unwrap_or_default();
@@ -77,13 +77,13 @@ impl Scene {
     }
 }
 
-/// The server of a machine.
+/// Starts a server on a simulated host.
 fn replica(rig: &Rig, network: &Network, machine: usize, url: &str) -> Server {
     let mut command = network.entering(machine);
     command.arg(binary::path());
     let mut command = binary::isolated(command);
     command.arg("serve").arg("--data-dir").arg(rig.vault.data_dir()).args(["--database-url", url, "--login-rate=0"]);
-    command.arg(format!("--trusted-proxy={}", Here::Clients.ip())); // or it would want TLS
+    command.arg(format!("--trusted-proxy={}", Here::Clients.ip())); // without this option the server requires TLS
     let [address, admin] = [10_000, 10_001].map(|port| SocketAddr::from((network.address(machine), port)));
     let (output, log) = (rig.vault.scratch(&format!("output-{machine}")), rig.vault.scratch("log"));
     let mut server = Server::spawn_with([address, admin], command, &output, &log);
@@ -91,7 +91,7 @@ fn replica(rig: &Rig, network: &Network, machine: usize, url: &str) -> Server {
     server
 }
 
-/// Packets are lost in both directions, and come twice.
+/// Packets are lost in both directions and duplicated.
 pub(super) fn lossy(ground: &Ground<'_>) -> Report {
     if let Some(why) = network::impossible() {
         return Report::skipped("lossy-network", ground.database, &why);
@@ -125,18 +125,18 @@ pub(super) fn lossy(ground: &Ground<'_>) -> Report {
     scene.finish(healed)
 }
 
-/// What of a replica's network is cut.
+/// The part of a replica's network that is cut.
 #[derive(Clone, Copy, Debug)]
 enum Cut {
-    /// What it sends to PostgreSQL.
+    /// Packets to PostgreSQL.
     ToDatabase,
-    /// What PostgreSQL sends to it.
+    /// Packets from PostgreSQL.
     FromDatabase,
-    /// What clients send to it.
+    /// Packets from clients.
     FromClients,
-    /// What it sends to clients.
+    /// Packets to clients.
     ToClients,
-    /// Clients, in both directions; it reaches PostgreSQL.
+    /// Clients in both directions. The replica reaches PostgreSQL.
     Clients,
 }
 

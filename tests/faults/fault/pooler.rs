@@ -1,4 +1,4 @@
-//! The service behind pgbouncer, which is killed and started again.
+//! The service runs behind pgbouncer, which is killed and started again.
 
 use super::Ground;
 use super::network::directory;
@@ -44,7 +44,7 @@ pub(super) fn restarted(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// A pooler, which gives each of its clients a connection of the client's own. Killed when it goes.
+/// A pooler in session mode: each client gets a connection of its own. Killed on drop.
 struct Pooler(Child);
 
 impl Pooler {
@@ -60,7 +60,7 @@ impl Pooler {
         );
         fs::write(&settings, text).unwrap();
         fs::write(&users, "\"postgres\" \"\"\n").unwrap();
-        // It does not run as root; the server's user may enter the directory of the socket.
+        // pgbouncer does not run as root. The user of the server can access the directory of the socket.
         let owner = fs::metadata(server).unwrap().uid().to_string();
         let status = Command::new("chown").arg("-R").arg(&owner).arg(place).status().unwrap();
         assert!(status.success());

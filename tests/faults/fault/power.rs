@@ -1,9 +1,10 @@
-//! The power is cut under the embedded file. Every write and every flush that reaches the disk is recorded, and disks are made of
-//! the record as a power cut may leave them ([`record`](crate::record)). On each disk the file system is mounted, which replays
-//! its journal, the service is started, and all that was acknowledged before the cut must be there.
+//! The power is cut under the embedded file. Every write and flush that reaches the disk is recorded, and the disks
+//! that a power cut can leave are derived from the record ([`record`](crate::record)). On each disk, the file system is
+//! mounted, which replays its journal, and the service is started. All writes that were acknowledged before the cut
+//! must be stored.
 //!
-//! A disk that lies about flushes is not shown, nor one that writes sectors wrongly. With `--without-sync` the service's syncs do
-//! nothing: that the same look then finds losses shows that it can.
+//! Disks that ignore flushes or write sectors wrongly are not covered. With `--without-sync`, the syncs of the service
+//! do nothing: the same check must then find losses, which shows that it can find them.
 
 use super::Ground;
 use crate::image::{self, Mounted};
@@ -15,12 +16,12 @@ use std::fs;
 use std::path::Path;
 use vault_tests::Vault;
 
-/// Of the disk, in MiB.
+/// Size of the disk, in MiB.
 const SIZE: u64 = 48;
-/// Writes of a recording, and how many disks are made of it if no other number is asked for.
+/// Writes of a recording, and the default number of disks that are derived from it.
 const WRITES: usize = 200;
 const DISKS: usize = 1_000;
-/// Rows are looked at one by one on one disk of so many.
+/// Interval, in disks, of the check of each row.
 const DEEPLY_EVERY: usize = 50;
 
 pub(super) fn cut(ground: &Ground<'_>) -> Report {
@@ -53,7 +54,7 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     if without_sync {
         rig.report.figure("syncs", "none: losses are expected");
     }
-    // The vault as it was left.
+    // The vault in its state after the recording.
     let _mounted = Mounted::new(&disk, &mounted);
     rig.serve();
     rig.check();
@@ -61,7 +62,7 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// Writes on a disk whose every write is recorded; `without_sync`: by a service whose syncs do nothing.
+/// Makes writes on a disk whose every write is recorded. With `without_sync`, the syncs of the service do nothing.
 fn record(rig: &mut Rig, disk: &Path, mounted: &Path, without_sync: bool) -> (Record, Vec<Acknowledged>) {
     let before = fs::read(disk).unwrap();
     let recorder = Recorder::start(disk, mounted);
@@ -82,7 +83,7 @@ fn record(rig: &mut Rig, disk: &Path, mounted: &Path, without_sync: bool) -> (Re
     (recorder.stop(before), acknowledged)
 }
 
-/// Mounts a disk as a power cut left it, and compares. Whether it could be mounted.
+/// Mounts a disk as a power cut left it and checks the data. Returns `false` if the disk cannot be mounted.
 fn look(rig: &mut Rig, disk: &Path, mounted: &Path, acknowledged: &[Acknowledged], cut: Cut) -> bool {
     let Some(_mounted) = Mounted::try_new(disk, mounted) else { return false };
     rig.look_at_disk(acknowledged, cut, rig.report.rounds % DEEPLY_EVERY == DEEPLY_EVERY - 1);

@@ -1,11 +1,12 @@
-//! The power is cut under PostgreSQL. Its data directory lies on a disk whose every write and flush is recorded, and disks are made
-//! of the record as a power cut may leave them ([`record`](crate::record)). On each disk the file system is mounted, which replays its
-//! journal, PostgreSQL is started, which recovers, and then the service, by the anchor of that moment. All that was acknowledged before
-//! the cut must be there.
+//! The power is cut under PostgreSQL. Every write and flush of the disk with its data directory is recorded, and the
+//! disks that a power cut can leave are derived from the record ([`record`](crate::record)). On each disk, the file
+//! system is mounted, which replays its journal; PostgreSQL is started, which recovers; and then the service is started
+//! with the anchor of that moment. All writes that were acknowledged before the cut must be stored.
 //!
-//! While the clients write, PostgreSQL makes checkpoints at any moment, so that its data files are being written as well as its log;
-//! and another program syncs a file of its own on the same disk, so that there are flushes which PostgreSQL did not ask for. With
-//! `--without-sync` PostgreSQL does not sync (`fsync=off`): that the same look then finds losses shows that it can.
+//! While the clients write, PostgreSQL makes checkpoints at any moment, so that it writes its data files as well as its
+//! log. Another program syncs a file of its own on the same disk, so that there are flushes that PostgreSQL did not
+//! request. With `--without-sync`, PostgreSQL does not sync (`fsync=off`): the same check must then find losses, which
+//! shows that it can find them.
 
 use super::Ground;
 use super::server::amcheck;
@@ -29,17 +30,17 @@ use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::Client;
 
-/// Of the disk, in MiB.
+/// Size of the disk, in MiB.
 const SIZE: u64 = 96;
-/// Writes of each client in a recording, and how many disks are made of it if no other number is asked for.
+/// Writes of each client in a recording, and the default number of disks that are derived from it.
 const WRITES: usize = 100;
 const DISKS: usize = 300;
-/// Rows, tables and indexes are looked at one by one on one disk of so many.
+/// Interval, in disks, of the check of each row, table and index.
 const DEEPLY_EVERY: usize = 25;
-/// How often another program syncs a file of its own.
+/// Interval of the syncs of another program on the disk.
 const NEIGHBOUR: Duration = Duration::from_millis(50);
 
-/// The anchor at some moments, by the length of the record.
+/// Anchors with the length of the record at their time.
 type Anchors = Vec<(u64, Vec<u8>)>;
 
 pub(super) fn cut(ground: &Ground<'_>) -> Report {
@@ -56,7 +57,7 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     let data = mounted.join("data");
     fs::create_dir(&data).unwrap();
     let without_sync = ground.options.without_sync;
-    // A log in small files, which are reused soon, and few buffers, so that data files are written.
+    // Small log files, which are soon reused, and few buffers, so that PostgreSQL writes data files.
     let settings = ["max_wal_size=4MB", "min_wal_size=2MB", "shared_buffers=2MB", "bgwriter_delay=20ms"];
     let cluster = Cluster::start(Options {
         fsync: !without_sync,
@@ -77,7 +78,8 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     let mut unmountable = 0_usize;
     record.disks(ground.options.rounds(DISKS), &mut chance, |image, cut| {
         fs::write(&trial, image).unwrap();
-        // What the service's own machine had then: no less than when the last of what is flushed had been written.
+        // The anchor on the host of the service at that time: it is at least as new as the anchor at the end of the
+        // flushed part.
         let then = anchors.iter().rev().find(|(length, _)| *length <= cut.flushed);
         fs::write(&anchor, &then.unwrap_or(&anchors[0]).1).unwrap();
         unmountable += usize::from(!look(&mut rig, &cluster, &trial, &mounted, &acknowledged, (cut, without_sync)));
@@ -88,7 +90,7 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     if without_sync {
         rig.report.figure("fsync", "off: losses are expected");
     }
-    // The vault as it was left.
+    // The vault in its state after the recording.
     let left = Mounted::new(&disk, &mounted);
     fs::write(&anchor, &anchors[anchors.len() - 1].1).unwrap();
     cluster.resume();
@@ -101,12 +103,12 @@ pub(super) fn cut(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// The file with which the service knows its database again.
+/// Returns the path of the anchor.
 fn anchor(rig: &Rig) -> PathBuf {
     rig.vault.data_dir().join("orgvault.anchor")
 }
 
-/// Has clients write at the same time on a disk whose every write is recorded.
+/// Runs clients in parallel on a disk whose every write is recorded.
 fn record(
     rig: &mut Rig,
     cluster: &Cluster,
@@ -169,7 +171,7 @@ fn record(
     (recorder.stop(before), acknowledged, anchors)
 }
 
-/// A client's writes, each of which is acknowledged.
+/// Makes the writes of a client and returns those that were acknowledged.
 fn write(worker: &mut Worker, address: SocketAddr, recorder: &Recorder, log: &AckLog) -> (Vec<Acknowledged>, Tally) {
     let (client, mut tally, mut acknowledged) = (Client::new(address), Tally::default(), Vec::new());
     for _ in 0..WRITES {
@@ -182,7 +184,8 @@ fn write(worker: &mut Worker, address: SocketAddr, recorder: &Recorder, log: &Ac
     (acknowledged, tally)
 }
 
-/// Mounts a disk as a power cut left it, starts PostgreSQL and the service, and compares. Whether it could be mounted.
+/// Mounts a disk as a power cut left it, starts PostgreSQL and the service, and checks the data. Returns `false` if the
+/// disk cannot be mounted.
 fn look(
     rig: &mut Rig,
     cluster: &Cluster,
@@ -208,8 +211,9 @@ fn look(
     true
 }
 
-/// Removes the file that names the process of a server, if another process has that number by now: after a start of the machine
-/// none has. Without syncs it also may be empty, which PostgreSQL takes for an operator's business; more than that is to be seen.
+/// Removes the PID file of a server if its PID now belongs to another process. After a restart of a host, no such
+/// process exists. Without syncs the file can also be empty, for which PostgreSQL asks an operator to act. It is
+/// removed so that the check can go on.
 fn forget_server(file: &Path, without_sync: bool) {
     let Ok(text) = fs::read_to_string(file) else { return };
     let is_of_another = text.lines().next().is_some_and(|id| Path::new("/proc").join(id).exists());

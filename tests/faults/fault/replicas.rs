@@ -1,4 +1,4 @@
-//! Several replicas on one PostgreSQL server that has few connections, or that are restarted in turn.
+//! Several replicas on one PostgreSQL server that allows few connections, or replicas that are restarted in turn.
 
 use super::Ground;
 use crate::report::Report;
@@ -8,9 +8,9 @@ use std::time::Duration;
 use vault_testkit::postgres::{Cluster, Options};
 use vault_tests::process::Server;
 
-/// Three replicas want thirty connections of a server that gives ten.
+/// Three replicas want thirty connections of a server that allows ten.
 pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
-    let cluster = Cluster::start(Options { max_connections: 13, ..Options::default() }); // three are a superuser's
+    let cluster = Cluster::start(Options { max_connections: 13, ..Options::default() }); // three for a superuser
     let mut rig = Rig::on("few-connections", ground, &cluster).share(ground);
     for _ in 0..ground.options.rounds(5) {
         let others = [rig.replica(), rig.replica()];
@@ -18,7 +18,7 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
         rig.work_on(&addresses, || std::thread::sleep(Duration::from_secs(3)));
         rig.wait_until_it_writes();
         others.iter().for_each(|server| rig.marks.read(server));
-        drop(others); // what the check runs needs a connection, too
+        drop(others); // the commands of the check need a connection, too
         rig.check();
     }
     let slowest = rig.report.tally.slowest;
@@ -26,8 +26,8 @@ pub(super) fn few_connections(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// Each of three replicas is stopped in turn and started again, while clients go to another one where theirs does not
-/// answer. The first one delivers events, which another one takes over.
+/// The three replicas are restarted in turn. Clients switch to another replica if theirs does not respond. The first
+/// one delivers events, and another one takes over the delivery.
 pub(super) fn rolling(ground: &Ground<'_>) -> Report {
     let mut rig = Rig::new("rolling-restart", ground).share(ground);
     let mut others: Vec<Server> = vec![rig.replica(), rig.replica()];
@@ -36,7 +36,7 @@ pub(super) fn rolling(ground: &Ground<'_>) -> Report {
         let is_first = round % 3 == 2;
         let stopped = if is_first { rig.server.take().expect("its server runs") } else { others.remove(round % 2) };
         rig.marks.read(&stopped);
-        // Another one looks every second whether events are to be delivered.
+        // Other replicas check every second whether they have to deliver events.
         let then = Duration::from_millis(if is_first { 1_500 } else { 200 });
         let ended = rig.work_on(&addresses, || {
             std::thread::sleep(Duration::from_millis(200));

@@ -1,4 +1,4 @@
-//! Bytes of the stored file change by themselves. What they belong to is refused; nothing wrong is ever given.
+//! Bytes of the stored file change by themselves. The service must reject the damaged data and never return wrong data.
 
 use super::Ground;
 use crate::report::Report;
@@ -11,7 +11,8 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.check();
     let mut chance = ground.chance();
     let file = rig.vault.data_dir().join("orgvault.db");
-    // A server that runs on a rotten file may note a newer state there, and would then refuse the sound file as an earlier one.
+    // A server on a damaged file may record a newer state in the anchor, and would then reject the intact file as an
+    // earlier one.
     let anchor = rig.vault.data_dir().join("orgvault.anchor");
     let (mut refused_start, mut refused_read, mut whole) = (0_usize, 0_usize, 0_usize);
     for _ in 0..ground.options.rounds(200) {

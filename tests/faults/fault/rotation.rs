@@ -1,6 +1,6 @@
-//! Keys are replaced under saves: an organization's, the instance's and the root key, while clients save on two servers (one, on the
-//! embedded file). Some rotations are killed on the way and made again. After a new root key all servers are killed and start anew, as
-//! docs/operate/keys.md asks for before the next instance key.
+//! Keys are rotated under saves: the organization key, the instance key and the root key, while clients save on two
+//! servers, or on one with the embedded file. Some rotations are killed and repeated. After a rotation of the root key,
+//! all servers are killed and started, as docs/operate/keys.md requires before the next rotation of the instance key.
 
 use super::Ground;
 use crate::chance::Chance;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use vault_tests::binary::Run;
 use vault_tests::{Database, Vault};
 
-/// How often the root key is replaced.
+/// Interval, in rounds, of rotations of the root key.
 const ROOT_EVERY: usize = 3;
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -53,14 +53,14 @@ const fn has_new_root(round: usize) -> bool {
     round % ROOT_EVERY == ROOT_EVERY - 1
 }
 
-/// What replaces a key.
+/// A rotation of a key.
 struct Rotation {
     command: Command,
-    /// The file of the new root key, and the place that it takes.
+    /// The file of the new root key, and the path that it replaces.
     root: Option<[PathBuf; 2]>,
 }
 
-/// Those of a round: an organization's key, then the instance key, and sometimes the root key.
+/// Returns the rotations of a round: an organization key, the instance key, and in some rounds the root key.
 fn commands(vault: &Vault, round: usize) -> Vec<Rotation> {
     let of = |arguments: &[&str]| vault.owner_command(&[&["key", "rotate"], arguments].concat());
     let mut rotations: Vec<_> =
@@ -73,7 +73,7 @@ fn commands(vault: &Vault, round: usize) -> Vec<Rotation> {
     rotations
 }
 
-/// How many were made.
+/// Number of completed and of killed rotations.
 #[derive(Default)]
 struct Rotations {
     made: usize,
@@ -81,13 +81,13 @@ struct Rotations {
 }
 
 impl Rotations {
-    /// Makes one, sometimes again after it was killed.
+    /// Runs a rotation. Some are killed and repeated.
     fn make(&mut self, Rotation { command, root }: &mut Rotation, chance: &mut Chance) -> Result<(), String> {
         if chance.below(3) == 0 {
             let delay = chance.millis(5, 400);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut rotation = command.spawn().unwrap();
-            std::thread::sleep(delay); // at any moment, not at a certain one
+            std::thread::sleep(delay); // at a random moment
             let has_ended = rotation.try_wait().unwrap().is_some();
             let _ = rotation.kill();
             rotation.wait().unwrap();

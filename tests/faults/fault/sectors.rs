@@ -1,7 +1,7 @@
-//! Sectors of the disk, below the database or its write-ahead log, cannot be read or written (QEMU's `blkdebug` below a
-//! loop device with ext4): once, or until the disk is replaced. The disk's memory is empty at the start, so reads reach it.
-//! Whoever ends by itself is started again on the same disk, as systemd does; in the end the disk is mounted anew, so what
-//! the kernel only remembered is gone.
+//! Sectors of the disk with the database or its write-ahead log cannot be read or written (QEMU's `blkdebug` below a
+//! loop device with ext4), either once or until the disk is replaced. The page cache is empty at the start, so reads
+//! reach the disk. A server that exits by itself is started again on the same disk, as systemd does. At the end the
+//! disk is mounted again, which discards the page cache.
 
 use super::Ground;
 use super::disk::run;
@@ -14,14 +14,14 @@ use std::process::Command;
 use std::time::Duration;
 use vault_tests::Vault;
 
-/// Of the disk, in MiB.
+/// Size of the disk, in MiB.
 const SIZE: u64 = 64;
-/// How many sectors fail.
+/// Number of failing sectors.
 const BAD: usize = 24;
-/// How long clients work on a disk that fails.
+/// Time for which clients work on a failing disk.
 const WORK: Duration = Duration::from_millis(700);
 
-/// What came of the rounds.
+/// The results of the rounds.
 #[derive(Default)]
 struct Count {
     refused_start: usize,
@@ -42,7 +42,7 @@ pub(super) fn bad(ground: &Ground<'_>) -> Report {
     let (mut chance, mut count) = (ground.chance(), Count::default());
     for _ in 0..ground.options.rounds(100) {
         rig.work(|| std::thread::sleep(Duration::from_millis(200)));
-        rig.kill(); // so that there is a log
+        rig.kill(); // so that a log remains
         let file = if chance.below(2) == 0 { "orgvault.db" } else { "orgvault.db-wal" };
         let sectors = sectors(&rig.vault.data_dir().join(file));
         let (kind, once) = (["read", "write"][chance.below(2)], ["on", "off"][chance.below(2)]);
@@ -69,7 +69,7 @@ pub(super) fn bad(ground: &Ground<'_>) -> Report {
         rig.check();
         rig.check_stored();
     }
-    // What cannot be read is answered 500 while the disk fails.
+    // Reads of failing sectors get a response with status 500.
     let losses = std::mem::take(&mut rig.report.losses);
     rig.report.losses = losses.into_iter().filter(|loss| !loss.contains(": 500: ")).collect();
     rig.report.figure("the server refused to start", count.refused_start);
@@ -80,7 +80,7 @@ pub(super) fn bad(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// Has the vault served and used on the failing disk, and once more if the server ends.
+/// Runs the vault on the failing disk with clients, and once more if the server exits.
 fn live(rig: &mut Rig, count: &mut Count) {
     let mut whole = true;
     for is_first in [true, false] {
@@ -108,7 +108,7 @@ fn live(rig: &mut Rig, count: &mut Count) {
     count.refused_read += usize::from(!whole);
 }
 
-/// The sectors of the disk that belong to a file.
+/// Returns the sectors of a file.
 fn sectors(file: &Path) -> Vec<usize> {
     let printed = run(Command::new("filefrag").args(["-s", "-v", "-b512"]).arg(file));
     // "   0:        0..     255:      34816..     35071:    256:   last,eof"

@@ -1,4 +1,4 @@
-//! PostgreSQL's processes end.
+//! Processes of PostgreSQL are terminated.
 
 use super::Ground;
 use crate::report::Report;
@@ -11,8 +11,7 @@ use vault_testkit::postgres::{Cluster, Options};
 
 pub(super) const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'orgvault'";
 
-/// Connections are ended by an operator, and processes of connections are killed, which has the whole server start
-/// over.
+/// An operator terminates connections, and processes of connections are killed, which makes the whole server restart.
 pub(super) fn connections(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let mut rig = Rig::on("connections", ground, &cluster).share(ground);
@@ -40,7 +39,7 @@ pub(super) fn connections(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-/// The server is killed, by SIGKILL or by an immediate stop, and started again.
+/// The server is killed with SIGKILL or with the signal of an immediate stop, and started again.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let cluster = Cluster::start(Options::default());
     let mut rig = Rig::on("database", ground, &cluster).share(ground);
@@ -52,7 +51,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
         let postmaster = postmaster(&cluster, &url);
         rig.work(|| {
             std::thread::sleep(delay);
-            // By SIGKILL and by what an immediate stop sends.
+            // SIGKILL, and the signal of an immediate stop, in turn.
             end_all(postmaster, if round % 2 == 0 { Signal::KILL } else { Signal::QUIT });
             cluster.resume();
         });
@@ -63,7 +62,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-/// The id of the server's first process.
+/// Returns the PID of the server's first process.
 pub(super) fn postmaster(cluster: &Cluster, url: &str) -> i32 {
     cluster.execute(url, "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)").parse().unwrap()
 }
@@ -79,7 +78,7 @@ pub(super) fn finish(rig: Rig) -> Report {
     report
 }
 
-/// Tables and indexes, as PostgreSQL itself judges them; `None` if it cannot.
+/// Checks tables and indexes with `pg_amcheck`. Returns `None` if it cannot run.
 pub(super) fn amcheck(url: &str) -> Option<Result<(), String>> {
     let programs = crate::cluster::programs().unwrap_or_default();
     let mut check = Command::new(programs.join("pg_amcheck"));
@@ -89,20 +88,21 @@ pub(super) fn amcheck(url: &str) -> Option<Result<(), String>> {
 }
 
 fn kill(id: i32) {
-    let _ = kill_process(Pid::from_raw(id).unwrap(), Signal::KILL); // it may have ended
+    let _ = kill_process(Pid::from_raw(id).unwrap(), Signal::KILL); // it may have exited
 }
 
-/// Sends a server a signal that ends it, and waits until its other processes have ended, as they do by themselves.
+/// Sends a terminating signal to a server, and waits until its other processes have exited by themselves.
 pub(super) fn end_all(postmaster: i32, signal: Signal) {
     let children = fs::read_to_string(format!("/proc/{postmaster}/task/{postmaster}/children")).unwrap_or_default();
-    let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have ended
+    let _ = kill_process(Pid::from_raw(postmaster).unwrap(), signal); // it may have exited
     let ids = children.split_whitespace().filter_map(|id| id.parse().ok()).chain([postmaster]);
     for id in ids {
         let id = Pid::from_raw(id).unwrap();
-        // Orphans are this process's children then. Of a zombie its pid file would still be believed.
+        // Orphans become children of this process. A zombie must be reaped because PostgreSQL would still find the PID
+        // of its file.
         while test_kill_process(id).is_ok() {
             if waitpid(Some(id), WaitOptions::NOHANG).is_err() {
-                std::thread::yield_now(); // another's child
+                std::thread::yield_now(); // a child of another process
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Nodes of a PostgreSQL that is spread over machines end.
+//! Nodes of a distributed PostgreSQL (Citus) are killed.
 
 use super::Ground;
 use super::server::{end_all, finish};
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use vault_testkit::postgres::{Cluster, Options};
 
 const WORKERS: usize = 2;
-/// How long finishing them may take.
+/// Time limit for completing prepared transactions.
 const LIMIT: Duration = Duration::from_secs(60);
 const POSTMASTER: &str = "SELECT split_part(pg_read_file('postmaster.pid'), chr(10), 1)";
-/// Transactions between their two phases.
+/// Lists transactions between their two phases.
 const PREPARED: &str = "SELECT gid FROM pg_prepared_xacts";
 
-/// In turn the coordinator and each worker are killed, stay away for a while, and are started again.
+/// The coordinator and each worker are killed in turn, stay stopped for a while, and are started again.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     if !Cluster::can_have_workers() {
         let missing = "the extension Citus is not installed: tests/citus builds it from its source";
@@ -44,7 +44,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
                 0 => cluster.resume(),
                 worker => cluster.resume_worker(worker),
             }
-            // Requests that come while it is there again.
+            // Time for requests after the node runs again.
             std::thread::sleep(Duration::from_millis(200));
         });
         left += prepared_names(&cluster, &url).len();
@@ -52,7 +52,8 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
         rig.check();
     }
     rig.report.times("from the node's start to the next write", healed);
-    // The coordinator does so by itself once a minute. Maintenance goes on meanwhile, and has transactions of its own.
+    // The coordinator recovers transactions by itself once a minute. Maintenance continues meanwhile and has
+    // transactions of its own.
     let begun = Instant::now();
     let names = || prepared_names(&cluster, &url);
     let mut still = names();
@@ -68,7 +69,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     finish(rig)
 }
 
-/// The transactions that are between their two phases, on all nodes.
+/// Returns the transactions between their two phases on all nodes.
 fn prepared_names(cluster: &Cluster, url: &str) -> BTreeSet<String> {
     let workers = (1..=WORKERS).map(|worker| cluster.execute_on_worker(worker, url, PREPARED));
     let names = workers.chain([cluster.execute(url, PREPARED)]);

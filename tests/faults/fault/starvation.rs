@@ -1,4 +1,4 @@
-//! A read that does not end keeps the write-ahead log from starting over, while clients write.
+//! A long read prevents a restart of the write-ahead log while clients write.
 
 use super::Ground;
 use super::lock::Holder;
@@ -10,14 +10,14 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long the read lasts, unless it is one of a few rounds.
+/// Duration of the read, and of the read in a campaign with `--rounds`.
 const HELD: Duration = Duration::from_secs(60);
 const HELD_SHORTLY: Duration = Duration::from_secs(6);
-/// How soon the log has to start over after it.
+/// Time limit for the restart of the log after the read.
 const HEALED: Duration = Duration::from_secs(5);
-/// The log's size that the program keeps to, and a write beyond it.
+/// Maximum size of the log that the program keeps, and a write beyond it.
 const LOG_LIMIT: u64 = 65 << 20;
-/// How long a request may take meanwhile.
+/// Time limit of requests during the read.
 const LONGEST: Duration = Duration::from_secs(5);
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -42,7 +42,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
                 sleep(Duration::from_millis(10));
             }
             let again = freed.elapsed();
-            sleep(Duration::from_secs(2)); // as long as the program may take to look at the log's size, and to cut it
+            sleep(Duration::from_secs(2)); // the program may take as long to check and truncate the log
             again
         });
         left = left.max(size());
@@ -65,9 +65,9 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// How often the log has started over: a number in its head.
+/// Returns the checkpoint sequence number in the header of the log, which counts its restarts.
 fn generation(log: &Path) -> [u8; 4] {
     let mut number = [0; 4];
-    let _ = fs::File::open(log).and_then(|log| log.read_exact_at(&mut number, 12)); // one that was cut has no head
+    let _ = fs::File::open(log).and_then(|log| log.read_exact_at(&mut number, 12)); // a truncated log has no header
     number
 }

@@ -1,4 +1,4 @@
-//! Many more logins than can be hashed, in a process that may have 512 MiB, while clients write.
+//! More logins arrive than the service can hash, in a process limited to 512 MiB, while clients write.
 
 use super::Ground;
 use crate::report::Report;
@@ -10,18 +10,18 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use vault_tests::Client;
 
-/// What the process may have, in bytes.
+/// Memory limit of the process, in bytes.
 const LIMIT: u64 = 512 << 20;
-/// What it may take beside what it has at rest and the hashes: connections and bodies of requests.
+/// Memory for connections and request bodies, in addition to the memory of the idle process and of the hashes.
 const SLACK: u64 = 64 << 20;
-/// The memory of a hash.
+/// Memory of a password hash.
 const HASH: u64 = 19 << 20;
-/// Logins at once: more than there are seats.
+/// Parallel logins: more than can wait for a hash.
 const LOGINS: usize = 256;
-/// How long a storm lasts, unless it is one of a few rounds.
+/// Duration of a storm, and of a storm in a campaign with `--rounds`.
 const STORM: Duration = Duration::from_secs(60);
 const SHORT_STORM: Duration = Duration::from_secs(4);
-/// How soon most of those that are turned away must have been.
+/// Time limit for most rejected logins.
 const SOON: Duration = Duration::from_secs(1);
 
 pub(super) fn happen(ground: &Ground<'_>) -> Report {
@@ -81,7 +81,7 @@ pub(super) fn happen(ground: &Ground<'_>) -> Report {
     rig.finish()
 }
 
-/// Has strangers log in as often as they are answered. Each answer's status, 0 if there was none, and the time it took.
+/// Logs in to unknown accounts in parallel. Returns the status, or 0 without a response, and the time of each login.
 fn storm(client: &Client, lasts: Duration) -> Vec<(u16, Duration)> {
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -101,18 +101,18 @@ fn storm(client: &Client, lasts: Duration) -> Vec<(u16, Duration)> {
     })
 }
 
-/// The most memory that the process has had in RAM, in bytes.
+/// Returns the peak resident memory of the process, in bytes.
 fn highest(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("VmHWM");
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
-/// A control group whose processes have limited memory. Goes when they have ended.
+/// A control group with a memory limit. Removed after its processes have exited.
 struct Group(PathBuf);
 
 impl Group {
-    /// One of the first or of the second version, if there may be one.
+    /// Creates a group of cgroup version 1 or 2, if this is possible.
     fn new() -> Option<Self> {
         let name = format!("orgvault-faults-{}", std::process::id());
         let made = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
@@ -124,7 +124,7 @@ impl Group {
         })
     }
 
-    /// What runs a program in it.
+    /// Creates a command that runs another program in the group.
     fn program(&self) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.0.join("cgroup.procs"));

@@ -1,5 +1,4 @@
-//! At each system call of the service that changes files, one after the other, the service is killed, or the
-//! call fails. `strace` does both.
+//! The service is killed at each of its system calls that change files, or the call fails. Both use `strace`.
 
 use super::Ground;
 use crate::ledger::Outcome;
@@ -17,19 +16,19 @@ use vault_tests::{Database, Vault, binary};
 /// System calls that change files.
 const WRITING: [&str; 6] = ["pwrite64", "fdatasync", "fsync", "ftruncate", "unlink", "rename"];
 const SYNCING: [&str; 2] = ["fdatasync", "fsync"];
-/// Writes of each run.
+/// Number of writes in each run.
 const WRITES: usize = 8;
-/// How long a start may take.
+/// Time limit for a start.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What is done to a call.
+/// The effect on a system call.
 #[derive(Clone, Copy)]
 enum Deed {
     Kill,
     Fail(&'static str),
 }
 
-/// The service, and commands that change much, are killed at each of their calls.
+/// Kills the service, and commands with many changes, at each of their system calls.
 pub(super) fn killed(ground: &Ground<'_>) -> Report {
     let mut report = each_call("kill-at-syscalls", ground, &WRITING, Deed::Kill, &[0, WRITES], |_, _| {});
     if report.rounds > 0 {
@@ -40,7 +39,7 @@ pub(super) fn killed(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// Each sync fails once. What it was to sync is not acknowledged, and a server whose commit it was ends.
+/// Each sync fails once. The affected write is not acknowledged, and a server with a failed commit exits.
 pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     let mut ended = 0_usize;
     let mut report = each_call("failed-syncs", ground, &SYNCING, Deed::Fail("EIO"), &[WRITES], |run, losses| {
@@ -53,7 +52,7 @@ pub(super) fn failed_syncs(ground: &Ground<'_>) -> Report {
     report
 }
 
-/// Each write of a file finds the disk full once. The server goes on.
+/// Each write to a file fails once because the disk is full. The server continues to run.
 pub(super) fn full(ground: &Ground<'_>) -> Report {
     each_call("full-at-syscalls", ground, &["pwrite64"], Deed::Fail("ENOSPC"), &[WRITES], |run, losses| {
         if run.ready && run.ended {
@@ -62,20 +61,20 @@ pub(super) fn full(ground: &Ground<'_>) -> Report {
     })
 }
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Default)]
 struct Run {
-    /// Whether the deed was done.
+    /// `true` if the system call was affected.
     happened: bool,
-    /// Whether the server became ready.
+    /// `true` if the server became ready.
     ready: bool,
-    /// Whether the server ended by itself.
+    /// `true` if the server exited by itself.
     ended: bool,
     acknowledged: usize,
     unsure: usize,
 }
 
-/// Each of `scenarios` is a start, a login, so many writes, and a stop.
+/// Runs `scenarios`. Each one is a start, a login, this number of writes, and a stop.
 fn each_call(
     name: &'static str,
     ground: &Ground<'_>,
@@ -100,7 +99,7 @@ fn each_call(
         run.happened
     };
     match ground.options.rounds {
-        // Some places only.
+        // A random selection of the calls.
         Some(rounds) => {
             for _ in 0..rounds.get() {
                 let writes = scenarios[chance.below(scenarios.len())];
@@ -133,7 +132,7 @@ fn each_call(
     rig.finish()
 }
 
-/// Starts the server, logs in, makes so many writes, stops it, and has the deed done to the call at `place`.
+/// Starts the server, logs in, makes the writes and stops the server, with the effect on the call at `place`.
 fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Run {
     let trace = rig.vault.scratch("trace");
     let mut run = Run::default();
@@ -152,7 +151,7 @@ fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Ru
         }
         rig.report.losses.append(&mut tally.wrong);
         rig.report.tally.add(tally);
-        // Whoever fails stops a moment after it has answered.
+        // A server that fails exits shortly after its response.
         let begun = Instant::now();
         while run.unsure > 0 && begun.elapsed() < Duration::from_millis(300) && server.is_alive() {
             std::thread::sleep(Duration::from_millis(10));
@@ -165,7 +164,8 @@ fn run(rig: &mut Rig, writes: usize, call: &str, place: usize, deed: Deed) -> Ru
     run
 }
 
-/// Whether the deed was done to process `id`, by the tracer's word. It writes its last line a moment after the process has ended.
+/// Returns `true` if the trace shows the effect on process `id`. strace writes its last line shortly after the exit of
+/// the process.
 fn was_done(trace: &Path, id: u32) -> bool {
     let begun = Instant::now();
     loop {
@@ -179,14 +179,14 @@ fn was_done(trace: &Path, id: u32) -> bool {
     }
 }
 
-/// Waits until a server is ready or has ended. Whether it is ready.
+/// Waits until a server is ready or has exited. Returns `true` if it is ready.
 pub(super) fn wait(server: &mut Server) -> bool {
     let is_ready = server.becomes_ready(LIMIT);
     assert!(is_ready || !server.is_alive(), "the server neither starts nor ends: {}", server.log_text());
     is_ready
 }
 
-/// The first start of a vault is killed at each of its calls, and made again.
+/// Kills the first start of a vault at each of its calls, and repeats the start.
 fn first_start(ground: &Ground<'_>, report: &mut Report) {
     let make = |vault: &Vault| vault.run(&["init"]);
     let fresh = || Vault::absent_in(&ground.options.shared.dir, None);
@@ -194,7 +194,7 @@ fn first_start(ground: &Ground<'_>, report: &mut Report) {
     report.figure("places of a first start", places);
 }
 
-/// The replacement of an organization's key is killed at each of its calls, and made again.
+/// Kills the rotation of an organization key at each of its calls, and repeats the rotation.
 fn rotation(ground: &Ground<'_>, report: &mut Report) {
     let again = |vault: &Vault| vault.run(&["key", "rotate", "--organization", "Acme"]);
     let made = || {
@@ -206,7 +206,7 @@ fn rotation(ground: &Ground<'_>, report: &mut Report) {
     report.figure("places of a key rotation", places);
 }
 
-/// The upgrade of an earlier version's vault is killed at each of its calls, and made again.
+/// Kills the upgrade of a vault of an earlier version at each of its calls, and repeats the upgrade.
 fn migration(ground: &Ground<'_>, report: &mut Report) {
     let again = |vault: &Vault| vault.run(&["migrate"]);
     for earlier in Earlier::all() {
@@ -246,7 +246,7 @@ fn command(
             }
             let second = again(&vault);
             let doctor = vault.run(&["doctor", "--deep"]);
-            // What is complete but for the end of the process is refused as done.
+            // A start that was killed after its last change is rejected as already done.
             let is_done = what == "first start" && second.stderr.contains("already exists");
             if second.status != Some(0) && !is_done || doctor.status != Some(0) {
                 report.losses.push(format!("{what}: killed at {call} {place}: {second:?}; {doctor:?}"));
@@ -260,7 +260,7 @@ fn command(
     places
 }
 
-/// Why calls cannot be traced, if they cannot.
+/// Returns the reason why system calls cannot be traced on this host.
 pub(super) fn cannot_trace() -> Option<String> {
     let mut strace = Command::new("strace");
     strace.args(["-D", "-f", "-qq", "-o", "/dev/null", "true"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -271,7 +271,8 @@ pub(super) fn cannot_trace() -> Option<String> {
     }
 }
 
-/// A program that runs another one and does the deed. The other one is this process's child, not the tracer's.
+/// Creates a command that runs another program under the tracer. The other program is a child of this process, not of
+/// the tracer.
 fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
     let deed = match deed {
         Deed::Kill => "signal=KILL".to_owned(),
@@ -281,7 +282,7 @@ fn strace(trace: &Path, call: &str, place: usize, deed: Deed) -> Command {
     tracing(trace, call, &format!("{deed}:when={place}"))
 }
 
-/// A program that runs another one, whose syncs do nothing and succeed.
+/// Creates a command that runs another program whose syncs do nothing and succeed.
 pub(super) fn without_sync() -> Command {
     tracing(Path::new("/dev/null"), &SYNCING.join(","), "retval=0")
 }

@@ -1,4 +1,5 @@
-//! A rolling upgrade: servers of the build before and of this one serve one PostgreSQL database, while it is migrated and after.
+//! A rolling upgrade: servers of the previous build and of this build use one PostgreSQL database during and after its
+//! migration.
 
 use super::Ground;
 use crate::report::Report;
@@ -14,7 +15,7 @@ pub(super) fn rolling(ground: &Ground<'_>) -> Report {
     let Some(earlier) = &ground.options.earlier else {
         return Report::skipped("rolling-upgrade", ground.database, "--earlier names no binary of the build before");
     };
-    // The vault is the earlier build's, schema and all.
+    // The earlier build creates the vault and its schema.
     let vault = Vault::absent_in(&ground.options.shared.dir, ground.new_url());
     let program = || binary::isolated(Command::new(earlier));
     binary::Run::of(&mut vault.on_this(program(), &["init"])).done();
@@ -24,7 +25,7 @@ pub(super) fn rolling(ground: &Ground<'_>) -> Report {
         Server::start(command, &vault.scratch("output-earlier"), &vault.scratch("log"))
     };
     let before = [old(&vault), old(&vault)];
-    // Beside them, as the owner of the tables.
+    // The owner of the tables migrates while the servers run.
     let migrated = binary::Run::of(&mut vault.owner_command(&["migrate"])).done();
     let vault = vault.granted();
     let mut rig = Rig::served("rolling-upgrade", ground, vault, None);

@@ -1,49 +1,50 @@
-//! What clients did to one credential at the same time, and whether that can be explained: whether the operations can be put
-//! into one order, in which each begins before another one only if it did so, that gives every response (linearizability).
+//! Checks the history of one credential that several clients use at the same time for linearizability: the operations
+//! must have an order that yields every response and in which an operation precedes each operation that started after
+//! its end.
 
 use std::collections::BTreeMap;
 use todc_utils::{Action, History, Specification, WGLChecker};
 
-/// What a client asked for.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Save it with this value.
+    /// Saves the credential with this value.
     Save { value: usize },
-    /// Show it.
+    /// Reads the credential.
     Show,
-    /// Hand it out to a job.
+    /// Activates the credential.
     Activate,
-    /// Replace its value; with `tag`, only if the credential is as it was when it had this entity tag.
+    /// Replaces the value. With `tag`, only if the credential still has this entity tag.
     Replace { value: usize, tag: Option<String> },
-    /// Stage a value.
+    /// Stages a value.
     Stage { value: usize },
-    /// Promote the staged version.
+    /// Promotes the staged version.
     Promote { version: i64 },
-    /// Delete it.
+    /// Deletes the credential.
     Delete,
 }
 
-/// What the client was told.
+/// The response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Response {
-    /// Its current version with its value; the entity tag where there is one.
+    /// The current version with its value, and the entity tag if the response contains one.
     Current { version: i64, value: usize, tag: Option<String> },
-    /// The version was made, or the change was made.
+    /// The version was created, or the change was made.
     Made { version: i64, tag: Option<String> },
-    /// It is deleted.
+    /// The credential is deleted.
     Deleted,
-    /// There is no such credential, or no such version.
+    /// The credential or the version does not exist.
     NotFound,
-    /// It has changed since it had that entity tag.
+    /// The credential no longer has the entity tag of the request.
     Changed,
 }
 
-/// A request, and its response; without one nobody knows whether it had an effect, or will have.
+/// A request with its response. Without a response, the request may have had its effect, or may have it later.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) request: Request,
     pub(crate) response: Option<Response>,
-    /// When it began and ended, by a clock that all clients share.
+    /// Start and end, on a clock that all clients share.
     pub(crate) begun: u64,
     pub(crate) ended: u64,
 }
@@ -62,7 +63,7 @@ pub(crate) struct There {
     current: i64,
     staged: Option<i64>,
     values: BTreeMap<i64, usize>,
-    /// Its entity tag, where a client was told it.
+    /// The entity tag, once a client has received it.
     tag: Option<String>,
 }
 
@@ -74,7 +75,7 @@ impl There {
         (next.highest, next)
     }
 
-    /// What a request leads to, and what it would be told of the version; `None`: it is refused.
+    /// Returns the version of the response and the state after a request, or the response that rejects it.
     fn after(&self, request: &Request) -> Result<(i64, State), Response> {
         let (version, next) = match request {
             Request::Save { .. } => return Err(Response::NotFound),
@@ -97,7 +98,7 @@ impl There {
         Ok((version, State::There(next)))
     }
 
-    /// The state in which the credential has this entity tag, unless it has another one.
+    /// Returns the state with this entity tag, or `None` if the credential is known to have another one.
     fn tagged(self, told: Option<&String>) -> Option<Self> {
         match (&self.tag, told) {
             (Some(known), Some(told)) if known != told => None,
@@ -107,11 +108,11 @@ impl There {
     }
 }
 
-/// The operations of a credential, one after the other.
+/// The specification of a credential for the checker.
 pub(crate) struct Credential;
 
 impl Credential {
-    /// The state after an operation; `None`: it cannot have been responded to so.
+    /// Returns the state after an operation, or `None` if its response is impossible in this state.
     fn next(operation: &Operation, state: &State) -> Option<State> {
         let request = &operation.request;
         let decided = match (state, request) {
@@ -153,12 +154,12 @@ impl Specification for Credential {
     }
 }
 
-/// Whether some order of the operations explains every response.
+/// Returns `true` if some order of the operations yields every response.
 pub(crate) fn is_explained(operations: &[Operation]) -> bool {
     let mut actions: Vec<(u64, (usize, Action<Operation>))> = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
         actions.push((operation.begun, (number, Action::Call(operation.clone()))));
-        // What nobody knows of may have its effect at any later time.
+        // An operation without a response can have its effect at any later time.
         let ended = if operation.response.is_some() { operation.ended } else { u64::MAX };
         actions.push((ended, (number, Action::Response(operation.clone()))));
     }
@@ -171,7 +172,7 @@ pub(crate) fn is_explained(operations: &[Operation]) -> bool {
 mod tests {
     use super::*;
 
-    /// Operations by when they began and ended.
+    /// Creates operations from their start and end.
     fn history(operations: Vec<(u64, u64, Request, Option<Response>)>) -> Vec<Operation> {
         let saved = (0, 1, Request::Save { value: 1 }, made(1, "a"));
         let all = std::iter::once(saved).chain(operations);

@@ -1,4 +1,5 @@
-//! Clients that all write the same credentials, by whichever replica. After each round the history of each credential is judged.
+//! Clients that write the same credentials through any replica. The history of each credential is checked after each
+//! round.
 
 mod history;
 
@@ -15,45 +16,45 @@ use std::time::{Duration, Instant};
 use vault_tests::samples::small;
 use vault_tests::{Answer, Client, Integration};
 
-/// How many clients share credentials, and how many credentials they share.
+/// Number of clients that share credentials, and number of credentials that they share.
 pub(crate) const CLIENTS: usize = 4;
 const CREDENTIALS: usize = 2;
-/// How many operations a client does in a round at most: histories have to be judged, too.
+/// Maximum number of operations of a client in a round. More would make the check of the history too slow.
 const MOST: usize = 60;
-/// From how many writes of unknown outcome on a credential is only read in a round: each may have its effect at any later time, so
-/// each doubles what the judge has to look through.
+/// After this number of writes with unknown outcome, a credential is only read for the rest of a round. Each such write
+/// can have its effect at any later time, which doubles the search space of the check.
 const MOST_UNSURE: usize = 6;
-/// How long a client waits at most between two.
+/// Maximum pause of a client between two operations.
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const NAMESPACE: &str = "crew/shared";
 const VAULT: &str = "/v1/organization-vault";
 
-/// The credentials of the round under way, and what was done to them.
+/// The credentials of the current round and their histories.
 pub(crate) struct Shared {
     token: String,
     integration: Integration,
-    /// The listener for activations.
+    /// The activation listener.
     door: Client,
     credentials: Vec<Credential>,
-    /// The clock of histories.
+    /// The clock of the histories.
     clock: AtomicU64,
-    /// The number of the last value.
+    /// Number of the last value.
     values: AtomicUsize,
-    /// How many histories were judged, and how many operations they had.
+    /// Number of checked histories, and of the operations in them.
     pub(crate) judged: (u64, u64),
 }
 
 struct Credential {
     id: String,
     history: Mutex<Vec<Operation>>,
-    /// How many writes of unknown outcome its history has.
+    /// Number of writes with unknown outcome in the history.
     unsure: AtomicUsize,
 }
 
 /// One of the clients.
 pub(crate) struct Sharer {
     chance: Chance,
-    /// What it was told last of each credential: its entity tag, and the version that it has staged.
+    /// The last entity tag of each credential in a response, and the version that this client staged.
     known: Vec<(Option<String>, Option<i64>)>,
     left: usize,
 }
@@ -63,14 +64,14 @@ impl Sharer {
         Self { chance: Chance::of(seed, 1_000 + number as u64), known: Vec::new(), left: MOST }
     }
 
-    /// Forgets the credentials of the last round.
+    /// Discards the credentials of the last round.
     pub(crate) fn begin(&mut self) {
         (self.known, self.left) = (vec![(None, None); CREDENTIALS], MOST);
     }
 
-    /// Does one operation, whichever.
+    /// Performs one random operation.
     pub(crate) fn act(&mut self, shared: &Shared, client: &Client, log: &AckLog, tally: &mut Tally) -> Outcome {
-        // Ever more slowly, so that there are operations in a short round and all through a long one.
+        // The pauses grow, so that a short round has operations and a long round has them until its end.
         let done = (MOST - self.left) as u64;
         std::thread::sleep(Duration::from_millis(3 + done * done / 4).min(LONGEST_PAUSE));
         if self.left == 0 {
@@ -99,7 +100,7 @@ impl Sharer {
             (_, Some(Response::Made { tag, .. })) => known.0 = tag,
             _ => {}
         }
-        // Nobody else promotes it, and this client does so once.
+        // Only this client promotes the version, and it does so once.
         if matches!(request, Request::Promote { .. }) {
             known.1 = None;
         }
@@ -108,7 +109,7 @@ impl Sharer {
 }
 
 impl Shared {
-    /// Credentials that members with this token share, handed out at `door`.
+    /// Creates the credentials that members with this token share and activate through `door`.
     pub(crate) fn new(token: &str, integration: Integration, door: Client) -> Self {
         let (clock, values) = (AtomicU64::new(0), AtomicUsize::new(1_000_000));
         Self { token: token.to_owned(), integration, door, credentials: Vec::new(), clock, values, judged: (0, 0) }
@@ -134,12 +135,12 @@ impl Shared {
         }
     }
 
-    /// Whether there are credentials to share.
+    /// Returns `true` if the credentials of the round exist.
     pub(crate) fn is_ready(&self) -> bool {
         self.credentials.len() == CREDENTIALS
     }
 
-    /// Looks at each credential once more, and judges its history.
+    /// Reads each credential once more and checks its history.
     pub(crate) fn judge(&mut self, client: &Client, log: &AckLog, losses: &mut Vec<String>) {
         let mut tally = Tally::default();
         for place in 0..self.credentials.len() {
@@ -185,7 +186,7 @@ impl Shared {
         if is_write {
             log.note(&format!("{NAMESPACE} {id} {request:?}"), outcome);
         }
-        // A read without a response says nothing, nor does a write that was refused for another reason.
+        // A read without a response and a write that was rejected for another reason are no part of the history.
         let is_unsure = response.is_none() && is_write && outcome == Outcome::Unsure;
         unsure.fetch_add(usize::from(is_unsure), Ordering::Relaxed);
         if response.is_some() || is_unsure {
@@ -225,7 +226,7 @@ fn value_of(bucket: &Value) -> usize {
     number.expect("a bucket of these clients")
 }
 
-/// What an answer says of the credential; `None`: nothing, as one that says that the service is busy.
+/// Returns the response as the history records it, or `None` if it says nothing about the credential, such as a 503.
 fn response_to(request: &Request, id: &str, answer: &Answer) -> Option<Response> {
     match (answer.status, request) {
         (404, _) => Some(Response::NotFound),
