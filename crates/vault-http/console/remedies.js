@@ -38,5 +38,6 @@ export const REMEDIES = {
   "no-application": "The credential has no application, so no short-lived credential can be issued: save it with tenant_id, client_id and client_secret, or use vend prefer-short.",
   "no-container": "The credential has no container, so a short-lived credential would open all that the application may: save it with container, or use vend prefer-short.",
   "no-account": "The connection string does not say the storage account's name, so no short-lived credential can be issued: save it with AccountName, or use vend prefer-short.",
+  "too-many-buckets": "No short-lived credential can be limited to so many buckets: save fewer buckets in one credential, or use vend prefer-short.",
   "lifetime": "The storage provider issues no short-lived credential for this lifetime: ask for a shorter one, or raise the role's maximum session duration.",
 };

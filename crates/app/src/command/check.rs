@@ -66,9 +66,9 @@ mod tests {
         .expect("a report");
         assert_eq!(
             text(&checked),
-            "CREDENTIAL  TYPE  CHECK         RESULT          WHAT TO DO\n\
+            "CREDENTIAL  TYPE  CHECK         RESULT                               WHAT TO DO\n\
              one         s3    settings      passed\n\
-             \x20                 read          failed: denied  Ask for it.\n\
+             \x20                 read          failed: denied                       Ask for it.\n\
              two         gcs   authenticate  passed\n\
              \x20                 list          warning: excess-rights (bucket b-2)  Restrict it.\n\n\
              1 of 2 credentials of a/b cannot be used."

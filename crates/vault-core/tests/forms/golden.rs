@@ -184,7 +184,7 @@ fn env() {
     );
     assert_eq!(
         render(Form::Env, &link("https://files.example/a?sig=x&y", "Bearer y")).unwrap(),
-        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
+        "unset ORGVAULT_CREDENTIAL_FILE ORGVAULT_BUCKET ORGVAULT_BUCKETS ORGVAULT_KEY_PREFIX ORGVAULT_PATH_STYLE_ACCESS ORGVAULT_SSE_KMS_KEY_ID \
          ORGVAULT_ROLE_ARN ORGVAULT_EXTERNAL_ID ORGVAULT_HEADERS_FILE ORGVAULT_CURL_CONFIG\nexport ORGVAULT_URL='https://files.example/a?sig=x&y'\nexport ORGVAULT_HEADERS='Authorization: Bearer y\n'\n"
     );
     assert_eq!(
