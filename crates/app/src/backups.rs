@@ -61,10 +61,11 @@ async fn work(
     [failed, overdue]: [Alarm; 2],
     mut stopped: Stopped,
 ) {
-    let started = SystemTime::now();
+    let started = Instant::now();
     metrics::counter!(TOTAL, "outcome" => "failed").absolute(0);
     metrics::gauge!(INTERVAL).set(plan.every.as_secs_f64());
-    let mut newest = newest(&plan.directory, &vault).ok().flatten();
+    let look = || newest(&plan.directory, &vault).ok().flatten();
+    let mut newest = look();
     let mut next = Instant::now() + newest.map_or(Duration::ZERO, |made| plan.every.saturating_sub(age(made)));
     let mut turn = tokio::time::interval(SHOW_EVERY);
     loop {
@@ -81,7 +82,7 @@ async fn work(
         let wait = match make(&settings, &vault, &plan).await {
             Ok(()) => {
                 metrics::counter!(TOTAL, "outcome" => "succeeded").increment(1);
-                newest = Some(SystemTime::now());
+                newest = look();
                 metrics::gauge!(AGE).set(0.0);
                 failed.set(false).await;
                 overdue.set(false).await;
@@ -92,7 +93,8 @@ async fn work(
                 let wait = AFTER_FAILURE.min(plan.every);
                 tracing::error!("{error}. The next attempt is in {} s", wait.as_secs());
                 failed.set(true).await;
-                overdue.set(is_overdue(age(newest.unwrap_or(started)), plan.every)).await;
+                let age = newest.map_or_else(|| started.elapsed(), age);
+                overdue.set(is_overdue(age, plan.every)).await;
                 wait
             }
         };

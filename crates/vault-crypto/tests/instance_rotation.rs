@@ -417,7 +417,8 @@ async fn a_planted_row_is_not_signed_anew() {
 /// destroying the old key, and the restored value works and lets the next rotation complete.
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_blobs_are_findings_and_keep_the_old_key() {
-    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Damage = fn(&mut Vec<u8>);
+    let damages: [(&str, Damage); 6] = [
         ("empty", |bytes| bytes.clear()),
         ("cut", |bytes| bytes.truncate(10)),
         ("first byte", |bytes| bytes[0] ^= 1),

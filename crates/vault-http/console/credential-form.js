@@ -63,7 +63,7 @@ const BUCKETS_HINT = 'Several buckets of one key: separate them with commas.';
  * @param {string} text
  */
 const buckets = (text) => {
-  const names = text.split(/[\s,]+/).filter(Boolean);
+  const names = text.split(',').map((name) => name.trim()).filter(Boolean);
   return names.length > 1 ? names : names[0];
 };
 

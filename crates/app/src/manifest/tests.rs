@@ -4,7 +4,7 @@ use super::plan::{Change, Present, plan};
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use vault_client::{AccountItem, CredentialItem, IssuerItem, ReceiverItem};
 use vault_core::receiver::EventKinds;
 
@@ -352,7 +352,8 @@ fn organizations() -> impl Strategy<Value = Present> {
     let name = "(|\\.|\\.\\.|b|secret_access_key)";
     let one = (namespace, name, labels, prop_oneof![9 => Just("s3"), 1 => Just("unknown")]);
     let credentials = proptest::collection::vec(one, 0..5).prop_map(|all| {
-        let item = |(number, (namespace, name, mut labels, kind)): (usize, (String, String, std::collections::BTreeMap<String, String>, &str))| {
+        type Parts = (String, String, BTreeMap<String, String>, &'static str);
+        let item = |(number, (namespace, name, mut labels, kind)): (usize, Parts)| {
             while labels.len() > 15 {
                 labels.pop_first();
             }
