@@ -3,7 +3,7 @@
 use serde_json::json;
 use std::fs;
 use std::process::Command;
-use vault_tests::binary::Run;
+use vault_tests::binary::{self, Run};
 use vault_tests::passcode::{Authenticator, current_step};
 use vault_tests::samples::small;
 use vault_tests::terminal::Terminal;
@@ -18,6 +18,12 @@ fn block<'a>(text: &'a str, start: &str) -> &'a str {
     block.split("\n\n").next().unwrap()
 }
 
+fn enrol_at_terminal() -> Terminal {
+    let mut command = binary::command();
+    command.arg("enrol");
+    Terminal::start(command, 120)
+}
+
 #[test]
 fn an_owner_enrols_at_a_terminal_with_the_link() {
     let vault = Vault::start(Database::Sqlite);
@@ -28,7 +34,7 @@ fn an_owner_enrols_at_a_terminal_with_the_link() {
     assert!(text.contains("`orgvault enrol`"), "{text}");
     let link = text.lines().map(str::trim).find(|line| line.starts_with("http")).unwrap().to_owned();
 
-    let mut terminal = Terminal::start(vault.command(&["enrol"]), 120);
+    let mut terminal = enrol_at_terminal();
     terminal.wait_for("Enrolment link (hidden): ");
     terminal.type_line(&link);
     for typed in [("New password: ", PASSWORD), ("again: ", "another")] {
@@ -69,10 +75,9 @@ fn an_owner_enrols_at_a_terminal_with_the_link() {
 
 #[test]
 fn enrolment_without_a_terminal_or_with_a_wrong_link_is_refused() {
-    let vault = Vault::start(Database::Sqlite);
-    let refused = vault.run(&["enrol", "http://127.0.0.1/#/enrol/A"]).refused().stderr;
+    let refused = Run::of(binary::command().args(["enrol", "http://127.0.0.1/#/enrol/A"])).misused().stderr;
     assert!(refused.contains("needs a terminal"), "{refused}");
-    let mut terminal = Terminal::start(vault.command(&["enrol"]), 120);
+    let mut terminal = enrol_at_terminal();
     terminal.wait_for("Enrolment link (hidden): ");
     terminal.type_line("https://vault.example.com/");
     let (status, shown) = terminal.end();

@@ -43,7 +43,7 @@ impl Accounts {
     /// # Errors
     /// - [`Refusal::InvalidLogin`](crate::Refusal::InvalidLogin): address, password or passcode is wrong. The error and
     ///   the work are the same in all cases.
-    /// - [`Error::Invalid`](crate::Error::Invalid): the lifetime is out of bounds.
+    /// - [`Error::Invalid`]: the lifetime is out of bounds.
     pub async fn log_in(&self, request: LogInRequest) -> Result<LoggedIn, Error> {
         let LogInRequest { email, password, passcode, ttl, network, client } = request;
         let ttl = Ttl::parse(ttl, self.max_ttl)?;
