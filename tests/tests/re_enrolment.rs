@@ -124,7 +124,7 @@ fn an_operator_helps_the_last_admin(database: Database) {
     let told = vault.run(&command).done();
     assert!(told.stderr.contains("has no active admin until"), "{}", told.stderr);
     let code = told.stdout.lines().find_map(|line| line.trim().strip_prefix("enrolment code ")).unwrap().to_owned();
-    assert!(told.stdout.contains("/enrol/confirm -H"), "{}", told.stdout);
+    assert!(told.stdout.contains(&format!("/#/enrol/{code}")), "{}", told.stdout);
     client.enrol(text(&printed["enrolment_code"]), PASSWORD).problem("invalid-enrolment");
     let shown = vault.run(&["account", "show", "--email", &admin.email]).done().stdout;
     assert!(shown.contains("re-enrolling") && shown.contains("code until"), "{shown}");
