@@ -60,7 +60,7 @@ fn draft(client: &Client, code: &SecretString) -> Result<EnrolResponse, Failure>
                     && problem.errors.iter().all(|error| error.pointer == "/password") =>
             {
                 for error in &problem.errors {
-                    note(&printable(&format!("the password {}", error.detail)));
+                    note(&printable(&error.detail));
                 }
             }
             enrolled => return enrolled.map_err(|error| failed(&error)),
