@@ -210,7 +210,9 @@ fn forged_and_foreign_tokens_open_nothing(database: Database) {
     assert!((1..=2).contains(&entries.len()), "one a minute: {entries:?}");
     let last = &entries[0]["changes"][0];
     assert_eq!(last["field"], "workload");
-    assert!(last["to"].as_str().unwrap().starts_with("claim /sub is repo:acme/etl:pull_request"), "{last}");
+    let cause = last["to"].as_str().unwrap();
+    assert!(cause.starts_with("claim /sub is repo:acme/etl:pull_request"), "{last}");
+    assert!(cause.contains("from issuer github, and the closest trust requires repo:acme/etl:"), "{last}");
 }
 
 /// An attacker with SQL write access adds a key to an issuer, or a trust to an integration.
@@ -269,6 +271,23 @@ fn keys_are_exchanged_and_an_issuer_may_be_away(database: Database) {
     stage.refused(&old.sign(&stage.claims()));
 }
 
+#[test]
+fn forged_tokens_at_once_cause_one_request_for_keys() {
+    let stage = Stage::open(Database::Postgres);
+    stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
+    // The keys were last requested when the issuer was added. Let that be long ago.
+    Sql::of(&stage.vault).run("UPDATE issuers SET asked_at = 0");
+    let (before, forged) = (stage.issuer.asked(), SigningKey::new("unknown"));
+    let tokens: Vec<String> = (0..30).map(|_| forged.sign(&stage.claims())).collect();
+    std::thread::scope(|scope| {
+        for token in &tokens {
+            scope.spawn(|| stage.refused(token));
+        }
+    });
+    assert_eq!(stage.issuer.asked() - before, 2, "the discovery document and the keys, once");
+    stage.activate(&stage.issuer.token(&stage.integration, SUBJECT)).expect(201);
+}
+
 fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
     let vault = Vault::init(database);
     let issuer = TestIssuer::start();
@@ -292,6 +311,7 @@ fn an_issuer_is_added_only_if_it_can_be_believed(database: Database) {
     assert!(add(&["--issuer", &url]).refused().stderr.contains("an issuer has this name"));
     let shown = vault.json(&["issuer", "show", "own"]);
     assert_eq!((&shown["keys"], &shown["required_claims"]), (&json!(1), &json!(["/repository_id"])));
+    assert_eq!(shown["key_ids"], json!(["first"]));
     // Trusts in a shared issuer must contain its required claims.
     vault.organization("Acme");
     let create =

@@ -49,11 +49,9 @@ pub async fn decode(
     filter: &ListFilter,
     text: &str,
 ) -> Result<ListPosition, Error> {
-    let (code, position) = read(digester, text).await?;
+    let (code, position) = read(text)?;
     let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
-    if !with_parts(organization, filter, &position, is_signed) {
-        return Err(Refusal::Cursor.into());
-    }
+    ensure_genuine(digester, || with_parts(organization, filter, &position, is_signed)).await?;
     let (millis, id) = position.split_first_chunk::<8>().ok_or(Refusal::Cursor)?;
     let expires_at = Timestamp::from_millis(i64::from_be_bytes(*millis));
     Ok(ListPosition {
@@ -67,14 +65,25 @@ fn write(code: &RowMac, position: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode([code.key.as_bytes().as_slice(), code.code.as_bytes(), position].concat())
 }
 
-/// Decodes the MAC and the position of a cursor. Loads the key of the MAC, if it exists.
-async fn read(digester: &dyn KeyedDigester, text: &str) -> Result<(RowMac, Vec<u8>), Error> {
+/// Decodes the MAC and the position of a cursor.
+fn read(text: &str) -> Result<(RowMac, Vec<u8>), Error> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| Refusal::Cursor)?;
     let (key, rest) = bytes.split_first_chunk::<16>().ok_or(Refusal::Cursor)?;
     let (code, position) = rest.split_first_chunk::<32>().ok_or(Refusal::Cursor)?;
     let code = RowMac { key: KeyId::from_bytes(*key), code: Digest::from_bytes(*code) };
-    digester.load_keys(&[code.key]).await?;
     Ok((code, position.to_vec()))
+}
+
+/// Ensures that a cursor `is_genuine`, also if another process signed it with a new key. Anyone can send any text as a
+/// cursor, so the keys are read at most once a second.
+async fn ensure_genuine(digester: &dyn KeyedDigester, is_genuine: impl Fn() -> bool) -> Result<(), Error> {
+    if !is_genuine() {
+        digester.refresh().await?;
+        if !is_genuine() {
+            return Err(Refusal::Cursor.into());
+        }
+    }
+    Ok(())
 }
 
 fn with_parts<T>(
@@ -220,10 +229,10 @@ pub(crate) async fn decode_filtered(
     filter: &[u8],
     text: &str,
 ) -> Result<Vec<u8>, Error> {
-    let (code, position) = read(digester, text).await?;
+    let (code, position) = read(text)?;
     let is_signed = |parts: &[&[u8]]| digester.is_signed(DigestPurpose::Cursor, parts, &code);
-    let fits = with_position_parts(list, scope, filter, &position, is_signed);
-    if fits { Ok(position) } else { Err(Refusal::Cursor.into()) }
+    ensure_genuine(digester, || with_position_parts(list, scope, filter, &position, is_signed)).await?;
+    Ok(position)
 }
 
 fn with_position_parts<T>(

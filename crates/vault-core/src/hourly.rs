@@ -20,6 +20,8 @@ impl HourlyLimit {
     pub const MATCHES: u32 = 10;
     /// Limit of requested checks per organization.
     pub const CHECKS: u32 = 60;
+    /// Limit of test events per receiver of an organization.
+    pub const TESTS: u32 = 60;
     /// Limit of an organization's invitations for addresses that have an account: the response discloses that an
     /// account exists, perhaps in another organization.
     pub const ADDRESS_CONFLICTS: u32 = 20;

@@ -73,6 +73,7 @@ pub mod role;
 pub mod sealed;
 pub mod seats;
 pub mod session;
+mod strict_url;
 pub mod time;
 pub mod trace;
 pub mod usecase;

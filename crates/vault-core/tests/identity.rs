@@ -130,6 +130,9 @@ fn the_nearest_trust_says_what_does_not_fit() {
     let token = json!({"sub": "repo:acme/etl:environment:test", "environment": "test\u{202e}"});
     let Err(WorkloadRefusal::NotTrusted(mismatch)) = judge_trusts(&all, &name("own"), &token, TIMES) else { panic!() };
     assert_eq!((mismatch.pointer.as_str(), mismatch.found.as_deref()), ("/environment", Some("test\u{fffd}")));
+    let refused = WorkloadRefusal::NotTrusted(mismatch);
+    assert!(refused.cause().ends_with("the token is from issuer own, and the closest trust requires prod"));
+    assert!(!refused.to_string().contains("prod"), "the sender does not learn what is trusted");
     let nested = trusts(&[json!({"/sub": "a", "/kubernetes.io/namespace": "etl"})]);
     let token = json!({"sub": "a", "kubernetes.io": {"namespace": "etl"}});
     assert!(judge_trusts(&nested, &name("own"), &token, TIMES).is_ok());

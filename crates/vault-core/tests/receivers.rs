@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use vault_core::id::{CredentialId, EventId, IntegrationId, OrganizationId, ReceiverId};
 use vault_core::receiver::{
     Channel, DeliveryFailure, DeliveryState, EventDelivery, EventKind, EventKinds, Expiring, ExpiringObject,
-    GIVE_UP_SECONDS, MAIL_EVERY_SECONDS, Occurrence, Receiver, ReceiverState, ReceiverStatus, check_url, compose_mail,
-    judge_attempt,
+    FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, Occurrence, Receiver,
+    ReceiverState, ReceiverStatus, check_url, compose_mail, judge_attempt,
 };
 use vault_core::time::Timestamp;
 use vault_testkit::crypto::FakeDigester;
@@ -106,7 +106,12 @@ proptest! {
                 prop_assert!(after.not_before >= before.not_before);
                 let holds_back = !matches!(failure, DeliveryFailure::Refused | DeliveryFailure::Damaged);
                 prop_assert_eq!(attempted.goes_on, !holds_back);
-                prop_assert_eq!(after.not_before >= attempted.delivery.next_at, holds_back || wait > 60);
+                let pause = after.not_before.millis_since(NOW) / 1_000;
+                prop_assert_eq!(pause > wait, holds_back && wait < pause);
+                prop_assert!(pause <= wait.max(LONGEST_PAUSE_SECONDS));
+                if failure == DeliveryFailure::Unreachable && channel == Channel::Webhook {
+                    prop_assert_eq!(pause, wait.max(FIRST_RETRY_SECONDS));
+                }
                 prop_assert_eq!(
                     attempted.receiver.disables,
                     matches!(failure, DeliveryFailure::Gone | DeliveryFailure::NoMember)
@@ -233,6 +238,14 @@ fn addresses_that_are_no_webhooks_are_refused() {
         "https://user@nobody.test",
         "https://nobody.test/#part",
         "mailto:a@example.com",
+        "https:///x",
+        "https:nobody.test",
+        "https://nobody.test:0/",
+        "https://nobody.test/a\r\nb",
+        " https://nobody.test/",
+        "https://nobody.test/a b",
+        "https://nobody\u{202e}.test/",
+        "https://nobody.test\\x",
     ] {
         let error = check_url(wrong, "/url").unwrap_err();
         assert_eq!(error.pointer, "/url");

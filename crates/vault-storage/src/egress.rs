@@ -25,6 +25,14 @@ impl EgressPolicy {
         Self { allowed: networks, listeners: Vec::new() }
     }
 
+    /// Permits every address.
+    pub(crate) fn everywhere() -> Self {
+        Self::allowing(vec![
+            IpNet::new_assert(Ipv4Addr::UNSPECIFIED.into(), 0),
+            IpNet::new_assert(Ipv6Addr::UNSPECIFIED.into(), 0),
+        ])
+    }
+
     /// Denies the server's own listeners, so that a saved endpoint cannot make the server send requests to itself. A
     /// listener on the unspecified address (`0.0.0.0`, `::`) denies its port on every address that is not public.
     #[must_use]

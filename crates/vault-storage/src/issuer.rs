@@ -1,8 +1,10 @@
 //! Retrieval of the keys of identity token issuers (OpenID Connect Discovery 1.0).
 //!
-//! Operators choose the issuers, so private addresses are permitted. Redirects are not followed, and a discovery
-//! document must be for the requested issuer.
+//! Operators choose the issuers, so an issuer may have a private address. Its discovery document may name one for the
+//! keys only if the issuer has one too. Redirects are not followed, and a discovery document must be for the requested
+//! issuer.
 
+use crate::EgressPolicy;
 use crate::guard::{Answer, GuardedClient, Resolve, SystemResolver};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,7 +13,7 @@ use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use url::Url;
+use url::{Host, Url};
 use vault_core::check::CheckReason;
 use vault_core::identity::{Issuer, KeySource};
 use vault_core::port::{FetchedKeys, IssuerFailure, IssuerKeys};
@@ -48,10 +50,9 @@ struct Discovered {
 #[async_trait]
 impl IssuerKeys for IssuerClient {
     async fn fetch(&self, issuer: &Issuer) -> Result<FetchedKeys, IssuerFailure> {
-        let client = GuardedClient::for_operator(&issuer.ca, Arc::clone(&self.resolver), MAX_KEY_SET);
-        let client = client.ok_or(IssuerFailure("its certificates cannot be used"))?;
-        let (address, source) = match &issuer.source {
-            KeySource::Url(url) => (url.clone(), issuer.source.clone()),
+        let client = self.client(EgressPolicy::everywhere(), issuer)?;
+        let (client, address, source) = match &issuer.source {
+            KeySource::Url(url) => (client, url.clone(), issuer.source.clone()),
             KeySource::Discovery(known) => {
                 let address = discover(&client, &issuer.url).await?;
                 let origin = Url::parse(&address).map(|url| url.origin().ascii_serialization()).unwrap_or_default();
@@ -60,7 +61,8 @@ impl IssuerKeys for IssuerClient {
                         "its discovery document names another host for the keys than when it was added",
                     ));
                 }
-                (address, KeySource::Discovery(origin))
+                let policy = keys_policy(&issuer.url, &address, self.is_public(&issuer.url).await)?;
+                (self.client(policy, issuer)?, address, KeySource::Discovery(origin))
             }
             KeySource::Pasted => return Err(IssuerFailure("its keys were pasted and are not fetched")),
         };
@@ -68,6 +70,34 @@ impl IssuerKeys for IssuerClient {
         let keys = answer.text().map(str::to_owned).ok_or(IssuerFailure("its keys are too long or no text"))?;
         Ok(FetchedKeys { keys, source })
     }
+}
+
+impl IssuerClient {
+    fn client(&self, policy: EgressPolicy, issuer: &Issuer) -> Result<GuardedClient, IssuerFailure> {
+        let client = GuardedClient::for_operator(policy, &issuer.ca, Arc::clone(&self.resolver), MAX_KEY_SET);
+        client.ok_or(IssuerFailure("its certificates cannot be used"))
+    }
+
+    /// Returns whether all addresses of a URL's host are public.
+    async fn is_public(&self, url: &str) -> bool {
+        let addresses = match Url::parse(url).ok().as_ref().and_then(Url::host) {
+            Some(Host::Domain(name)) => self.resolver.resolve(name).await.unwrap_or_default(),
+            Some(Host::Ipv4(address)) => vec![address.into()],
+            Some(Host::Ipv6(address)) => vec![address.into()],
+            None => Vec::new(),
+        };
+        addresses.into_iter().all(|address| EgressPolicy::public_only().permits(address))
+    }
+}
+
+/// Returns where the keys may be fetched, if the discovery document of `issuer` names the URL `keys`. An issuer on the
+/// Internet must not choose an address of a private network, or a connection without TLS, that the operator did not.
+fn keys_policy(issuer: &str, keys: &str, issuer_is_public: bool) -> Result<EgressPolicy, IssuerFailure> {
+    let is_plain = |url: &str| url.starts_with("http:");
+    if is_plain(keys) && !is_plain(issuer) {
+        return Err(IssuerFailure("its discovery document names an http address for the keys"));
+    }
+    Ok(if issuer_is_public { EgressPolicy::public_only() } else { EgressPolicy::everywhere() })
 }
 
 /// Returns the URL of the issuer's keys from its discovery document.
@@ -109,8 +139,35 @@ fn is_safe(address: &str) -> bool {
 const fn why(reason: CheckReason) -> &'static str {
     match reason {
         CheckReason::Dns => "its host name does not resolve",
+        CheckReason::BlockedEgress => "its keys are at an address in a private network, and it is not",
         CheckReason::Tls => "its certificate is not trusted",
         CheckReason::Unreachable => "it does not answer",
         _ => "its answer is not understood",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issuer_on_the_internet_chooses_no_private_address() {
+        let public = keys_policy("https://issuer.example", "https://keys.example/jwks", true).unwrap();
+        assert!(!public.permits("10.0.0.1".parse().unwrap()));
+        assert!(!public.permits("127.0.0.1".parse().unwrap()));
+        let own = keys_policy("https://kubernetes.default.svc", "https://10.0.0.1:6443/openid/v1/jwks", false).unwrap();
+        assert!(own.permits("10.0.0.1".parse().unwrap()));
+        assert!(keys_policy("https://issuer.example", "http://127.0.0.1:2375/keys", true).is_err());
+        assert!(keys_policy("https://issuer.example", "http://127.0.0.1:2375/keys", false).is_err());
+        assert!(keys_policy("http://127.0.0.1:8000", "http://127.0.0.1:8000/keys", false).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_issuer_is_public_if_all_its_addresses_are() {
+        let client = IssuerClient::default();
+        assert!(client.is_public("https://8.8.8.8/").await);
+        for private in ["https://10.0.0.1/", "https://[::1]/", "http://localhost:8000"] {
+            assert!(!client.is_public(private).await, "{private}");
+        }
     }
 }

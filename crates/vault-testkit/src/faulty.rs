@@ -298,7 +298,7 @@ ports! {
         list_issuers() -> Vec<StoredIssuer>;
         find_issuers(names: Vec<IssuerName>) -> Vec<StoredIssuer>;
         remove_issuer(command: Command<IssuerName>) -> bool;
-        note_keys(seen: StoredIssuer, next: StoredIssuer) -> ();
+        note_keys(seen: StoredIssuer, next: StoredIssuer) -> bool;
     }
     RestoreRepository {
         restore_epoch() -> u64;

@@ -332,7 +332,7 @@ impl IssuerRepository for Heap {
     async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError> {
         self.rest.remove_issuer(command).await
     }
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError> {
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
         self.rest.note_keys(seen, next).await
     }
 }

@@ -24,6 +24,8 @@ const OPERATOR: Principal = Principal::Operator;
 struct Post {
     arrived: Mutex<Vec<(String, String, String)>>,
     answers: Mutex<HashMap<String, DeliveryFailure>>,
+    /// Text of the event at which every address drops the connection, if any.
+    drops_at: Mutex<Option<&'static str>>,
 }
 
 impl Post {
@@ -38,6 +40,9 @@ impl Post {
     fn take(&self, address: &str, id: &str, content: &str) -> Result<(), DeliveryFailure> {
         if let Some(failure) = self.answers.lock().unwrap().get(address) {
             return Err(*failure);
+        }
+        if self.drops_at.lock().unwrap().is_some_and(|text| content.contains(text)) {
+            return Err(DeliveryFailure::Unreachable);
         }
         self.arrived.lock().unwrap().push((address.to_owned(), id.to_owned(), content.to_owned()));
         Ok(())
@@ -228,6 +233,34 @@ async fn one_that_fails_slows_nobody_else() {
     world.round().await;
     assert_eq!(world.post.at(ADDRESSES[0]).len(), 1);
     assert_eq!(world.vault.receivers().list(&world.admin).await.unwrap()[0].shown_state(), "active");
+}
+
+#[tokio::test]
+async fn an_event_at_which_the_connection_drops_delays_no_other_subject() {
+    let world = World::new().await;
+    world.add(&world.admin, ADDRESSES[0]).await;
+    world.round().await;
+    *world.post.drops_at.lock().unwrap() = Some("imports");
+    for namespace in NAMESPACES {
+        world.freeze(namespace, true).await;
+    }
+    world.round().await;
+    assert_eq!(world.post.at(ADDRESSES[0]).len(), 0, "the first event is `imports`");
+    for _ in 0..7 {
+        world.pass(10);
+        world.round().await;
+    }
+    assert_eq!(world.post.at(ADDRESSES[0]).len(), 2);
+    // Later events do not wait for the long pauses of the one that fails.
+    for _ in 0..4 {
+        world.pass(3_600);
+        world.round().await;
+    }
+    world.freeze("exports", false).await;
+    world.round().await;
+    world.pass(10);
+    world.round().await;
+    assert_eq!(world.post.at(ADDRESSES[0]).len(), 3);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::organization::Organizations;
 use crate::cli::{AddIssuer, IssuerCommand as Asked};
 use crate::failure::{Doing, Failure, refused, wrong_flag};
 use crate::output::{Output, table};
-use crate::text::rfc3339;
+use crate::text::{legible_line, rfc3339};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -30,6 +30,8 @@ struct Shown {
     issuer: String,
     keys_from: String,
     keys: usize,
+    /// Key IDs in the key set, also of keys that verify no tokens.
+    key_ids: Vec<String>,
     required_claims: Vec<String>,
     organizations: Vec<String>,
     fetched_at: String,
@@ -146,6 +148,7 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
         issuer: issuer.url.clone(),
         keys_from: issuer.source.to_stored(),
         keys: JwtVerifier.count_keys(&stored.keys, issuer.key_use()).unwrap_or_default().usable,
+        key_ids: key_ids(&stored.keys),
         required_claims: issuer.required.iter().map(ToString::to_string).collect(),
         organizations: issuer.organizations.iter().map(|id| organizations.name_of(*id)).collect(),
         fetched_at: rfc3339(stored.fetched_at),
@@ -153,14 +156,22 @@ fn shown(stored: &StoredIssuer, organizations: &Organizations) -> Shown {
     }
 }
 
+/// Returns the `kid` of each key of a key set that has one.
+fn key_ids(keys: &str) -> Vec<String> {
+    let set: serde_json::Value = serde_json::from_str(keys).unwrap_or_default();
+    let ids = set["keys"].as_array().into_iter().flatten().filter_map(|key| key["kid"].as_str());
+    ids.map(|id| legible_line(id).into_owned()).collect()
+}
+
 fn text(shown: &Shown) -> String {
     let or = |list: &[String], none: &str| if list.is_empty() { none.to_owned() } else { list.join(", ") };
     let mut text = format!(
-        "  issuer           {}\n  keys             {}, from {}\n  fetched          {}\n  required claims  {}\n  \
+        "  issuer           {}\n  keys             {}, from {}\n  key IDs          {}\n  fetched          {}\n  required claims  {}\n  \
          organizations    {}\n",
         shown.issuer,
         shown.keys,
         shown.keys_from,
+        or(&shown.key_ids, "none"),
         shown.fetched_at,
         or(&shown.required_claims, "none"),
         or(&shown.organizations, "all"),

@@ -106,12 +106,20 @@ async fn round(
 ) -> Result<bool, vault_core::Error> {
     let Some(read) = notifier.read_events(holder).await? else { return Ok(false) };
     for (owner, receiver) in notifier.due().await? {
-        if telling.len() < AT_ONCE && under_way.insert((owner, receiver)) {
+        if has_slot(under_way, owner) && under_way.insert((owner, receiver)) {
             let notifier = notifier.clone();
             telling.spawn(async move { ((owner, receiver), notifier.deliver(owner, receiver).await) });
         }
     }
     Ok(read.more)
+}
+
+/// Returns whether another delivery to a receiver of this owner may start.
+///
+/// An owner uses at most as many slots as are free, so that slow receivers of a few organizations cannot occupy all.
+fn has_slot(under_way: &HashSet<(ReceiverOwner, ReceiverId)>, owner: ReceiverOwner) -> bool {
+    let of_owner = under_way.iter().filter(|(other, _)| *other == owner).count();
+    of_owner < AT_ONCE.saturating_sub(under_way.len())
 }
 
 fn note(told: &Result<usize, vault_core::Error>) {
@@ -125,4 +133,27 @@ fn note(told: &Result<usize, vault_core::Error>) {
 
 fn warn(error: &vault_core::Error, what: &str) {
     tracing::warn!(error = error as &dyn Error, "{what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vault_core::id::OrganizationId;
+
+    #[test]
+    fn slow_receivers_of_one_organization_leave_slots_for_others() {
+        let mut under_way = HashSet::new();
+        let mut start = |organization: u8, count: u8| {
+            let owner = Some(OrganizationId::from_bytes([organization; 16]));
+            let started = (0..count).filter(|receiver| {
+                has_slot(&under_way, owner) && under_way.insert((owner, ReceiverId::from_bytes([*receiver; 16])))
+            });
+            started.count()
+        };
+        assert_eq!(start(1, 200), AT_ONCE / 2);
+        assert_eq!(start(2, 200), AT_ONCE / 4);
+        for organization in 3..6 {
+            assert!(start(organization, 200) > 0, "{organization}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::digest::{Digest, DigestPurpose};
 use crate::field::{FieldCode, FieldError};
 use crate::id::OrganizationId;
 use crate::port::{KeyUse, KeyedDigester};
+use crate::strict_url;
 use crate::time::Timestamp;
 use std::fmt;
 use url::{Host, Url};
@@ -111,7 +112,7 @@ impl Issuer {
     /// [`FieldCode::Malformed`] if the URL is malformed, or not permitted for an issuer.
     pub fn check_url(text: &str, field: &str) -> Result<(), FieldError> {
         let flaw = |detail: &str| Err(FieldError::new(field, FieldCode::Malformed, detail.to_owned()));
-        let Some(url) = Url::parse(text).ok().filter(|_| text.len() <= MAX_URL) else {
+        let Some(url) = strict_url::parse(text).filter(|_| text.len() <= MAX_URL) else {
             return flaw("must be a URL, such as https://token.actions.githubusercontent.com");
         };
         let is_bare =

@@ -20,11 +20,24 @@ pub struct Mismatch {
     pub pointer: String,
     /// Value in the token, as shown in messages. `None` if the token does not have the claim.
     pub found: Option<String>,
+    /// Issuer of the token.
+    pub issuer: IssuerName,
+    /// Value that the closest trust requires. It is only for the audit log and the server's log: anyone can have a genuine
+    /// token of a public issuer, and must not learn what the integration trusts.
+    pub required: String,
+}
+
+impl Mismatch {
+    /// Returns the reason for operators and admins.
+    fn cause(&self) -> String {
+        let Self { issuer, required, .. } = self;
+        format!("{self}; the token is from issuer {issuer}, and the closest trust requires {required}")
+    }
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pointer, found } = self;
+        let Self { pointer, found, .. } = self;
         match found {
             Some(found) => write!(f, "claim {pointer} is {found}, which no trust of this integration allows"),
             None => write!(f, "the token has no claim {pointer}, which every trust of this integration asks for"),
@@ -69,7 +82,7 @@ impl WorkloadRefusal {
                 "the keys of its issuer are more than a day old, because the issuer does not answer".to_owned()
             }
             Self::Time(reason) => (*reason).to_owned(),
-            Self::NotTrusted(mismatch) => mismatch.to_string(),
+            Self::NotTrusted(mismatch) => mismatch.cause(),
         }
     }
 }
@@ -171,15 +184,13 @@ pub fn judge_trusts<'a>(
             let found = claims.pointer(pointer.as_str());
             pattern.zip(found).is_some_and(|(pattern, found)| pattern.fits(found))
         };
-        let flaw = match trust.claims.keys().find(|pointer| !fits(pointer)) {
+        let flaw = match trust.claims.iter().find(|(pointer, _)| !fits(pointer)) {
             None if times.lifetime <= trust.max_lifetime => return Ok(trust),
             None => WorkloadRefusal::Time("it is valid for longer than the trust allows (max_lifetime)"),
-            Some(pointer) => {
-                let found = claims.pointer(pointer.as_str()).map(|value| match value {
-                    Value::String(text) => told(text),
-                    other => told(&other.to_string()),
-                });
-                WorkloadRefusal::NotTrusted(Mismatch { pointer: pointer.to_string(), found })
+            Some((pointer, pattern)) => {
+                let found = claims.pointer(pointer.as_str()).map(told_value);
+                let (pointer, required) = (pointer.to_string(), told_value(&pattern.to_value()));
+                WorkloadRefusal::NotTrusted(Mismatch { pointer, found, issuer: issuer.clone(), required })
             }
         };
         let fitting = trust.claims.keys().filter(|pointer| fits(pointer)).count();
@@ -189,6 +200,13 @@ pub fn judge_trusts<'a>(
     }
     let untrusted = || WorkloadRefusal::Unverified(format!("the integration no longer trusts its issuer, {issuer}"));
     Err(nearest.map_or_else(untrusted, |(_, flaw)| flaw))
+}
+
+fn told_value(value: &Value) -> String {
+    match value {
+        Value::String(text) => told(text),
+        other => told(&other.to_string()),
+    }
 }
 
 /// Makes foreign text safe for display: limits its length and removes control characters.

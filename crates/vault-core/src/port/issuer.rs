@@ -28,8 +28,9 @@ pub trait IssuerRepository: Send + Sync {
     /// Removes an issuer. Returns `false` if none has this name.
     async fn remove_issuer(&self, command: Command<IssuerName>) -> Result<bool, StoreError>;
 
-    /// Records the response of an issuer, unless its row has changed since it was `seen`.
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError>;
+    /// Records a request to an issuer or its response. Returns `false`, and records nothing, if its row has changed since
+    /// it was `seen`.
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError>;
 }
 
 /// Reason why the keys of an issuer could not be fetched, in fixed words.

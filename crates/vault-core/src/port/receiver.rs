@@ -87,10 +87,12 @@ pub trait ReceiverRepository: Send + Sync {
     /// - [`Refusal::Contended`]: the row has another version.
     async fn change_receiver(&self, command: Command<ChangeReceiver>) -> Result<(), StoreError>;
 
-    /// Queues a delivery as the newest of its receiver.
+    /// Queues a test event as the newest delivery to its receiver.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if the receiver does not exist.
+    /// - [`Refusal::NotFound`]: the receiver does not exist.
+    /// - [`Refusal::TooOften`]: the organization exceeded [`HourlyLimit::TESTS`](crate::hourly::HourlyLimit) for this
+    ///   receiver.
     async fn add_delivery(&self, command: Command<EventDelivery>) -> Result<(), StoreError>;
 
     /// Queues an event again as if it were new. Returns `None` if it does not exist.

@@ -1,9 +1,10 @@
 //! URLs of webhooks.
 
 use crate::field::{FieldCode, FieldError};
+use crate::strict_url;
 use std::fmt;
 use std::net::IpAddr;
-use url::{Host, Url as Parsed};
+use url::Host;
 
 /// Maximum length of a webhook's URL, in bytes.
 pub const MAX_ADDRESS_LENGTH: usize = 2_048;
@@ -52,8 +53,10 @@ pub fn check_url(text: &str, pointer: &str) -> Result<Url, FieldError> {
     if text.len() > MAX_ADDRESS_LENGTH {
         return flaw(FieldCode::TooLong, "must be at most 2,048 bytes");
     }
-    let Ok(url) = Parsed::parse(text) else {
-        return flaw(FieldCode::Malformed, "must be a URL, such as https://hooks.example.com/orgvault");
+    let Some(url) = strict_url::parse(text) else {
+        let detail =
+            "must be a URL without spaces and invisible characters, such as https://hooks.example.com/orgvault";
+        return flaw(FieldCode::Malformed, detail);
     };
     if !url.username().is_empty() || url.password().is_some() || url.fragment().is_some() {
         return flaw(FieldCode::NotAllowed, "must be a URL without user and fragment");

@@ -12,6 +12,8 @@ pub const FIRST_RETRY_SECONDS: i64 = 5;
 pub const GIVE_UP_SECONDS: i64 = 24 * 3600;
 /// Retention of a finished delivery, in seconds.
 pub const KEPT_SECONDS: i64 = 7 * 24 * 3600;
+/// Maximum time for which a failed attempt suspends all deliveries to a webhook, in seconds.
+pub const LONGEST_PAUSE_SECONDS: i64 = 300;
 /// Minimum time between two mails to a receiver, in seconds.
 pub const MAIL_EVERY_SECONDS: i64 = 3600;
 
@@ -88,9 +90,18 @@ impl DeliveryFailure {
         Self::ALL.into_iter().find(|failure| failure.as_str() == text)
     }
 
-    /// Returns whether the failure applies to all pending deliveries of the receiver.
-    const fn concerns_all(self) -> bool {
-        !matches!(self, Self::Refused | Self::Damaged)
+    /// Returns for how long the failure suspends all deliveries to the receiver, in seconds, if the attempt is repeated
+    /// after `retry_seconds`. `None`: other deliveries continue.
+    ///
+    /// The event itself may be why a webhook drops the connection. Events of other subjects do not wait for it, so the
+    /// pause is only long enough not to flood an endpoint that is down. One mail contains all pending events.
+    fn pause_seconds(self, channel: Channel, retry_seconds: i64) -> Option<i64> {
+        match (self, channel) {
+            (Self::Refused | Self::Damaged, _) => None,
+            (_, Channel::Email) => Some(retry_seconds),
+            (Self::Unreachable, Channel::Webhook) => Some(FIRST_RETRY_SECONDS),
+            (_, Channel::Webhook) => Some(retry_seconds.min(LONGEST_PAUSE_SECONDS)),
+        }
     }
 
     /// Returns whether the failure disables the receiver.
@@ -241,20 +252,21 @@ pub fn judge_attempt(
             goes_on: true,
         };
     };
-    let next_at = now.plus_seconds(delivery.retry_seconds());
+    let retry_seconds = delivery.retry_seconds();
+    let next_at = now.plus_seconds(retry_seconds);
     let disables = failure.disables();
     let gives_up = disables || next_at > delivery.since.plus_seconds(GIVE_UP_SECONDS);
-    let concerns_all = failure.concerns_all();
+    let pause = failure.pause_seconds(channel, retry_seconds);
     let receiver = ReceiverStatus {
         last_failure: Some(failure),
         failing_since: status.failing_since.or(gives_up.then_some(now)),
-        not_before: if concerns_all { status.not_before.max(next_at) } else { status.not_before },
+        not_before: pause.map_or(status.not_before, |seconds| status.not_before.max(now.plus_seconds(seconds))),
         ..*status
     };
     let state = if gives_up { DeliveryState::Failed } else { DeliveryState::Waiting };
     Attempted {
         delivery: EventDelivery { state, next_at, ..delivery },
         receiver: ReceiverEffect { status: receiver, disables },
-        goes_on: !concerns_all,
+        goes_on: pause.is_none(),
     }
 }

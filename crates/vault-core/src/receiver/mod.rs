@@ -13,7 +13,7 @@ mod occurrence;
 pub use address::{MAX_ADDRESS_LENGTH, Url as WebhookUrl, check_url};
 pub use delivery::{
     Attempted, DeliveryFailure, DeliveryState, EventDelivery, FIRST_RETRY_SECONDS, GIVE_UP_SECONDS, KEPT_SECONDS,
-    MAIL_EVERY_SECONDS, ReceiverEffect, judge_attempt,
+    LONGEST_PAUSE_SECONDS, MAIL_EVERY_SECONDS, ReceiverEffect, judge_attempt,
 };
 pub use event::{EventKind, EventKinds};
 pub use mail::{Mail, compose_mail};

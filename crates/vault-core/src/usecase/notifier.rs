@@ -42,6 +42,9 @@ const EXPIRING: usize = 1_000;
 const WAITING: usize = 1_000;
 /// Number of attempts that are recorded at a time. After a crash, up to this number may be repeated.
 const NOTED: usize = 64;
+/// Time after which a receiver with more pending deliveries waits for its next turn, in seconds, so that a slow one does
+/// not keep others waiting.
+const TURN_SECONDS: i64 = 10;
 /// Time for which deliveries to a receiver are suspended after its row was changed outside the service, in seconds.
 const DAMAGED_SECONDS: i64 = 3_600;
 
@@ -407,8 +410,12 @@ impl Notifier {
     ) -> Result<usize, Error> {
         let (mut attempts, mut accepted) = (Vec::new(), 0);
         let mut held_back: BTreeSet<String> = BTreeSet::new();
+        let turn_ends = self.environment.now().plus_seconds(TURN_SECONDS);
         for delivery in waiting {
             let now = self.environment.now();
+            if now >= turn_ends {
+                break;
+            }
             let is_held = |status_until: Timestamp| status_until > now && delivery.kind != EventKind::ReceiverTest;
             if held_back.contains(&delivery.subject) || is_held(stored.status.not_before) || delivery.next_at > now {
                 held_back.insert(delivery.subject.clone());

@@ -25,7 +25,7 @@ impl IssuerRepository for Store {
         self.run(command).await
     }
 
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError> {
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
         self.run(RecordKeys { seen, next }).await
     }
 }

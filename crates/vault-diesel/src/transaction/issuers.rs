@@ -103,9 +103,10 @@ pub(crate) struct RecordKeys {
 }
 
 impl Transaction for RecordKeys {
-    type Outcome = ();
+    /// Whether the row was still the one that was read.
+    type Outcome = bool;
 
-    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<(), Failure> {
+    async fn run(&self, tx: &Tx<'_>, audit: &mut AuditRecorder) -> Result<bool, Failure> {
         let Self { seen, next } = self;
         let row = issuers::table
             .filter(issuers::name.eq(seen.issuer.name.as_str()))
@@ -118,9 +119,8 @@ impl Transaction for RecordKeys {
             issuers::failure.eq(&next.failure),
             issuers::code.eq(next.code.as_bytes().as_slice()),
         ));
-        tx.execute(change).await?;
         audit.commit_without_entry();
-        Ok(())
+        Ok(tx.execute(change).await? == 1)
     }
 }
 

@@ -11,12 +11,11 @@ use hyper::header::{HOST, HeaderValue};
 use hyper::http::uri::{PathAndQuery, Scheme};
 use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
-use ipnet::IpNet;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
@@ -69,15 +68,16 @@ impl GuardedClient {
         })))
     }
 
-    /// Creates a client for hosts that the operator has configured. It permits every address and also trusts the PEM
-    /// certificates in `ca`. It reads at most `max_body` bytes of a response body.
-    pub(crate) fn for_operator(ca: &str, resolver: Arc<dyn Resolve>, max_body: usize) -> Option<Self> {
+    /// Creates a client for hosts that the operator has configured. It also trusts the PEM certificates in `ca`, and
+    /// reads at most `max_body` bytes of a response body.
+    pub(crate) fn for_operator(
+        policy: EgressPolicy,
+        ca: &str,
+        resolver: Arc<dyn Resolve>,
+        max_body: usize,
+    ) -> Option<Self> {
         let certificates = if ca.is_empty() { Vec::new() } else { trust::certificates(ca.as_bytes())? };
         let deadlines = Deadlines::default();
-        let policy = EgressPolicy::allowing(vec![
-            IpNet::new_assert(Ipv4Addr::UNSPECIFIED.into(), 0),
-            IpNet::new_assert(Ipv6Addr::UNSPECIFIED.into(), 0),
-        ]);
         Some(Self(Arc::new(Inner {
             policy,
             resolver,

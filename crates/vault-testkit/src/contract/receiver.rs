@@ -2,7 +2,7 @@
 //! [`EventRepository`](vault_core::port::EventRepository).
 
 use super::ContractStore;
-use super::tools::{blob, race};
+use super::tools::{Settled as _, blob, race};
 use super::world::{Wanted, World};
 use crate::crypto::FakeDigester;
 use std::slice::from_ref;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, LookUpDigests};
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, ReceiverId};
 use vault_core::port::{
     AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner,
@@ -146,6 +147,15 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
     assert!(is_due(&world, &stored).await);
     world.store.note_attempts(vec![attempt(&test, Ok(()))]).await.unwrap();
 
+    for _ in 1..HourlyLimit::TESTS {
+        let again = EventDelivery { id: EventId::from_uuid(world.ids.ordered(world.now())), ..test.clone() };
+        world.store.add_delivery(world.command(&admin, AuditAction::ReceiverTested, again.clone())).await.unwrap();
+        world.store.note_attempts(vec![attempt(&again, Ok(()))]).await.unwrap();
+    }
+    let one_more = world.command(&admin, AuditAction::ReceiverTested, test.clone());
+    let limited = world.store.add_delivery(one_more).await.decided();
+    assert!(matches!(limited, Err(Refusal::TooOften(1..=3_601))), "{limited:?}");
+
     let resend = |event| {
         let act = ResendEvent { owner, receiver: id, event };
         world.store.resend_event(world.command(&admin, AuditAction::ReceiverResent, act))
@@ -158,7 +168,7 @@ pub async fn deliveries_are_stored_once_and_kept(suite: &dyn ContractStore) {
 
     let left = |before: i64| world.store.remove_deliveries(world.now().plus_seconds(before));
     left(0).await.unwrap();
-    assert_eq!(page(None, 10).await.unwrap().len(), 4);
+    assert_eq!(page(None, 100).await.unwrap().len(), 3 + HourlyLimit::TESTS as usize);
     left(1).await.unwrap();
     assert_eq!(page(None, 10).await.unwrap(), [deliveries[2].clone(), refused.delivery]);
 }

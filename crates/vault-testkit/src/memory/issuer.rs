@@ -33,11 +33,10 @@ impl IssuerRepository for MemoryStore {
         })?)
     }
 
-    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<(), StoreError> {
+    async fn note_keys(&self, seen: StoredIssuer, next: StoredIssuer) -> Result<bool, StoreError> {
         self.decide(|state| {
-            if let Some(row) = state.issuers.get_mut(&seen.issuer.name).filter(|row| **row == seen) {
-                *row = next;
-            }
+            let row = state.issuers.get_mut(&seen.issuer.name).filter(|row| **row == seen);
+            row.map(|row| *row = next).is_some()
         })
     }
 }

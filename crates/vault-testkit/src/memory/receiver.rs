@@ -6,6 +6,7 @@ use uuid::Uuid;
 use vault_core::account::AccountState;
 use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::LookUpDigests;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, OrganizationId, ReceiverId};
 use vault_core::port::{
     AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
@@ -112,10 +113,17 @@ impl ReceiverRepository for MemoryStore {
     }
 
     async fn add_delivery(&self, command: Command<EventDelivery>) -> Result<(), StoreError> {
-        Ok(self.carry_out(command, |state, principal, _, act| {
+        Ok(self.carry_out(command, |state, principal, now, act| {
             let there = state.receivers.contains_key(&(act.organization, act.receiver));
             if !there || !reaches(principal, act.organization) {
                 return Decided::Refused(Err(Refusal::NotFound));
+            }
+            if let Some(organization) = act.organization {
+                let subject = format!("test:{}", act.receiver);
+                if let Some(seconds) = state.refused_for(organization, &subject, HourlyLimit::TESTS, now) {
+                    return Decided::Refused(Err(Refusal::TooOften(seconds)));
+                }
+                state.count(organization, &subject, now);
             }
             state.deliveries.entry(key(&act)).or_insert(act);
             Decided::Done(Ok(()))

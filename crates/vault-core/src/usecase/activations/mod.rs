@@ -18,6 +18,8 @@ pub use check::{CheckNamespaceRequest, CheckedCredential};
 
 pub use workload::Identity;
 
+use workload::FetchLocks;
+
 pub(super) use check::authenticates;
 
 use super::{AuditTally, Environment};
@@ -47,6 +49,7 @@ pub struct Activations {
     probe: Option<Arc<dyn StorageProbe>>,
     live_limit: i64,
     identity: Option<Identity>,
+    fetching: FetchLocks,
 }
 
 impl Activations {
@@ -58,8 +61,18 @@ impl Activations {
         opener: Arc<dyn Opener>,
         digester: Arc<dyn KeyedDigester>,
     ) -> Self {
-        let live_limit = DEFAULT_LIVE_LIMIT;
-        Self { environment, tally, store, opener, digester, vendor: None, probe: None, live_limit, identity: None }
+        Self {
+            environment,
+            tally,
+            store,
+            opener,
+            digester,
+            vendor: None,
+            probe: None,
+            live_limit: DEFAULT_LIVE_LIMIT,
+            identity: None,
+            fetching: FetchLocks::default(),
+        }
     }
 
     /// Sets the port that issues short-lived credentials.

@@ -11,8 +11,8 @@ use crate::integration::{Integration, IntegrationPrincipal, IntegrationRefusal};
 use crate::network::Network;
 use crate::port::{Event, FoundIntegration, IssuerKeys, SignatureFlaw, TokenVerifier, UnverifiedToken};
 use secrecy::SecretString;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Ports for the verification of identity tokens.
 #[derive(Clone)]
@@ -21,6 +21,17 @@ pub struct Identity {
     pub verifier: Arc<dyn TokenVerifier>,
     /// Fetches the keys of issuers. Without it, only stored keys are used.
     pub keys: Option<Arc<dyn IssuerKeys>>,
+}
+
+/// Locks that let one request of this process fetch the keys of an issuer, while others wait for its result.
+#[derive(Clone, Default)]
+pub(super) struct FetchLocks(Arc<Mutex<HashMap<IssuerName, Arc<futures_util::lock::Mutex<()>>>>>);
+
+impl FetchLocks {
+    fn of(&self, issuer: &IssuerName) -> Arc<futures_util::lock::Mutex<()>> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(issuer.clone()).or_default())
+    }
 }
 
 impl Activations {
@@ -167,13 +178,19 @@ impl Activations {
         })
     }
 
-    /// Fetches the keys of an issuer and records the result for all processes.
+    /// Fetches the keys of an issuer and records the result for all processes. If another request fetches or has fetched
+    /// them, returns its result.
     async fn fetch_keys(&self, identity: &Identity, issuer: StoredIssuer) -> Result<StoredIssuer, Error> {
         let Some(keys) = &identity.keys else { return Ok(issuer) };
+        let fetching = self.fetching.of(&issuer.issuer.name);
+        let _fetching = fetching.lock().await;
         let now = self.environment.now();
-        // Record the request first, so that many concurrent tokens cause only one request.
+        // Record the request first, so that many concurrent tokens cause only one request, whatever process has them.
         let asked = StoredIssuer { asked_at: now, ..issuer.clone() };
-        self.store.note_keys(issuer, asked.clone()).await?;
+        if !self.store.note_keys(issuer.clone(), asked.clone()).await? {
+            let found = self.store.find_issuers(vec![issuer.issuer.name.clone()]).await?.pop();
+            return Ok(found.filter(|found| found.is_sound(&*self.digester)).unwrap_or(issuer));
+        }
         let next = match keys.fetch(&asked.issuer).await {
             Ok(found) if identity.verifier.count_keys(&found.keys, asked.issuer.key_use()).is_some() => {
                 StoredIssuer::sign(asked.issuer.clone(), found.keys, now, &*self.digester)

@@ -190,8 +190,10 @@ impl LookUpMoves {
             self.rows += 1;
             let made = stored.clone().signed(&*digester);
             if stored.is_sound(&*digester) && made.code != stored.code {
-                store.note_keys(stored, made).await?;
-                self.count(1);
+                // Otherwise the server has just recorded new keys, signed with the current key.
+                if store.note_keys(stored, made).await? {
+                    self.count(1);
+                }
             }
         }
         Ok(())

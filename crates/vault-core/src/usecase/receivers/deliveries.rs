@@ -14,7 +14,8 @@ impl Receivers {
     /// Queues a test for a receiver, which the process with the activation listener delivers.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if the receiver does not exist.
+    /// [`Refusal::NotFound`] if the receiver does not exist. [`Refusal::TooOften`] after
+    /// [`HourlyLimit::TESTS`](crate::hourly::HourlyLimit::TESTS).
     pub async fn test(&self, principal: &Principal, receiver: ReceiverId) -> Result<EventDelivery, Error> {
         let stored = self.show(principal, receiver).await?;
         let now = self.environment.now();

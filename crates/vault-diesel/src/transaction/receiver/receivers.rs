@@ -4,7 +4,7 @@ use super::super::account::directory;
 use super::super::account::row::account_of;
 use super::super::audit::AuditRecorder;
 use super::super::authorize::{authorize, authorize_and_lock, lock_organization_for_update};
-use super::super::{Read, Transaction};
+use super::super::{Read, Transaction, hourly};
 use super::row::{self, ReceiverRow};
 use super::{delivery_row, organization_of, reaches};
 use crate::db::{Tx, Update, locked};
@@ -14,6 +14,7 @@ use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::{ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
 use vault_core::account::AccountState;
 use vault_core::digest::LookUpDigests;
+use vault_core::hourly::HourlyLimit;
 use vault_core::id::{OrganizationId, ReceiverId};
 use vault_core::port::{AddReceiver, ChangeReceiver, Find, List, ReceiverOwner, ResendEvent};
 use vault_core::receiver::{DeliveryState, EventDelivery, StoredReceiver};
@@ -132,6 +133,15 @@ impl Transaction for Command<EventDelivery> {
         let reached = reaches(&self.principal, delivery.organization);
         if !reached || row::lock(tx, delivery.organization, delivery.receiver).await?.is_none() {
             return Err(Refusal::NotFound.into());
+        }
+        // The operator has other ways to overload the server.
+        if let Some(organization) = delivery.organization {
+            let subject = format!("test:{}", delivery.receiver);
+            let counted = hourly::lock(tx, organization, &subject, self.now).await?;
+            if let Some(seconds) = counted.refused_for(HourlyLimit::TESTS, self.now) {
+                return Err(Refusal::TooOften(seconds).into());
+            }
+            hourly::count(tx, organization, &subject, counted, self.now).await?;
         }
         delivery_row::insert(tx, delivery).await?;
         audit.record(tx, &self.audit).await?;
