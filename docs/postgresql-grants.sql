@@ -17,6 +17,8 @@ SELECT to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS spread \gset
 \endif
 
 BEGIN;
+-- Nobody but the owner creates objects that could take the place of the service's.
+REVOKE CREATE ON SCHEMA public FROM PUBLIC, :"role";
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM :"role";
 GRANT USAGE ON SCHEMA public TO :"role";
 

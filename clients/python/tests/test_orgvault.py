@@ -176,6 +176,52 @@ def test_airflow_asks_once_for_a_connection(job, monkeypatch):
     assert len(asked) == 2
 
 
+def test_airflow_hides_what_it_does_not_know_to_be_secret(monkeypatch):
+    from orgvault import airflow
+
+    hidden = []
+    monkeypatch.setattr(airflow, "mask_secret", hidden.append)
+    airflow._mask({"conn_type": "wasb", "password": None, "extra": {"connection_string": "AccountKey=k;", "tenant_id": "t"}})
+    airflow._mask({"conn_type": "google_cloud_platform", "extra": {"keyfile_dict": '{"private_key": "pem"}'}})
+    airflow._mask({"conn_type": "http", "host": "https://files.example/a?signature=s"})
+    assert hidden == ["AccountKey=k;", '{"private_key": "pem"}', "pem", "https://files.example/a?signature=s"]
+
+
+def test_the_token_of_the_runner_is_sent_to_one_https_address(monkeypatch):
+    import http.server
+
+    from orgvault import _identity
+
+    seen = []
+
+    class Runner(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *arguments):
+            pass
+
+    monkeypatch.setenv("ORGVAULT_INTEGRATION_ID", "01890a5d-ac96-774b-bcce-b302099a8057")
+    monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_TOKEN", "bearer")
+    server = http.server.HTTPServer(("127.0.0.1", 0), Runner)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/token"
+        monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", url)
+        with pytest.raises(orgvault.OrgVaultError, match="must be an https URL"):
+            _identity._of_github()
+        assert seen == []
+        opener = _identity.urllib.request.build_opener(_identity._NoRedirects)
+        with pytest.raises(_identity.urllib.error.HTTPError, match="302"):
+            opener.open(url, timeout=20)
+        assert seen == ["/token"]
+    finally:
+        server.shutdown()
+
+
 def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeypatch):
     from orgvault import _identity
 

@@ -8,6 +8,7 @@ import stat
 import urllib.error
 import urllib.parse
 import urllib.request
+from typing import Any
 
 from ._error import OrgVaultError
 
@@ -42,16 +43,25 @@ def _checked(token: str, place: str) -> str:
     return token
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would send the runner's token to another host."""
+
+    def redirect_request(self, *args: Any) -> None:
+        return None
+
+
 def _of_github() -> str:
     integration = os.environ.get("ORGVAULT_INTEGRATION_ID")
     if not integration:
         raise OrgVaultError("ORGVAULT_INTEGRATION_ID is missing: GitHub makes an identity token for one integration")
     audience = urllib.parse.quote(f"urn:orgvault:integration:{integration}", safe="")
     url = os.environ[_GITHUB_URL]
+    if not url.startswith("https://"):
+        raise OrgVaultError(f"{_GITHUB_URL} must be an https URL: the runner's token is sent to it")
     url += ("&" if "?" in url else "?") + f"audience={audience}"
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {os.environ[_GITHUB_TOKEN]}"})
     try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
+        with urllib.request.build_opener(_NoRedirects).open(request, timeout=20) as answer:
             return _checked(json.load(answer)["value"], "GitHub's answer")
     except (OSError, ValueError, KeyError, TypeError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__

@@ -30,6 +30,17 @@ except ImportError:  # Airflow is not there: the class can be tried out by itsel
             pass
 
 
+try:
+    from airflow.sdk.log import mask_secret
+except ImportError:
+    try:
+        from airflow.utils.log.secrets_masker import mask_secret
+    except ImportError:
+
+        def mask_secret(secret: Any, name: str | None = None) -> None:
+            pass
+
+
 _ABSENT_SECONDS = 60.0
 _EARLY_SECONDS = 300.0
 
@@ -63,6 +74,18 @@ def connection(activation: Activation) -> dict[str, Any]:
             "extra": extra,
         }
     return {"conn_type": "http", "host": data["url"]}
+
+
+def _mask(described: dict[str, Any]) -> None:
+    """Hides in Airflow's logs what Airflow does not know to be secret: it hides passwords and extras with certain names only."""
+    extra = described.get("extra", {})
+    secrets = [described.get("password"), *(extra.get(name) for name in ("aws_session_token", "connection_string", "sas_token"))]
+    if key := extra.get("keyfile_dict"):
+        secrets += [key, json.loads(key).get("private_key")]
+    if described["conn_type"] == "http":
+        secrets.append(described["host"])  # a signed link
+    for secret in filter(None, secrets):
+        mask_secret(secret)
 
 
 class OrgVaultBackend(BaseSecretsBackend):
@@ -113,4 +136,6 @@ class OrgVaultBackend(BaseSecretsBackend):
         credential = activation.credential()
         ends = min(activation.expires_at, credential.expires_at or activation.expires_at).timestamp()
         left = max(ends - time.time(), 0.0)
-        return json.dumps(connection(activation)), time.time() + max(left - _EARLY_SECONDS, left / 2)
+        described = connection(activation)
+        _mask(described)
+        return json.dumps(described), time.time() + max(left - _EARLY_SECONDS, left / 2)

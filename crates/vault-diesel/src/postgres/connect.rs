@@ -39,6 +39,8 @@ fn set_up_within(longest_wait: Duration) -> String {
             set_config('enable_hashjoin', 'off', false),
             set_config('enable_mergejoin', 'off', false),
             set_config('jit', 'off', false),
+            set_config('search_path', CASE current_setting('search_path')
+                WHEN '\"$user\", public' THEN 'public, pg_temp' ELSE current_setting('search_path') END, false),
             set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                 WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)",
         statement.as_millis(),
