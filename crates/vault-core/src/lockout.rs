@@ -65,6 +65,11 @@ impl ThrottleCounter {
         }
     }
 
+    /// Returns whether the latest attempt led to a lockout that ends by itself.
+    pub const fn is_locked_out(self) -> bool {
+        self.attempts >= FREE_ATTEMPTS && !self.is_closed()
+    }
+
     /// Decides an attempt at `now`. A clock that moved back does not shorten a lockout.
     pub fn decide(self, now: Timestamp) -> AttemptDecision {
         if self.attempts >= CLOSING_ATTEMPTS {

@@ -26,6 +26,9 @@ pub enum NoticeCode {
     ColleagueReEnrolled(AccountId),
     /// A recovery code was used.
     RecoveryCodeUsed,
+    /// Logins from a network are locked out for a time. Never stored or shown to the user, but found in the counters of
+    /// attempts, so that no login writes more than another.
+    LockedOut,
     /// At most [`FEW_RECOVERY_CODES`] recovery codes remain. Never stored, but computed from their number.
     RecoveryCodesLow,
 }
@@ -51,6 +54,7 @@ impl NoticeCode {
             Self::ReEnrolled => "re-enrolled",
             Self::ColleagueReEnrolled(_) => "colleague-re-enrolled",
             Self::RecoveryCodeUsed => "recovery-code-used",
+            Self::LockedOut => "locked-out",
             Self::RecoveryCodesLow => "recovery-codes-low",
         }
     }

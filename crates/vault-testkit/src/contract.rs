@@ -411,6 +411,7 @@ macro_rules! store_contract {
                 deliveries_are_stored_once_and_kept
                 a_receiver_that_is_gone_is_disabled
                 one_process_reads_events
+                a_lockout_is_found_among_the_notices
             }
             health in "jobs/storage.md" {
                 a_list_is_filtered_by_health

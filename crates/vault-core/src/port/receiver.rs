@@ -170,7 +170,8 @@ pub trait EventRepository: Send + Sync {
     /// Returns what expires within a period, ordered by expiry.
     async fn find_expiring(&self, query: FindExpiring) -> Result<Vec<Expiring>, StoreError>;
 
-    /// Returns notices created after `after` and not after `until`, ordered by time.
+    /// Returns notices created after `after` and not after `until`, ordered by time. Accounts whose latest attempt in that
+    /// period led to a lockout have the notice [`NoticeCode::LockedOut`](crate::notice::NoticeCode::LockedOut).
     async fn notices_between(&self, after: Timestamp, until: Timestamp) -> Result<Vec<AccountNotice>, StoreError>;
 
     /// Stores deliveries and the position up to which events were read, in one transaction. Returns `false` and changes

@@ -197,12 +197,17 @@ impl Occurrence {
         digester: &dyn KeyedDigester,
     ) -> Option<Self> {
         let kind = match notice.code {
-            NoticeCode::AttemptsClosed | NoticeCode::PasscodeDisabled => EventKind::AccountLocked,
+            NoticeCode::AttemptsClosed | NoticeCode::PasscodeDisabled | NoticeCode::LockedOut => {
+                EventKind::AccountLocked
+            }
             NoticeCode::RecoveryCodeUsed => EventKind::AccountRecoveryCodeUsed,
             _ => return None,
         };
         let subject = format!("account:{account}");
-        let (code, at) = (notice.code.stored(), notice.at.as_millis().to_be_bytes());
+        // A lockout gets longer with each attempt. It is one event a day.
+        let (code, millis) = (notice.code.stored(), notice.at.as_millis());
+        let at =
+            if notice.code == NoticeCode::LockedOut { millis.div_euclid(DAY * 1_000) } else { millis }.to_be_bytes();
         let id = derived_id(digester, &[kind.as_str().as_bytes(), subject.as_bytes(), code.as_bytes(), &at]);
         let data = Map::from_iter([("id".to_owned(), json!(account.to_string()))]);
         Some(Self { id, organization: Some(organization), kind, subject, at: notice.at, data })

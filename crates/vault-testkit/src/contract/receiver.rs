@@ -3,7 +3,7 @@
 
 use super::ContractStore;
 use super::tools::{Settled as _, blob, race};
-use super::world::{Wanted, World};
+use super::world::{Holder, Wanted, World};
 use crate::crypto::FakeDigester;
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -13,6 +13,8 @@ use vault_core::audit::AuditAction;
 use vault_core::digest::{Digest, LookUpDigests};
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, ReceiverId};
+use vault_core::lockout::FREE_ATTEMPTS;
+use vault_core::notice::NoticeCode;
 use vault_core::port::{
     AccountChange, AddReceiver, ChangeReceiver, EventLease, Find, IdGenerator as _, List, NoteEvents, ReceiverOwner,
     ResendEvent, StoreError,
@@ -226,6 +228,29 @@ pub async fn one_process_reads_events(suite: &dyn ContractStore) {
     // A lease is never longer than the maximum.
     take(two, later, EventLease::LONGEST_SECONDS * 10).await.unwrap().unwrap();
     assert_eq!(take(one, later, 0).await.unwrap(), Some(to));
+}
+
+/// A lockout after failed attempts is found as a notice, without one being stored.
+pub async fn a_lockout_is_found_among_the_notices(suite: &dyn ContractStore) {
+    let world = World::new(suite).await;
+    let (locked, free, network) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await, world.network());
+    let account = |holder: &Holder| (world.organization, holder.signed.grant.account);
+    let since = world.now();
+    world.clock.advance_seconds(1);
+    for attempt in 1..=FREE_ATTEMPTS {
+        world.reserve(&locked, network).await;
+        if attempt < FREE_ATTEMPTS {
+            world.reserve(&free, network).await;
+        }
+    }
+    let found = world.store.notices_between(since, world.now()).await.unwrap();
+    let of = |holder: &Holder| {
+        let of = found.iter().filter(|(organization, id, _)| (*organization, *id) == account(holder));
+        of.map(|(.., notice)| (notice.code, notice.at)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(&locked), [(NoticeCode::LockedOut, world.now())]);
+    assert_eq!(of(&free), []);
+    assert_eq!(world.store.notices_between(world.now(), world.now().plus_seconds(1)).await.unwrap(), []);
 }
 
 async fn is_due(world: &World<'_>, stored: &StoredReceiver) -> bool {

@@ -8,6 +8,7 @@ use vault_core::audit::SealedAuditRecord;
 use vault_core::digest::LookUpDigests;
 use vault_core::hourly::HourlyLimit;
 use vault_core::id::{EventId, OrganizationId, ReceiverId};
+use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::port::{
     AccountNotice, AddReceiver, ChangeReceiver, EventLease, EventRepository, Find, FindExpiring, List, NoteEvents,
     ReceiverOwner, ReceiverRepository, ResendEvent, StoreError,
@@ -216,7 +217,11 @@ impl EventRepository for MemoryStore {
         self.decide(|state| {
             let of = |row: &super::row::AccountRow| {
                 let (organization, account) = (row.signed.grant.organization, row.signed.grant.account);
-                let notices = row.notices.iter().copied().filter(|notice| notice.at > after && notice.at <= until);
+                let in_period = |notice: &StoredNotice| notice.at > after && notice.at <= until;
+                let classes = row.classes.networks.iter().map(|network| network.class).chain([row.classes.shared]);
+                let locked = classes.filter(|class| class.is_locked_out()).filter_map(|class| class.latest);
+                let locked = locked.map(|at| StoredNotice { code: NoticeCode::LockedOut, at });
+                let notices = row.notices.iter().copied().chain(locked).filter(in_period);
                 notices.map(move |notice| (organization, account, notice)).collect::<Vec<_>>()
             };
             let mut found: Vec<AccountNotice> = state.accounts.values().flat_map(of).collect();

@@ -8,7 +8,9 @@ use super::row::{self, ReceiverRow};
 use crate::db::Tx;
 use crate::failure::Failure;
 use crate::new_row::Never;
-use crate::schema::{account_notices, credentials, event_deliveries, event_position, integrations, receivers};
+use crate::schema::{
+    account_notices, attempt_classes, credentials, event_deliveries, event_position, integrations, receivers,
+};
 use crate::stored::{AnyId, Column, StoredId as _};
 use diesel::dsl::exists;
 use diesel::{BoolExpressionMethods as _, ExpressionMethods as _, QueryDsl as _, SelectableHelper as _};
@@ -17,6 +19,7 @@ use vault_core::credential::CredentialType;
 use vault_core::digest::Digest;
 use vault_core::id::{AccountId, CredentialId, IntegrationId, OrganizationId, ReceiverId};
 use vault_core::integration::{IntegrationName, IntegrationState};
+use vault_core::lockout::{CLOSING_ATTEMPTS, FREE_ATTEMPTS};
 use vault_core::namespace::Namespace;
 use vault_core::notice::{NoticeCode, StoredNotice};
 use vault_core::port::{AccountNotice, EventLease, FindExpiring, NoteEvents, ReceiverOwner};
@@ -217,7 +220,6 @@ impl Read for NoticesBetween {
         let rows = account_notices::table
             .filter(account_notices::at.gt(self.after.as_millis()))
             .filter(account_notices::at.le(self.until.as_millis()))
-            .order(account_notices::at)
             .select((
                 account_notices::organization_id,
                 account_notices::account_id,
@@ -231,7 +233,24 @@ impl Read for NoticesBetween {
             let code = code.decode(TABLE, &account, "code")?;
             Ok((organization, account, StoredNotice { code, at: Timestamp::from_millis(at) }))
         };
-        tx.load(rows).await?.into_iter().map(decode).collect()
+        let locked = attempt_classes::table
+            .filter(attempt_classes::latest.gt(self.after.as_millis()))
+            .filter(attempt_classes::latest.le(self.until.as_millis()))
+            .filter(attempt_classes::attempts.ge(i64::from(FREE_ATTEMPTS)))
+            .filter(attempt_classes::attempts.lt(i64::from(CLOSING_ATTEMPTS)))
+            .select((attempt_classes::organization_id, attempt_classes::account_id, attempt_classes::latest));
+        let decode_locked = |(organization, account, at): (Column<OrganizationId>, Column<AccountId>, Option<i64>)| {
+            let at = at.unwrap_or_default();
+            let organization = organization.decode("attempt_classes", &at, "organization_id")?;
+            let account = account.decode("attempt_classes", &organization, "account_id")?;
+            let notice = StoredNotice { code: NoticeCode::LockedOut, at: Timestamp::from_millis(at) };
+            Ok((organization, account, notice))
+        };
+        let notices = tx.load(rows).await?.into_iter().map(decode);
+        let notices = notices.chain(tx.load(locked).await?.into_iter().map(decode_locked));
+        let mut notices = notices.collect::<Result<Vec<AccountNotice>, Failure>>()?;
+        notices.sort_by_key(|(.., notice)| notice.at);
+        Ok(notices)
     }
 }
 

@@ -73,6 +73,7 @@ const fn detail(code: NoticeCode) -> &'static str {
         NoticeCode::RecoveryCodeUsed => {
             "A recovery code was used. If it was not you, change password, passcode and recovery codes now."
         }
+        NoticeCode::LockedOut => "Logins from a network were locked out for a time after failed attempts.",
         NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes are left. Create new ones.",
     }
 }
