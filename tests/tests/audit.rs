@@ -225,6 +225,37 @@ fn a_foreign_or_damaged_anchor_is_refused() {
     assert_eq!(findings(&vault), []);
 }
 
+/// Database and anchor differ by a rotation of the keys, so the anchor does not verify under any key of the older database.
+#[test]
+fn a_database_from_before_a_key_rotation_is_not_adopted() {
+    let mut vault = stopped(Database::Sqlite);
+    let database = vault.data_dir().join("orgvault.db");
+    let backup = vault.scratch("before.backup");
+    vault.run(&["backup", backup.to_str().unwrap()]).done();
+    let older = fs::read(&database).unwrap();
+    vault.run(&["key", "rotate", "--instance"]).done();
+    vault.serve();
+    vault.organization("Globex");
+    vault.stop();
+    let newer = fs::read(&database).unwrap();
+
+    fs::write(&database, older).unwrap();
+    for flags in [&[][..], &["--adopt-anchor"]] {
+        let mut serve = vault.serve_command();
+        serve.args(flags);
+        let said = Server::fail(serve).refused().stderr;
+        assert!(said.contains("is older than the anchor") && said.contains("restore --after-external"), "{said}");
+        assert!(!said.contains("--adopt-anchor"), "{said}");
+    }
+    fs::write(&database, newer).unwrap();
+    let refused = vault.run(&["restore", backup.to_str().unwrap(), "--replace"]).refused().stderr;
+    assert!(refused.contains("is older than what") && refused.contains("--older"), "{refused}");
+    vault.run(&["restore", backup.to_str().unwrap(), "--replace", "--older"]).done();
+    vault.serve();
+    vault.stop();
+    assert_eq!(findings(&vault), []);
+}
+
 /// A server on another host: a separate data directory without an anchor.
 #[test]
 fn a_new_replica_adopts_the_database() {

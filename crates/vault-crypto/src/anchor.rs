@@ -64,6 +64,15 @@ pub enum AnchorFlaw {
     /// Its MAC does not verify.
     #[error("was changed: it does not fit its code")]
     Changed,
+    /// Its MAC does not verify, and it names a later keyring document than the database has: its key is newer than the
+    /// database. The numbers are not authenticated.
+    #[error("was written with keyring document {keyring}, which the database does not have: the database is older")]
+    NewerKeyring {
+        /// Number of the document in the anchor.
+        keyring: i64,
+        /// Number of the checkpoint in the anchor.
+        checkpoint: i64,
+    },
     /// The operating system refused the operation.
     #[error("cannot be read or written: {0}")]
     Io(#[from] io::Error),
@@ -141,6 +150,8 @@ impl AnchorFile {
         let (hash, rest) = rest.split_first_chunk::<32>().ok_or(AnchorFlaw::Malformed)?;
         let (document, rest) = rest.split_first_chunk::<8>().ok_or(AnchorFlaw::Malformed)?;
         let document_hash = rest.try_into().map_err(|_| AnchorFlaw::Malformed)?;
+        let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
+        let keyring = KeyringMark { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
         let instance = InstanceId::from_bytes(*instance);
         if instance != self.anchors.keys.instance() {
             return Err(AnchorFlaw::OtherInstance(instance));
@@ -149,10 +160,11 @@ impl AnchorFile {
         let code = Digest::from_bytes(*code);
         let purposes = self.anchors.keys.purposes();
         if !purposes.audit.all().any(|term| Digest::from_bytes(term.key.anchor.code([body])) == code) {
-            return Err(AnchorFlaw::Changed);
+            return Err(match keyring.number > self.anchors.keyring().number {
+                true => AnchorFlaw::NewerKeyring { keyring: keyring.number, checkpoint: checkpoint.number },
+                false => AnchorFlaw::Changed,
+            });
         }
-        let checkpoint = CheckpointMark { number: i64::from_be_bytes(*number), hash: Digest::from_bytes(*hash) };
-        let keyring = KeyringMark { number: i64::from_be_bytes(*document), hash: Digest::from_bytes(document_hash) };
         Ok(Some(Anchor { epoch: u64::from_be_bytes(*epoch), checkpoint, keyring }))
     }
 

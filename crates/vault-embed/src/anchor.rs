@@ -59,7 +59,12 @@ impl Anchored {
     ) -> Result<Self, OpeningError> {
         let newest = operator.newest_checkpoint().await.map_err(store_error)?;
         let (path, database) = (file.path().to_owned(), database.to_owned());
+        let keyring = file.anchors().keyring();
         let found = match file.load() {
+            // Adopting it would accept a database that was rolled back to before a key rotation.
+            Err(error) if let AnchorFlaw::NewerKeyring { keyring: anchored, .. } = *error.flaw() => {
+                return Err(OpeningError::OlderKeyring { anchor: path, database, anchored, found: keyring.number });
+            }
             Err(error) if adopt && !matches!(error.flaw(), AnchorFlaw::Io(_)) => None,
             found => found?,
         };
@@ -70,7 +75,6 @@ impl Anchored {
             let anchored = anchor.checkpoint.number;
             return Err(OpeningError::AnchorOvertaken { anchor: path, database, anchored, start });
         }
-        let keyring = file.anchors().keyring();
         let set_back = found.as_ref().filter(|anchor| anchor.epoch == epoch).map(|anchor| anchor.keyring);
         if let Some(known) = set_back.filter(|known| !file.anchors().keyring_follows(*known)) {
             let (anchored, found) = (known.number, keyring.number);

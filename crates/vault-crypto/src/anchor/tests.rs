@@ -33,6 +33,12 @@ fn another_vaults_anchor_and_a_changed_one_are_refused() {
     let other = file(directory.path(), 2, 1).load().unwrap_err();
     assert!(matches!(other.flaw(), AnchorFlaw::OtherInstance(found) if *found == InstanceId::from_uuid(id(1))));
     assert!(matches!(file(directory.path(), 1, 2).load().unwrap_err().flaw(), AnchorFlaw::Changed));
+    // A later document, whose keys the database does not have.
+    let later = KeyringMark { number: i64::MAX, hash: Digest::from_bytes([8; 32]) };
+    own.store(Anchor { keyring: later, ..anchor(5) }).unwrap();
+    let newer = file(directory.path(), 1, 2).load().unwrap_err();
+    assert!(matches!(newer.flaw(), AnchorFlaw::NewerKeyring { keyring: i64::MAX, checkpoint: 5 }));
+    own.store(anchor(5)).unwrap();
     let written = std::fs::read(own.path()).unwrap();
     for position in 0..written.len() {
         let mut changed = written.clone();

@@ -236,7 +236,7 @@ impl Run<'_> {
         // The MAC of the anchor may use a key that the backup does not have yet, or no longer has.
         let is_ours = match &known {
             Ok(known) => known.is_some(),
-            Err(error) => matches!(error.flaw(), AnchorFlaw::Changed),
+            Err(error) => matches!(error.flaw(), AnchorFlaw::Changed | AnchorFlaw::NewerKeyring { .. }),
         };
         if let Err(error) = &known
             && let AnchorFlaw::OtherInstance(present) = error.flaw()
@@ -261,14 +261,23 @@ impl Run<'_> {
         if self.accepted.older {
             return Ok(());
         }
-        let Some(known) = known.map_err(RestoreError::Anchor)? else { return Ok(()) };
         let operator = vault.operator();
-        if operator.has_checkpoint(known.checkpoint).await.map_err(RestoreError::Unsettled)? {
-            return Ok(());
-        }
+        let anchored = match known {
+            Ok(None) => return Ok(()),
+            Ok(Some(known)) => {
+                if operator.has_checkpoint(known.checkpoint).await.map_err(RestoreError::Unsettled)? {
+                    return Ok(());
+                }
+                known.checkpoint.number
+            }
+            Err(error) => match *error.flaw() {
+                AnchorFlaw::NewerKeyring { checkpoint, .. } => checkpoint,
+                _ => return Err(RestoreError::Anchor(error)),
+            },
+        };
         let newest = operator.newest_checkpoint().await.map_err(RestoreError::Unsettled)?.number;
         let (backup, anchor) = (self.archive.path.clone(), self.anchor.to_owned());
-        Err(RestoreError::Older { backup, anchor, anchored: known.checkpoint.number, newest })
+        Err(RestoreError::Older { backup, anchor, anchored, newest })
     }
 
     fn extract(&self, to: &Path, progress: &mut (dyn FnMut(BackupProgress) + Send)) -> Result<(), RestoreError> {
