@@ -117,11 +117,20 @@ impl Failure {
 
 /// The database's role lacks a right. PostgreSQL's message names the table or schema.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "{0}. Grant the role its rights with postgresql-grants.sql (docs/operate/postgresql.md, \"Least-privilege roles\"), or run init and \
-         migrate as the owner of the tables"
-)]
+#[error("{0}. {}", remedy(.0))]
 struct RightMissing(SqlError);
+
+/// The service's role never gets rights to change the keys of the deployment.
+fn remedy(error: &SqlError) -> &'static str {
+    let is_of_keys = |table: &str| error.to_string().ends_with(&format!("for table {table}"));
+    match ["instance", "instance_keys", "retiring_instance_keys"].into_iter().any(is_of_keys) {
+        true => "Run this command as the role that owns the tables: only it changes the keys of the deployment",
+        false => {
+            "Grant the role its rights with postgresql-grants.sql (docs/operate/postgresql.md, \"Least-privilege roles\"), or run init \
+             and migrate as the owner of the tables"
+        }
+    }
+}
 
 fn lacks_right(error: &SqlError) -> bool {
     let SqlError::DatabaseError(_, information) = error else { return false };

@@ -1,7 +1,7 @@
 //! Selection of a namespace's credentials. An ambiguous selection is an error.
 
 use super::names::named;
-use super::opened::Opened;
+use super::opened::{Candidate, Opened};
 use crate::failure::Failure;
 use clap::Args;
 use std::fmt::{self, Write as _};
@@ -42,10 +42,10 @@ enum Pick {
 }
 
 impl Pick {
-    fn fits(self, (id, kind): (CredentialId, CredentialType)) -> bool {
+    fn fits(self, candidate: &Candidate) -> bool {
         match self {
-            Self::Id(wanted) => wanted == id,
-            Self::Type(wanted) => wanted == kind,
+            Self::Id(wanted) => wanted == candidate.id,
+            Self::Type(wanted) => wanted == candidate.kind,
         }
     }
 }
@@ -73,9 +73,9 @@ pub(crate) type Chosen = (usize, Option<FormName>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unclear {
     /// No credential of the namespace matches.
-    Nothing(Namespace, Vec<(CredentialId, CredentialType)>),
+    Nothing(Namespace, Vec<Candidate>),
     /// Several credentials match.
-    Several(Namespace, Vec<(CredentialId, CredentialType)>),
+    Several(Namespace, Vec<Candidate>),
     /// One of several names does not select a credential.
     NameAlone,
     /// Two names result in the same variables.
@@ -88,7 +88,7 @@ impl fmt::Display for Unclear {
             Self::Nothing(namespace, all) => write!(f, "{namespace} has no matching credential, only:{}", list(all)),
             Self::Several(namespace, matching) => write!(
                 f,
-                "{namespace} has {} matching credentials. Choose one with --id or --type, or name each with \
+                "{namespace} has {} matching credentials. Choose one with --bucket, --type or --id, or name each with \
                  --name NAME=ID:{}",
                 matching.len(),
                 list(matching)
@@ -103,10 +103,10 @@ impl fmt::Display for Unclear {
 
 impl std::error::Error for Unclear {}
 
-fn list(credentials: &[(CredentialId, CredentialType)]) -> String {
+fn list(credentials: &[Candidate]) -> String {
     let mut text = String::new();
-    for (id, kind) in credentials {
-        let _ = write!(text, "\n  {id}  {kind}"); // writing to a String cannot fail
+    for Candidate { id, kind, buckets } in credentials {
+        let _ = write!(text, "\n  {id}  {kind}  {buckets}"); // writing to a String cannot fail
     }
     text
 }
@@ -128,25 +128,26 @@ impl ChoiceArgs {
     /// Returns the only matching credential of `opened`, or the named ones. Without names, `all` returns every matching
     /// credential, for forms that can contain several.
     pub(crate) fn of(&self, opened: &Opened, all: bool) -> Result<Vec<Chosen>, Unclear> {
-        self.among(&opened.namespace, &opened.kinds(), all)
+        self.among(&opened.namespace, &opened.candidates(), all)
     }
 
     fn among(
         &self,
         namespace: &Namespace,
-        there: &[(CredentialId, CredentialType)],
+        there: &[Candidate],
         all: bool,
     ) -> Result<Vec<Chosen>, Unclear> {
-        let fits =
-            |(id, kind)| self.id.is_none_or(|wanted| wanted == id) && self.kind.is_none_or(|wanted| wanted == kind);
-        let fitting: Vec<usize> = (0..there.len()).filter(|index| fits(there[*index])).collect();
+        let fits = |one: &Candidate| {
+            self.id.is_none_or(|wanted| wanted == one.id) && self.kind.is_none_or(|wanted| wanted == one.kind)
+        };
+        let fitting: Vec<usize> = (0..there.len()).filter(|index| fits(&there[*index])).collect();
         if self.names.is_empty() && all && !fitting.is_empty() {
             return Ok(fitting.into_iter().map(|index| (index, None)).collect());
         }
         let only = |indices: Vec<usize>| match indices.as_slice() {
             [] => Err(Unclear::Nothing(namespace.clone(), there.to_vec())),
             [index] => Ok(*index),
-            _ => Err(Unclear::Several(namespace.clone(), indices.into_iter().map(|index| there[index]).collect())),
+            _ => Err(Unclear::Several(namespace.clone(), indices.into_iter().map(|index| there[index].clone()).collect())),
         };
         match self.names.as_slice() {
             [] => Ok(vec![(only(fitting)?, None)]),
@@ -161,7 +162,7 @@ impl ChoiceArgs {
                         return Err(Unclear::SameName);
                     }
                     taken.push(variables);
-                    let named = fitting.iter().copied().filter(|index| of.fits(there[*index])).collect();
+                    let named = fitting.iter().copied().filter(|index| of.fits(&there[*index])).collect();
                     chosen.push((only(named)?, Some(name.clone())));
                 }
                 Ok(chosen)
@@ -188,12 +189,16 @@ mod tests {
         Namespace::parse("a/b", "").expect("a namespace")
     }
 
+    fn candidate(number: u128, kind: CredentialType) -> Candidate {
+        Candidate { id: id(number), kind, buckets: format!("bucket-{number}") }
+    }
+
     const S3: CredentialType = CredentialType::S3;
     const GCS: CredentialType = CredentialType::Gcs;
 
     #[test]
     fn one_is_taken_and_several_are_listed() {
-        let there = [(id(1), S3), (id(2), GCS), (id(3), GCS)];
+        let there = [candidate(1, S3), candidate(2, GCS), candidate(3, GCS)];
         let places = |args: ChoiceArgs| {
             let chosen = args.among(&namespace(), &there, false)?;
             Ok(chosen.into_iter().map(|(index, name)| (index, name.map(|name| name.as_str().to_owned()))).collect())
@@ -212,8 +217,8 @@ mod tests {
         let unclear = places(args(None, Some(GCS), &[])).expect_err("there are two");
         assert_eq!(
             unclear.to_string(),
-            "a/b has 2 matching credentials. Choose one with --id or --type, or name each with --name NAME=ID:\n  \
-             00000000-0000-0000-0000-000000000002  gcs\n  00000000-0000-0000-0000-000000000003  gcs"
+            "a/b has 2 matching credentials. Choose one with --bucket, --type or --id, or name each with --name NAME=ID:\n  \
+             00000000-0000-0000-0000-000000000002  gcs  bucket-2\n  00000000-0000-0000-0000-000000000003  gcs  bucket-3"
         );
     }
 
@@ -238,10 +243,10 @@ mod tests {
             name in any::<bool>(),
             all in any::<bool>(),
         ) {
-            let there: Vec<_> = kinds_there.iter().enumerate().map(|(index, kind)| (id(index as u128), *kind)).collect();
+            let there: Vec<_> = kinds_there.iter().enumerate().map(|(index, kind)| candidate(index as u128, *kind)).collect();
             let wanted_id = wanted_id.map(|index| id(index as u128));
-            let fits = |(id, kind): &(CredentialId, CredentialType)| {
-                wanted_id.is_none_or(|wanted| wanted == *id) && wanted_kind.is_none_or(|wanted| wanted == *kind)
+            let fits = |one: &Candidate| {
+                wanted_id.is_none_or(|wanted| wanted == one.id) && wanted_kind.is_none_or(|wanted| wanted == one.kind)
             };
             let fitting = there.iter().filter(|one| fits(one)).count();
             let chosen = args(wanted_id, wanted_kind, if name { &["n"] } else { &[] }).among(&namespace(), &there, all);

@@ -29,6 +29,15 @@ pub(crate) struct OpenedCredential {
     pub(crate) vended: Vended,
 }
 
+/// What a credential of the activation is selected by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) id: CredentialId,
+    pub(crate) kind: CredentialType,
+    /// Names of its buckets or container, for messages.
+    pub(crate) buckets: String,
+}
+
 impl Opened {
     /// Validates a response.
     pub(crate) fn read(answer: BegunActivation) -> Result<Self, Failure> {
@@ -39,9 +48,14 @@ impl Opened {
         Ok(Self { activation: answer.id, namespace, expires_at, credentials })
     }
 
-    /// Returns IDs and types, which the selection uses.
-    pub(crate) fn kinds(&self) -> Vec<(CredentialId, CredentialType)> {
-        self.credentials.iter().map(|credential| (credential.id, credential.vended.kind())).collect()
+    /// Returns what a credential is selected by.
+    pub(crate) fn candidates(&self) -> Vec<Candidate> {
+        let candidate = |OpenedCredential { id, vended, .. }: &OpenedCredential| Candidate {
+            id: *id,
+            kind: vended.kind(),
+            buckets: vended.buckets().join(", "),
+        };
+        self.credentials.iter().map(candidate).collect()
     }
 
     /// Returns the credential at `index` for rendering under `name`.

@@ -39,6 +39,19 @@ impl Vended {
         }
     }
 
+    /// Returns the names of its buckets or container. A link has none.
+    pub fn buckets(&self) -> Vec<&str> {
+        match self {
+            Self::Raw(CredentialData::S3(data)) => data.bucket.iter().collect(),
+            Self::Raw(CredentialData::Gcs(data)) => data.bucket.iter().collect(),
+            Self::Short { data: ShortData::S3(data), .. } => data.bucket.iter().collect(),
+            Self::Short { data: ShortData::Gcs(data), .. } => data.bucket.iter().collect(),
+            Self::Raw(CredentialData::AzureIdentity(data)) => data.container.as_deref().into_iter().collect(),
+            Self::Short { data: ShortData::AzureIdentity(data), .. } => vec![&data.container],
+            Self::Raw(CredentialData::DirectLink(_)) => Vec::new(),
+        }
+    }
+
     /// Keeps only the bucket or container `name`. Returns whether the credential is for it.
     pub fn keep_bucket(&mut self, name: &str) -> bool {
         let buckets = match self {

@@ -55,10 +55,7 @@ pub enum SecretFileFlaw {
     /// Other users may read or write the file.
     // The text does not suggest `chmod 600`: on a file that root owns and the service's group reads, that would lock
     // the service out.
-    #[error(
-        "has mode {0:04o}, so other users can read or write it; expected 0600 or 0400, or 0440 if it belongs to root \
-         and the service's group"
-    )]
+    #[error("has mode {0:04o}, so other users can read or write it; expected {}", expected_modes())]
     Mode(u32),
     /// The file is longer than the expected content.
     #[error("has {found} bytes; expected at most {limit}")]
@@ -71,6 +68,14 @@ pub enum SecretFileFlaw {
     /// The operating system reported an error.
     #[error("cannot be read: {0}")]
     Io(#[source] io::Error),
+}
+
+/// Returns the modes that this user accepts. Root itself reads no file that is passed to a group.
+fn expected_modes() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => "0600 or 0400",
+        false => "0600 or 0400, or 0440 if it belongs to root and the service's group",
+    }
 }
 
 impl From<rustix::io::Errno> for SecretFileFlaw {
