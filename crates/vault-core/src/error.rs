@@ -287,7 +287,7 @@ impl StoreError {
         match self {
             Self::Denied(denial) => denial.kind(),
             Self::Refused(refusal) => refusal.kind(),
-            Self::Unavailable(_) => ErrorKind::Retry,
+            Self::Full | Self::Unavailable(_) => ErrorKind::Retry,
             Self::Integrity { .. } => ErrorKind::Damaged,
             Self::Fault(_) => ErrorKind::Fault,
         }

@@ -102,7 +102,7 @@ impl Failure {
                 reason: "a column does not hold its type",
             },
             Self::Sql(error) => match judge(&error) {
-                Severity::Full => no_space(),
+                Severity::Full => StoreError::Full,
                 Severity::Again | Severity::Later | Severity::LaterElsewhere => {
                     StoreError::Unavailable(Box::new(error))
                 }
@@ -163,7 +163,7 @@ impl Reports {
             Err(StoreError::Integrity { table, id, .. }) => {
                 self.tell(Event::IntegrityFailure { table, id: id.clone() });
             }
-            Err(StoreError::Unavailable(cause)) if cause.is::<NoSpace>() => self.full.store(true, Ordering::Relaxed),
+            Err(StoreError::Full) => self.full.store(true, Ordering::Relaxed),
             _ => {}
         }
         outcome
@@ -185,16 +185,6 @@ impl Reports {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Reason(pub(crate) &'static str);
-
-/// The disk of the database has no space left.
-#[derive(Debug, thiserror::Error)]
-#[error("no space left on device: free space on the disk of the database, then writes resume by themselves")]
-pub(crate) struct NoSpace;
-
-/// The disk of the database has no space left.
-pub(crate) fn no_space() -> StoreError {
-    StoreError::Unavailable(Box::new(NoSpace))
-}
 
 /// The store cannot be reached for now.
 pub(crate) fn unavailable(reason: &'static str) -> StoreError {

@@ -151,6 +151,10 @@ impl From<StoreError> for ProblemResponse {
         let problem_response = match error {
             StoreError::Denied(denial) => return denial.into(),
             StoreError::Unavailable(_) => Self::unavailable(STORE_RETRY),
+            StoreError::Full => Self::unavailable(STORE_RETRY).saying(
+                "The disk of the vault's database is full, so nothing can be saved or recorded in the audit log. Activations \
+                 are refused too. Ask an operator to free space.",
+            ),
             _ => Self::internal(),
         };
         problem_response.caused_by(Chain(&error))

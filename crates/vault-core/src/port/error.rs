@@ -18,7 +18,11 @@ pub enum StoreError {
     /// A rule of the transaction forbids it. Nothing was changed, except as documented at the method.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The database is unreachable, full, locked or overloaded. A retry may succeed. If the response of a transaction
+    /// The disk of the database has no space left. Nothing was changed, and nothing that has to be recorded first is
+    /// possible, such as an activation.
+    #[error("no space left on device: free space on the disk of the database, then writes resume by themselves")]
+    Full,
+    /// The database is unreachable, locked or overloaded. A retry may succeed. If the response of a transaction
     /// was lost, it may have been committed.
     #[error("the database is unavailable")]
     Unavailable(#[source] Cause),

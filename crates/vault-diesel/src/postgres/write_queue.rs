@@ -9,7 +9,7 @@ use super::connections::{Connections, Failed, Taken, Timeout};
 use super::severity::judge;
 use super::store::Queued;
 use crate::db::OpenTx as _;
-use crate::failure::{Failure, NoSpace, fault, no_space, unavailable};
+use crate::failure::{Failure, fault, unavailable};
 use crate::transaction::batch::BatchOutcome;
 use crate::transaction::{Decided, Verdict};
 use diesel_async::AsyncPgConnection;
@@ -348,7 +348,7 @@ fn refuse<A: Queued>(all: impl IntoIterator<Item = Entry<A>>, error: StoreError)
 /// The same error for one more caller.
 fn alike(error: &StoreError) -> StoreError {
     match error {
-        StoreError::Unavailable(cause) if cause.is::<NoSpace>() => no_space(),
+        StoreError::Full => StoreError::Full,
         StoreError::Unavailable(_) => unavailable("the transaction that the write shared with others did not succeed"),
         _ => fault("the transaction that the write shared with others failed"),
     }

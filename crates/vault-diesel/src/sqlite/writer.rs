@@ -8,7 +8,7 @@ use super::settings::OpenError;
 use super::severity::{is_disk_failure, is_full, is_locked, judge};
 use super::statement::BeginWriting;
 use super::task::Task;
-use crate::failure::{NoSpace, Reports, Severity, no_space, unavailable};
+use crate::failure::{Reports, Severity, unavailable};
 use diesel::SqliteConnection;
 use diesel::connection::SimpleConnection as _;
 use diesel::dsl::sql;
@@ -164,8 +164,8 @@ impl Writer {
                 if lost {
                     self.connection = None;
                 }
-                self.complain(&NoSpace, "the database cannot be written");
-                tasks.into_iter().for_each(|task| task.give_up(no_space()));
+                self.complain(&StoreError::Full, "the database cannot be written");
+                tasks.into_iter().for_each(|task| task.give_up(StoreError::Full));
             }
             Outcome::Failed { error, lost } => {
                 if lost {
@@ -193,7 +193,7 @@ impl Writer {
             match self.try_begin() {
                 Ok(()) => return self.connection.as_mut(),
                 Err(WriteFailure::Locked) => give_up(tasks, |task| task.queued_at().elapsed() >= LONGEST_WAIT, locked),
-                Err(WriteFailure::Full) => give_up(tasks, |_| true, no_space),
+                Err(WriteFailure::Full) => give_up(tasks, |_| true, || StoreError::Full),
                 Err(WriteFailure::Unavailable) => give_up(tasks, |_| true, locked),
             }
             if tasks.is_empty() {
@@ -209,7 +209,7 @@ impl Writer {
             None => match open(&self.source, Purpose::Writing) {
                 Ok(connection) => self.connection.insert(connection),
                 Err(OpenError::Database(error)) if error.downcast_ref().is_some_and(is_full) => {
-                    self.complain(&NoSpace, "the writer cannot open the database");
+                    self.complain(&StoreError::Full, "the writer cannot open the database");
                     return Err(WriteFailure::Full);
                 }
                 Err(error) => {
@@ -223,7 +223,7 @@ impl Writer {
             Err(error) if is_locked(&error) => Err(WriteFailure::Locked),
             Err(error) if is_full(&error) => {
                 self.connection = None;
-                self.complain(&NoSpace, "the writer cannot begin");
+                self.complain(&StoreError::Full, "the writer cannot begin");
                 Err(WriteFailure::Full)
             }
             Err(error) => {

@@ -67,6 +67,10 @@ fn a_store_that_is_away_is_503_and_a_broken_one_500() {
         assert_problem(&response, 503, "unavailable", line);
         assert_eq!(response.header("retry-after"), Some("5"));
         assert!(!response.text().contains("db.internal"));
+        world.store.fail_next(StoreError::Full);
+        let response = world.send(line, &[&token, JSON], body);
+        assert_problem(&response, 503, "unavailable", line);
+        assert!(response.text().contains("database is full") && response.text().contains("Activations"));
         world.store.fail_next(damaged());
         let response = world.send(line, &[&token, JSON], body);
         assert_problem(&response, 500, "internal-error", line);
