@@ -8,8 +8,8 @@ use vault_tests::options::SharedOptions;
 
 /// Measures rates, response times, memory and start-up time of the release binary.
 ///
-/// Runs `orgvault` from the directory of this program on new vaults, sends requests over HTTP, and prints each figure
-/// beside its bound, measured in the same run, and beside its target.
+/// Runs `orgvault` from the directory of this program on new vaults and sends requests over HTTP. Prints each result
+/// next to its bound, measured in the same run, and its target.
 #[derive(Parser)]
 #[command(name = "load", max_term_width = 110)]
 pub(crate) struct Options {
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     pub(crate) shared: SharedOptions,
 }
 
-/// What can be measured.
+/// The subjects to measure.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
     /// Saving credentials
@@ -63,9 +63,10 @@ pub(crate) enum Subject {
     Deletes,
     /// Replacing data, and listing by label
     Life,
-    /// Activating namespaces and ending activations: by one integration, by many, by identity tokens, and beside forged ones
+    /// Activating namespaces and ending activations: by one integration, by many, by identity tokens, and during a
+    /// flood of forged tokens
     Activations,
-    /// Saving in many organizations at once, and beside an organization whose saves are all rejected
+    /// Saving in many organizations concurrently, and during load of an organization whose saves are all rejected
     Tenants,
     /// Listing in one organization while another organization sends a flood of list requests
     Fairness,
@@ -83,7 +84,7 @@ pub(crate) enum Subject {
     Storm,
     /// Commands while a server is busy
     Commands,
-    /// The console in Chromium: its first page, and its pages over many rows
+    /// The console in Chromium: its first page, and pages with many rows
     Console,
     /// Starting the server
     Cold,
