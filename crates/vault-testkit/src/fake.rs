@@ -13,8 +13,8 @@ use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
 
-/// A vault on a store in memory, a clock that stands still and crypto without any security. What is done with an open vault
-/// of `vault-embed` is done with it too.
+/// A vault with a store in memory, a clock that stands still, and crypto without any security. It has the same
+/// interface as an open vault of `vault-embed`.
 ///
 /// ```
 /// use vault_core::credential::{CredentialData, CredentialType, DataPolicy};
@@ -37,19 +37,19 @@ use vault_core::usecase::{
 /// # }).unwrap();
 /// ```
 pub struct FakeVault {
-    /// What is stored.
+    /// The store.
     pub store: Arc<MemoryStore>,
     /// Time.
     pub clock: Arc<ManualClock>,
     /// Ids.
     pub ids: Arc<SequentialIds>,
-    /// What was counted and logged.
+    /// The emitted events.
     pub events: Arc<RecordingEvents>,
     /// Clock, ids, events and audit codes.
     pub environment: Environment,
-    /// What is counted before it is recorded.
+    /// The counters of the audit log.
     pub tally: Arc<AuditTally>,
-    /// Seals and opens.
+    /// Seals and unseals credentials.
     pub sealer: Arc<PlainSealer>,
     ports: Arc<dyn Store>,
 }
@@ -133,7 +133,7 @@ impl FakeVault {
         Notifier::new(self.environment.clone(), self.ports.clone(), Arc::new(PlainReceivers), carrier, digester)
     }
 
-    /// What integrations do.
+    /// Returns the use cases of integrations.
     pub fn activations(&self) -> Activations {
         let (opener, digester) = (self.sealer.clone(), Arc::new(FakeDigester::default()));
         Activations::new(self.environment.clone(), self.tally.clone(), self.ports.clone(), opener, digester)

@@ -1,4 +1,4 @@
-//! Store around another one that fails, delays calls and changes commands and answers as a test requires.
+//! Store around another one that fails, delays calls, and changes commands and results as a test requires.
 
 use async_trait::async_trait;
 use std::any::Any;
@@ -30,11 +30,11 @@ use vault_core::time::Timestamp;
 pub enum Fault {
     /// The call is not executed and fails with this error.
     Before(StoreError),
-    /// The call is executed and fails with this error: its answer is lost.
+    /// The call is executed and fails with this error: its result is lost.
     After(StoreError),
     /// The call is executed after yielding to other tasks this many times.
     Delayed(usize),
-    /// The call is executed and never answers; the caller abandons it by dropping the call.
+    /// The call is executed and never returns. The caller abandons it by dropping the call.
     Unanswered,
 }
 
@@ -84,7 +84,7 @@ impl<S: ?Sized> Faulty<S> {
         self
     }
 
-    /// Changes the answers of `method`.
+    /// Changes the results of `method`.
     #[must_use]
     pub fn answering<T: 'static>(
         mut self,

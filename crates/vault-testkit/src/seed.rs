@@ -21,7 +21,7 @@ pub fn edited_seeds(target: &str) -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(seed, edits)| edits.iter().fold(seed, |bytes, edit| edit.apply(bytes)))
 }
 
-/// The same as text; what is not UTF-8 is replaced.
+/// Generates seeds as text. Invalid UTF-8 is replaced.
 pub fn edited_text_seeds(target: &str) -> impl Strategy<Value = String> {
     edited_seeds(target).prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -35,7 +35,7 @@ enum Edit {
     End(Index),
 }
 
-/// What parsers trip over: punctuation of JSON and URLs, escapes, numbers at their edges, look-alikes, controls.
+/// Input that parsers often mishandle: punctuation of JSON and URLs, escapes, boundary numbers, look-alikes, controls.
 const PIECES: [&str; 24] = [
     "{",
     "}",

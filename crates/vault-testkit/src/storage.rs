@@ -11,8 +11,8 @@ use vault_core::id::CredentialId;
 use vault_core::port::{CredentialVendor, ProbeRequest, ShortLived, StorageProbe, VendOrder};
 use vault_core::time::Timestamp;
 
-/// Vends what anybody could make up, and remembers for which activations; finds every credential usable, until it
-/// is told otherwise.
+/// Issues made-up credentials and records the activations. Reports every credential as usable unless a test changes
+/// that.
 #[derive(Debug, Default)]
 pub struct FakeStorage(Mutex<Told>);
 
@@ -24,14 +24,14 @@ struct Told {
     probed: Vec<Probed>,
 }
 
-/// What a check asked for.
+/// The parameters of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
     /// The form that was checked.
     pub form: VendedForm,
     /// The operations.
     pub operations: Vec<StorageOperation>,
-    /// When the job will be done, if that was said.
+    /// The expected end of the job, if it was given.
     pub until: Option<Timestamp>,
 }
 
@@ -46,12 +46,12 @@ impl FakeStorage {
         lock(&self.0).failure = reason;
     }
 
-    /// What was vended.
+    /// Returns the recorded orders.
     pub fn vended(&self) -> Vec<VendOrder> {
         lock(&self.0).vended.clone()
     }
 
-    /// What was checked.
+    /// Returns the recorded checks.
     pub fn probed(&self) -> Vec<Probed> {
         lock(&self.0).probed.clone()
     }

@@ -3,11 +3,11 @@
 //! Each listens on a free port of the loopback address. `tests/run` installs them under `target/tools`; those in `PATH`
 //! also work.
 //!
-//! - [`Moto`]: S3, STS and IAM, which checks signatures and permissions once that is switched on.
+//! - [`Moto`]: S3, STS and IAM, which checks signatures and permissions once that is enabled.
 //! - [`Azurite`]: Azure Blob.
 //! - [`GoogleEmulator`]: Google Cloud Storage, which checks no permissions.
-//! - [`SoftHsm`]: PKCS#11 tokens; not a server, and taken from a Debian package instead of `target/tools`.
-//! - [`Scripted`]: answers defined by a test, for answers that none of the others can produce.
+//! - [`SoftHsm`]: PKCS#11 tokens. It is not a server, and comes from a Debian package instead of `target/tools`.
+//! - [`Scripted`]: responses that a test defines and that none of the others can produce.
 
 mod azurite;
 mod google;

@@ -171,7 +171,7 @@ fn is_contended<T: std::fmt::Debug>(outcome: Result<T, StoreError>) -> bool {
     matches!(outcome, Err(StoreError::Refused(Refusal::Contended)))
 }
 
-/// Of concurrent replacements exactly one succeeds; after it nothing is stored under the previous key.
+/// If several requests replace the key, exactly one succeeds. After that, nothing is stored under the previous key.
 pub async fn nothing_comes_under_a_replaced_instance_key(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let old = world.with_instance().await;

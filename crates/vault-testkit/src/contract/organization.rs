@@ -23,7 +23,7 @@ pub async fn a_name_is_taken_once_whatever_its_case(suite: &dyn OperatorSubject)
     assert_eq!((found.id, found.name), (world.organization, world.name.clone()));
 }
 
-/// Of several that make an organization of one name at once, exactly one succeeds.
+/// If several requests create an organization with the same name, exactly one succeeds.
 pub async fn parallel_creations_of_one_name_make_one(suite: &dyn OperatorSubject) {
     let world = World::of_operators(suite).await;
     let taken = format!("Parallel {}", world.ids.random());

@@ -87,7 +87,7 @@ pub async fn every_seed_has_codes_of_its_own<S: PasscodeSubject>(make: impl Asyn
     }
 }
 
-/// A TOTP secret opens only for its account and id.
+/// A TOTP secret can be unsealed only for its account and ID.
 pub async fn a_seed_opens_in_its_place_only<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let passcodes = make().await.passcodes();
     let (seed, next) = (new_seed(&*passcodes).sealed, new_seed(&*passcodes).sealed);

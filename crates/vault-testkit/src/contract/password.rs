@@ -60,7 +60,7 @@ pub async fn no_password_is_cut_short<S: PasswordSubject>(make: impl AsyncFn() -
     }
 }
 
-/// Whoever has no account, or an account without a password, has no right one.
+/// No password is right for an unknown account or for an account without a password.
 pub async fn without_a_stored_password_every_password_is_wrong<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for of in [None, Some(ACCOUNT)] {
@@ -70,7 +70,7 @@ pub async fn without_a_stored_password_every_password_is_wrong<S: PasswordSubjec
     }
 }
 
-/// Whoever can write the database cannot give an account the password of another.
+/// A verifier that is copied to another account does not verify any password there.
 pub async fn a_row_copied_to_another_account_refuses_both_passwords<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let attackers = hash(&*hasher, ACCOUNT, "the attacker's").await;

@@ -136,7 +136,7 @@ fn places(rows: &[SealedRow]) -> Vec<(CredentialId, i64)> {
     rows.iter().map(SealedRow::place).collect()
 }
 
-/// The parts under a key are read in the order of their places, from any place on, and counted, without parts of
+/// The parts under a key are read in the order of their row keys, from any row key on, and counted, without parts of
 /// another key or organization.
 pub async fn what_a_key_seals_is_found_in_slices(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
@@ -292,7 +292,7 @@ pub async fn a_key_is_destroyed_when_nothing_names_it(suite: &dyn ContractStore)
 }
 
 /// A change that stores metadata as it was read is rejected if the metadata was moved to another key in between,
-/// because the key it names may have been destroyed.
+/// because the key that it names may have been destroyed.
 pub async fn metadata_that_was_moved_is_not_put_back(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal = world.embedder();

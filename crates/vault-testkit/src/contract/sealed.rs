@@ -25,7 +25,7 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
                 _ => is_damaged(ports.open(place, &damaged).await),
             };
             assert!(refused, "part {part}, alteration {number}");
-            // Moving does not open data.
+            // Moving does not decrypt data.
             if part != 1 {
                 let moved = deployment.rewrap(place, to, SealedContent::Version(damaged)).await;
                 assert!(is_damaged(moved), "part {part}, alteration {number}");
@@ -40,7 +40,7 @@ async fn altered<S: SealingSubject>(make: impl AsyncFn() -> S, alter: impl Fn(&[
     }
 }
 
-/// A change of any byte is detected when the blob is opened and when it is moved.
+/// A change of any byte is detected when the blob is decrypted and when it is moved.
 pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let flipped = |bytes: &[u8], place: usize| {
         let mut bytes = bytes.to_vec();
@@ -50,7 +50,7 @@ pub async fn every_flipped_byte_is_refused<S: SealingSubject>(make: impl AsyncFn
     altered(make, |bytes| (0..bytes.len()).map(|place| flipped(bytes, place)).collect()).await;
 }
 
-/// A truncated or extended blob does not open.
+/// A truncated or extended blob cannot be decrypted.
 pub async fn every_other_length_is_refused<S: SealingSubject>(make: impl AsyncFn() -> S) {
     altered(make, |bytes| {
         let mut others: Vec<_> = (0..bytes.len()).map(|end| bytes[..end].to_vec()).collect();
@@ -91,7 +91,7 @@ pub async fn no_plaintext_is_in_what_is_sealed<S: SealingSubject>(make: impl Asy
     }
 }
 
-/// The rows do not open without the keys of their instance.
+/// The rows cannot be decrypted without the keys of their instance.
 pub async fn another_deployment_opens_nothing<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;

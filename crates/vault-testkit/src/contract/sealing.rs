@@ -53,7 +53,7 @@ impl<S: SealingSubject> Deployment<S> {
         World::within(&self.store, organization, ManualClock::START)
     }
 
-    /// Returns the place of the third version of a credential in a new organization.
+    /// Returns the row key of the third version of a credential in a new organization.
     pub(super) async fn place(&self) -> CredentialContext {
         let (world, mut creation) = World::prepare(&self.store, ManualClock::START);
         let organization = world.organization;
@@ -63,7 +63,7 @@ impl<S: SealingSubject> Deployment<S> {
         CredentialContext { organization, credential, version: 3 }
     }
 
-    /// Returns the place of another credential in the same organization.
+    /// Returns the row key of another credential in the same organization.
     fn beside(&self, place: CredentialContext) -> CredentialContext {
         CredentialContext { credential: CredentialId::from_uuid(self.world(place.organization).ids.random()), ..place }
     }
@@ -160,7 +160,7 @@ fn is_unknown<T>(result: Result<T, SealError>) -> bool {
     matches!(result, Err(SealError::UnknownKey { .. }))
 }
 
-/// Data, information and metadata open as they were sealed; data of another type does not.
+/// Data, information and metadata are decrypted as they were sealed. Data of another type is rejected.
 pub async fn what_is_sealed_opens<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -194,7 +194,7 @@ pub async fn a_credential_is_sealed_under_the_key_that_is_named<S: SealingSubjec
     }
 }
 
-/// A blob moved to another organization, credential, version, namespace or column does not open.
+/// A blob that is moved to another organization, credential, version, namespace or column cannot be decrypted.
 pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let (place, strange) = (deployment.place().await, deployment.place().await);
@@ -206,7 +206,7 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
         assert!(is_damaged(ports.open(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.list(other, &sealed).await), "{other:?}");
         assert!(is_damaged(ports.read(other, &said).await), "{other:?}");
-        // It does not open under a key of the other organization either.
+        // It cannot be decrypted under a key of the other organization either.
         let key = deployment.active_key(other.organization).await;
         let renamed = SealedCredential { key, ..sealed.clone() };
         assert!(is_damaged(ports.open(other, &renamed).await), "{other:?}");
@@ -229,7 +229,7 @@ pub async fn a_credential_opens_in_its_place_only<S: SealingSubject>(make: impl 
     assert!(is_damaged(ports.read(place, &exchanged).await));
 }
 
-/// A row of another organization does not open, and does not prevent others from being opened.
+/// A row of another organization cannot be decrypted, and does not prevent the decryption of others.
 pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let places = [deployment.place().await, deployment.place().await];
@@ -247,7 +247,7 @@ pub async fn a_list_is_of_one_organization<S: SealingSubject>(make: impl AsyncFn
     assert_eq!(opened.remove(0).unwrap().as_json(), INFORMATION);
 }
 
-/// Rows under replaced keys open together with the others, in their order.
+/// Rows under replaced keys are decrypted together with the others, in order.
 pub async fn a_list_may_lie_under_several_keys<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -323,7 +323,8 @@ pub async fn new_keys_have_ids_of_their_own<S: SealingSubject>(make: impl AsyncF
     }
 }
 
-/// After the old key is destroyed, everything opens with the new key alone; the data has the same bytes as before.
+/// After the old key is destroyed, everything can be decrypted with only the new key. The data has the same bytes as
+/// before.
 pub async fn what_was_moved_to_another_key_opens_with_that_key_alone<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;
@@ -353,7 +354,7 @@ pub async fn what_was_moved_to_another_key_opens_with_that_key_alone<S: SealingS
     assert!(is_unknown(deployment.rewrap(place, before.key, SealedContent::Version(after)).await), "to such a key");
 }
 
-/// A row that does not open in its place is not moved; that does not prevent others from being moved.
+/// A row that cannot be decrypted at its row key is not moved. Other rows are.
 pub async fn what_does_not_open_is_not_moved<S: SealingSubject>(make: impl AsyncFn() -> S) {
     let deployment = Deployment::new(&make).await;
     let place = deployment.place().await;

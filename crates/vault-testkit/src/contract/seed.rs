@@ -4,7 +4,7 @@ use super::crypto::PasscodeSubject;
 use super::passcode::{ACCOUNT, new_seed, refused};
 use secrecy::ExposeSecret as _;
 
-/// The secret does not stand in what is sealed: neither its text, nor its bytes, nor these in hexadecimal digits.
+/// The sealed value does not contain the secret as text, as bytes or in hexadecimal digits.
 pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let new = new_seed(&*make().await.passcodes());
     let secret = new.secret.secret.expose_secret();

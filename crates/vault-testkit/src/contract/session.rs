@@ -27,7 +27,7 @@ pub async fn a_session_ends_once_in_parallel(suite: &dyn AccountSubject) {
     assert_eq!(world.acts(&other).await, Ok(()), "the account's other session goes on");
 }
 
-/// A user's live sessions are listed newest first, as they were created, without those of others.
+/// A user's active sessions are listed newest first, as they were created, without those of others.
 pub async fn sessions_are_listed_to_their_owner(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (holder, colleague) = (world.holder(Role::Viewer).await, world.holder(Role::Viewer).await);

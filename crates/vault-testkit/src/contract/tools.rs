@@ -76,7 +76,7 @@ pub(super) fn chance() -> u64 {
     scramble(RandomState::new().hash_one(std::process::id()))
 }
 
-/// Starts all futures at once and returns their results in order.
+/// Starts all futures concurrently and returns their results in order.
 pub(super) async fn race<F>(contenders: impl IntoIterator<Item = F>) -> Vec<F::Output>
 where
     F: Future<Output: Send> + Send + 'static,

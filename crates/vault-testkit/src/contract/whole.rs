@@ -1,4 +1,4 @@
-//! Cases that need ports of several groups at once.
+//! Cases that need ports of several groups.
 
 use super::ContractStore;
 use super::organization::{another, deletion};
@@ -27,7 +27,7 @@ pub async fn disabling_ends_sessions_for_good(suite: &dyn ContractStore) {
     assert_eq!(world.store.list_credentials(world.list(&principal)).await.settled().map(drop), Ok(()));
 }
 
-/// Deletion removes accounts, sessions, credentials and keys, and keeps the audit.
+/// Deletion removes accounts, sessions, credentials and keys, and keeps the audit log.
 pub async fn deletion_leaves_nothing_but_the_audit(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Editor).await;
@@ -94,7 +94,7 @@ pub async fn deletion_leaves_others_alone(suite: &dyn ContractStore) {
     assert_eq!(other.accounts(Some(other.organization)).await.len(), 1);
 }
 
-/// A command whose audit record cannot be written, because its id is taken, fails and changes nothing.
+/// A command fails without effect if its audit record cannot be written because the record's ID exists.
 pub async fn what_cannot_be_recorded_does_not_happen(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let holder = world.holder(Role::Admin).await;

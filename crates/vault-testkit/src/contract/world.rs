@@ -210,7 +210,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.account(holder.address).await.expect("the account is there")
     }
 
-    /// Returns a change based on `version` of the values that the holder knows.
+    /// Returns a change based on `version` of the user's known values.
     pub(super) fn change_account(
         &self,
         holder: &Holder,

@@ -9,7 +9,7 @@ use vault_core::id::KeyId;
 use vault_core::port::{AuditSealer, KeyedDigester, SealError};
 use vault_core::time::Timestamp;
 
-/// Digests by a simple 64-bit mixing function: fit to be looked up in tests, worthless against anybody.
+/// Digests by a simple 64-bit mixing function: usable for lookups in tests, and without any security.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FakeDigester {
     key: u64,

@@ -11,7 +11,7 @@ use vault_core::time::Timestamp;
 
 const HEADER: &str = "fake";
 
-/// Tokens whose claims stand in them as text, with a check sum that tells accidents but no forgery.
+/// Tokens that contain their claims as text, with a checksum that detects accidents but not forgery.
 #[derive(Clone, Copy, Debug)]
 pub struct FakeTokens {
     instance: InstanceId,

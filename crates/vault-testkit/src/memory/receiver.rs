@@ -1,4 +1,4 @@
-//! Receivers of events, and what is on its way to them.
+//! Receivers of events, and pending deliveries.
 
 use super::{Decided, MemoryStore, State, leads};
 use async_trait::async_trait;
@@ -19,7 +19,7 @@ use vault_core::receiver::{
 use vault_core::time::Timestamp;
 use vault_core::{Command, Refusal};
 
-/// How far events were read, and which process may read.
+/// The position of the event reader, and its lease.
 #[derive(Clone)]
 pub(super) struct PositionRow {
     pub(super) position: EventPosition,

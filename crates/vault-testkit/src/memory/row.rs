@@ -24,7 +24,7 @@ pub(super) struct AccountRow {
     pub(super) password: SealedPassword,
     pub(super) seed: SealedSeed,
     pub(super) passcode_enrolled_at: Timestamp,
-    /// TOTP secret that waits for confirmation.
+    /// TOTP secret that is not confirmed yet.
     pub(super) pending: Option<PendingSeed>,
     pub(super) last_step: TimeStep,
     pub(super) wrong_passcodes: WrongPasscodes,

@@ -1,4 +1,4 @@
-//! Where PostgreSQL is installed, and as whom it runs.
+//! Location of the PostgreSQL installation, and the user that runs it.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ impl Installation {
         Self { programs, user: is_root().then(unprivileged_user) }
     }
 
-    /// Whether an extension is installed.
+    /// Returns `true` if an extension is installed.
     pub(super) fn has_extension(&self, name: &str) -> bool {
         let asked = Command::new(self.path("pg_config")).arg("--sharedir").output();
         let Ok(output) = asked else { return false };
@@ -60,7 +60,7 @@ impl Installation {
         command
     }
 
-    /// A client program of this installation, run as whoever runs this.
+    /// Returns a client program of this installation, run as the current user.
     pub(super) fn client(&self, program: &str) -> Command {
         let mut command = Command::new(self.path(program));
         command.stdin(Stdio::null());
@@ -68,7 +68,7 @@ impl Installation {
         command
     }
 
-    /// Makes the directory the server's user's own.
+    /// Changes the owner of the directory to the server's user.
     pub(super) fn give(&self, directory: &Path) {
         if let Some(user) = self.user {
             succeed("chown", Command::new("chown").arg(user).arg(directory).output());
@@ -76,10 +76,11 @@ impl Installation {
     }
 }
 
-/// What the program printed.
+/// Returns the output of the program.
 ///
 /// # Panics
-/// It failed; says how.
+///
+/// The program failed. The message contains its error.
 pub(super) fn succeed(program: &str, outcome: io::Result<Output>) -> String {
     let output = outcome.unwrap_or_else(|error| panic!("{program} does not start: {error}"));
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -100,7 +101,7 @@ fn is_complete(directory: &Path) -> bool {
     ["initdb", "pg_ctl", "postgres", "createdb", "psql"].iter().all(|program| directory.join(program).is_file())
 }
 
-/// Where the `initdb` of each directory in `PATH` really lies: a link may lead to the whole installation.
+/// Returns the resolved directories of each `initdb` in `PATH`: a link may point into a complete installation.
 fn in_path() -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<_> = std::env::split_paths(&path).collect();
@@ -128,7 +129,7 @@ fn in_usual_places() -> impl Iterator<Item = PathBuf> {
 }
 
 fn is_root() -> bool {
-    // The process's own entry belongs to the user that it runs as; elsewhere `id` tells.
+    // The entry of the process in `/proc` belongs to its user. Elsewhere, run `id`.
     std::fs::metadata("/proc/self").map(|own| own.uid() == 0).unwrap_or_else(|_| {
         Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
     })

@@ -31,7 +31,7 @@ const request = client.request(url, { method: 'PUT', headers, rejectUnauthorized
 request.end(body);
 ";
 
-/// Where a server's certificate and its key lie, in PEM form. They must name `127.0.0.1`.
+/// Paths of a server's certificate and its key in PEM format. They must name `127.0.0.1`.
 #[derive(Clone, Copy, Debug)]
 pub struct TlsFiles<'a> {
     /// The certificate.
@@ -48,10 +48,11 @@ pub struct Azurite {
 }
 
 impl Azurite {
-    /// Starts one. Over TLS it takes access tokens too, and believes those that look as if they came from a directory.
+    /// Starts a server. With TLS, it also accepts access tokens, without checking their signatures.
     ///
     /// # Panics
-    /// There is none on this machine, or it does not start.
+    ///
+    /// Azurite is not installed or does not start.
     pub fn start(tls: Option<TlsFiles<'_>>) -> Self {
         let server = Server::start("azurite-blob", &[], |port, directory| {
             let directory = directory.join("data").display().to_string();
@@ -88,12 +89,12 @@ impl Azurite {
         format!("AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={}", self.endpoint())
     }
 
-    /// Makes a container.
+    /// Creates a container.
     pub fn create_container(&self, container: &str) {
         self.put_at(&format!("/{container}?restype=container"), "");
     }
 
-    /// Puts a blob, whose content is given in base64, into a container.
+    /// Uploads a blob, whose content is given in base64, to a container.
     pub fn put(&self, container: &str, name: &str, base64: &str) {
         self.put_at(&format!("/{container}/{name}"), base64);
     }

@@ -1,4 +1,4 @@
-//! HTTP server whose answers a test defines.
+//! HTTP server whose responses a test defines.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -22,7 +22,7 @@ pub struct Asked {
 
 type Script = dyn Fn(&Asked) -> (u16, Vec<(&'static str, String)>, String) + Send + Sync;
 
-/// Server with scripted answers. It stops when it is dropped.
+/// Server with scripted responses. It stops when it is dropped.
 pub struct Scripted {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -71,12 +71,12 @@ impl Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // A connection wakes the thread, so that it notices the end.
+        // A connection wakes the thread, so that it checks the flag.
         drop(TcpStream::connect(self.address));
     }
 }
 
-/// Handles one request with one answer, and closes the connection on any other input.
+/// Handles one request with one response, and closes the connection on any other input.
 fn serve(stream: TcpStream, script: &Script, told: &Mutex<Vec<Asked>>) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();

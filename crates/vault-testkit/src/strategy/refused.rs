@@ -1,4 +1,4 @@
-//! Values that must be refused, each with the error that it must be refused with; alone where there is only one error.
+//! Invalid values, each with the error that it must be rejected with, or without if only one error is possible.
 
 use super::{Members, credential_members, integration_token, object, quoted};
 use proptest::collection::vec;
@@ -15,7 +15,7 @@ use vault_core::organization::OrganizationName;
 use vault_core::password::{MAX_BYTES, MIN_CHARACTERS, PasswordFlaw};
 use vault_core::time::Ttl;
 
-/// What separates, joins or ends where nothing must: controls, and characters that nobody sees.
+/// Characters that are invisible or separate, join or end text: controls and format characters.
 const UNSEEN: [char; 9] = ['\0', '\n', '\t', '\u{7f}', '\u{85}', '\u{200b}', '\u{202e}', '\u{2028}', '\u{200f}'];
 
 fn labelled<T: Clone + Debug + 'static>(
@@ -33,7 +33,7 @@ pub fn namespace() -> impl Strategy<Value = (String, FieldCode)> {
         labelled(FieldCode::TooLong, "[A-Za-z0-9][A-Za-z0-9._/-]{128,300}"),
         labelled(FieldCode::Malformed, foreign),
         labelled(FieldCode::Malformed, "[._/-][A-Za-z0-9._/-]{0,100}"),
-        // It would stand in lists and in the audit.
+        // It would appear in lists and in the audit log.
         labelled(FieldCode::NotAllowed, integration_token()),
     ]
 }
@@ -47,7 +47,7 @@ pub fn namespace_pattern() -> impl Strategy<Value = (String, FieldCode)> {
     ]
 }
 
-/// Refused as [`NamespacePatterns`], with the place of the first flaw in the list; `None`: the list itself.
+/// Invalid [`NamespacePatterns`], with the index of the first violation, or `None` for the list itself.
 pub fn namespace_patterns() -> impl Strategy<Value = (Vec<String>, Option<usize>, FieldCode)> {
     let sound = || vec("[a-z]{1,9}(/\\*)?", 0..5);
     let too_many = vec("[a-z]{1,9}", NamespacePatterns::MAX + 1..NamespacePatterns::MAX + 20);
@@ -210,7 +210,8 @@ pub fn enrolment_code() -> impl Strategy<Value = String> {
         })
 }
 
-/// Refused as an [`IntegrationToken`](vault_core::integration::IntegrationToken): none, or one with a flaw of the hand.
+/// Invalid texts of an [`IntegrationToken`](vault_core::integration::IntegrationToken): other texts, and tokens with
+/// typing errors.
 pub fn integration_token_text() -> impl Strategy<Value = String> {
     let spoilt =
         (integration_token(), any::<Index>(), "[A-Za-z0-9]").prop_filter_map("the same", |(text, at, typed)| {
@@ -236,7 +237,7 @@ pub fn label_filter() -> impl Strategy<Value = (String, FieldCode)> {
     )
 }
 
-/// Refused as [`Labels`]: JSON, and where in it the flaw is, as a pointer.
+/// Invalid [`Labels`]: JSON, and the position of the violation as a JSON pointer.
 pub fn labels() -> impl Strategy<Value = (String, String, FieldCode)> {
     let here = |code, texts: BoxedStrategy<String>| texts.prop_map(move |text| (text, String::new(), code)).boxed();
     let at = |code, values: BoxedStrategy<String>| {
@@ -286,7 +287,7 @@ pub fn password(email: &EmailAddress, organization: &str) -> impl Strategy<Value
     ]
 }
 
-/// What happens to values on their way through screens, shells and templates.
+/// Returns `text` as screens, shells and templates often damage it.
 pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
     let tail: String = text.chars().skip(text.chars().count().saturating_sub(4)).collect();
     vec![
@@ -310,7 +311,7 @@ pub fn spoilt(text: &str) -> Vec<(String, FieldCode)> {
     ]
 }
 
-/// The same for values that have no white space or control characters of their own.
+/// Returns damaged values as [`spoilt`] does, for values that contain no white space or control characters.
 pub fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
     vec![
         (format!(" {text}"), FieldCode::Surrounded),
@@ -322,7 +323,7 @@ pub fn spoilt_by_space(text: &str) -> Vec<(String, FieldCode)> {
     ]
 }
 
-/// Refused as the data of a credential of a type: JSON, and where in it the flaw is, as a pointer.
+/// Invalid data of a credential of a type: JSON, and the position of the violation as a JSON pointer.
 pub fn credential_json() -> impl Strategy<Value = (CredentialType, String, String, FieldCode)> {
     (credential_members(), any::<Index>(), any::<Index>(), option::weighted(0.5, 0_u8..4)).prop_map(
         |((kind, mut members), at, which, form)| {
