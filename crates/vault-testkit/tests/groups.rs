@@ -46,7 +46,7 @@ impl OperatorSubject for Shown<dyn OperatorStore> {
     }
 }
 
-/// The store's own: no port of a group makes organizations.
+/// Of the store itself: no port of a group creates organizations.
 #[async_trait]
 impl<P: Send + Sync + ?Sized + 'static> Organizations for Shown<P> {
     async fn add_organization(&self, command: CreateOrganization) {

@@ -1,5 +1,5 @@
-//! What a day brings, at once and in a storm: credentials are replaced, staged, promoted and deleted, people log in, and
-//! integrations activate. Each request comes several times.
+//! A simulated day with concurrent requests and failures: credentials are replaced, staged, promoted and deleted, users
+//! log in, and integrations activate. Each request is sent several times.
 
 use crate::simulation::{Storm, Task, alone};
 use secrecy::{ExposeSecret, SecretString};
@@ -27,10 +27,10 @@ use vault_testkit::memory::MemoryStore;
 const PASSWORD: &str = "correct horse battery staple";
 const REPLACEMENTS: usize = 3;
 
-/// What callers were told.
+/// The responses that callers received.
 #[derive(Default)]
 struct Told {
-    /// The version that each replacement made, by its idempotency key.
+    /// The version that each replacement created, by idempotency key.
     versions: RefCell<Vec<(String, i64)>>,
     deletions: Cell<usize>,
     /// The sessions of logins, by the passcode.
@@ -192,7 +192,7 @@ impl Day {
         self.fake.store.audit().iter().filter(|entry| entry.action == action).count()
     }
 
-    /// What must be so, whatever was lost, repeated or dropped.
+    /// Checks the invariants, despite lost, repeated and dropped requests.
     fn judge(&self) {
         let count = |action| self.recorded(action);
         // A request under a key has one effect, and each change of the credential one entry.

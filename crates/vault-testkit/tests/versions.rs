@@ -23,7 +23,7 @@ enum Step {
     /// The version of this number, counted back from the highest.
     Promote(i64),
     Destroy(i64),
-    /// So many seconds pass.
+    /// Advances the clock by this number of seconds.
     Wait(i64),
 }
 
@@ -49,7 +49,7 @@ struct Rule {
 }
 
 impl Rule {
-    /// Versions whose time is over are gone, and of the others the oldest go until there is room.
+    /// Removes expired versions, then the oldest of the others until the limit allows one more.
     fn maintain(&mut self, now: i64, always_staged: bool) {
         self.expire(now);
         let others = 1 + usize::from(always_staged || self.staged.is_some());
@@ -176,7 +176,7 @@ proptest! {
                 let before = CredentialRef { revision: Some(revision - 1), ..credential };
                 let (vault, editor) = (&setting.vault, &setting.editor);
                 let number = |back| rule.highest - back;
-                // Whoever has seen an earlier revision changes nothing.
+                // A change based on an earlier revision has no effect.
                 let stale = match step {
                     Step::Replace | Step::Stage => setting.replace(Some(revision - 1), false, None, 1).await.map(drop),
                     Step::Promote(back) => vault.promote(editor, before, number(back)).await.map(drop),
@@ -216,7 +216,7 @@ async fn a_replacement_that_is_asked_for_twice_is_made_once() {
     assert_eq!(setting.replace(None, false, None, 3).await.unwrap(), 3);
     assert_eq!(setting.replace(None, false, Some("first"), 2).await.unwrap(), 2, "the first answer");
     assert_eq!(setting.listed().await[0], (3, VersionState::Current));
-    // The first answer, too, if the revision that it was asked for is long gone.
+    // A repeated request returns the first response even if its revision is outdated.
     let revision = Some(setting.revision().await);
     for _ in 0..2 {
         assert_eq!(setting.replace(revision, false, Some("second"), 4).await.unwrap(), 4);

@@ -45,7 +45,7 @@ async fn a_token_is_recognised_while_it_works() {
     }
 }
 
-/// The metrics tell the reasons apart, so that one who guesses shows.
+/// The metrics count each reason separately, so that guessing is visible.
 #[tokio::test]
 async fn each_reason_of_a_refusal_is_counted_as_itself() {
     let setting = Setting::new().await;
@@ -202,7 +202,7 @@ async fn nobody_but_admins_with_a_live_session_administers() {
             integrations.list_frozen(principal, Scope::One(acme), None, 1).await.map(drop),
         ]
     };
-    // An admin's token whose session nobody knows is recognised last.
+    // For an admin's token with an unknown session, the session is checked last.
     for (role, expected) in [
         (Role::Editor, Denial::InsufficientRole),
         (Role::Viewer, Denial::InsufficientRole),
@@ -333,7 +333,7 @@ async fn freezing_a_namespace_says_what_it_concerns_and_is_recorded() {
     }
 }
 
-/// One entry says all that one request changed, under the gravest act; it is found by each.
+/// One entry contains all changes of one request, under the most severe action. It is found by each of them.
 #[tokio::test]
 async fn what_an_integration_may_do_is_recorded_from_what_to_what() {
     let setting = Setting::new().await;

@@ -11,7 +11,7 @@ enum Mistake {
     None,
     /// The step is compared when it is read, and then written whatever it is by now.
     WritesWhatever,
-    /// A restore brings back the step of the backup.
+    /// A restore restores the step of the backup.
     RestoresTheStep,
 }
 
@@ -60,7 +60,7 @@ impl Model for Codes {
         }
         for server in 0..2 {
             match state.servers[server] {
-                // Codes of this step and of the one before are taken.
+                // Codes of the current and the previous step are accepted.
                 None => actions.extend([state.now, state.now - 1].map(|step| Action::Begin(server, step))),
                 Some(_) => actions.push(Action::Conclude(server)),
             }

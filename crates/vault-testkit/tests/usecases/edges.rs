@@ -1,4 +1,4 @@
-//! Where the rules of logins, sessions and passcodes begin and end.
+//! Limits of the rules for logins, sessions and passcodes.
 
 use super::service::{PASSWORD, Service, network};
 use vault_core::audit::{Actor, AuditAction, Subject};
@@ -46,7 +46,7 @@ async fn the_longest_password_logs_in() {
     service.try_log_in(&email, proof(&password)).await.unwrap();
 }
 
-/// A login ends a wait only if there was one: the last of the free attempts is followed by none.
+/// A login ends a lockout only if there was one: the last free attempt is followed by none.
 #[tokio::test]
 async fn a_login_at_the_last_free_attempt_ends_no_wait() {
     let service = Service::new().await;
@@ -129,7 +129,7 @@ async fn no_session_is_longer_than_the_setting_allows() {
     }
 }
 
-/// What is counted in one minute is recorded once that is over, with the time of recording.
+/// Actions that are counted by the minute are recorded after it, with the time of recording.
 #[tokio::test]
 async fn counts_are_recorded_when_their_minute_is_over() {
     let service = Service::new().await;

@@ -90,7 +90,8 @@ async fn a_code_that_opens_nothing_costs_no_hash() {
     assert_eq!(service.audited(AuditAction::EnrolmentDrafted).0, 1);
 }
 
-/// A code moved to another invitation's row by somebody who writes to the database opens neither.
+/// If an attacker with write access to the database moves a code to another invitation's row, it is accepted for
+/// neither.
 #[tokio::test]
 async fn a_code_does_not_move_to_another_invitation() {
     let service = Service::new().await;

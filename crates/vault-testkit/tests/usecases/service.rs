@@ -31,7 +31,7 @@ pub(crate) struct Service {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) events: Arc<RecordingEvents>,
     pub(crate) hasher: Arc<FakeHasher>,
-    /// What the use cases around accounts ask of the crypto.
+    /// Records the crypto operations of the account use cases.
     pub(crate) work: Arc<Work>,
     ids: Arc<SequentialIds>,
     tokens: Arc<FakeTokens>,
@@ -40,7 +40,7 @@ pub(crate) struct Service {
     pub(crate) accounts: Accounts,
 }
 
-/// Somebody with an account, and what they know.
+/// A user with an account, and the values that the user knows.
 pub(crate) struct Person {
     pub(crate) account: AccountId,
     pub(crate) email: EmailAddress,
@@ -100,7 +100,7 @@ impl Service {
         Operator::new(self.environment.clone(), tally, self.store.clone(), sealer)
     }
 
-    /// Somebody with access to the machine.
+    /// A user with access to the host.
     pub(crate) const OPERATOR: Principal = Principal::Operator;
 
     /// The organization of this name.
@@ -136,7 +136,7 @@ impl Service {
         self.accounts.change(&Self::OPERATOR, AccountRef::email(email), command).await
     }
 
-    /// Somebody for whom an operator made an account in the organization.
+    /// Creates a user with an account in the organization, as an operator.
     pub(crate) async fn person(&self, organization: &str, name: &str, role: Role) -> Person {
         let request = CreateAccountRequest {
             organization: self.organization_named(organization).await,
@@ -154,12 +154,12 @@ impl Service {
         }
     }
 
-    /// A code of the seed that was shown as `secret`, as an authenticator makes it at this moment.
+    /// Returns the current code of an authenticator with `secret`.
     pub(crate) fn code(&self, secret: &str) -> SecretString {
         FakePasscodes::shown_by_authenticator(secret, TimeStep::at(self.clock.now())).unwrap().into()
     }
 
-    /// What the person brings to prove to be here, in a time step of its own.
+    /// Returns the user's re-authentication, in a separate time step.
     pub(crate) fn proof(&self, person: &Person) -> OwnerProof {
         self.clock.advance_seconds(TimeStep::SECONDS);
         OwnerProof {
@@ -198,17 +198,17 @@ impl Service {
         assert_eq!(&self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap(), session);
     }
 
-    /// How many passwords were verified against an account's own verifier.
+    /// Returns how many passwords were verified against an account's own verifier.
     pub(crate) fn evaluations(&self) -> usize {
         self.events.events().iter().filter(|event| **event == Event::PasswordEvaluated).count()
     }
 
-    /// Whether the session may still act.
+    /// Returns `true` if the session is still authorized.
     pub(crate) async fn lives(&self, session: &SessionPrincipal) -> bool {
         self.accounts.own(session).await.is_ok()
     }
 
-    /// How often `action` is recorded, and by whom the last time.
+    /// Returns how often `action` is recorded, and the actor of the latest record.
     pub(crate) fn audited(&self, action: AuditAction) -> (usize, Option<Actor>) {
         let records: Vec<_> = self.store.audit().into_iter().filter(|record| record.action == action).collect();
         (records.len(), records.last().map(|record| record.actor))
