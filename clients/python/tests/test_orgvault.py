@@ -193,7 +193,7 @@ def test_an_identity_token_stands_in_for_the_integration_token(tmp_path, monkeyp
     file.write_text("eyJh.eyJu.c2ln")
     assert _identity.token(None) == "eyJh.eyJu.c2ln"
     file.write_text("nothing of the kind")
-    with pytest.raises(orgvault.OrgVaultError, match="no JSON Web Token") as refused:
+    with pytest.raises(orgvault.OrgVaultError, match="not a JSON Web Token") as refused:
         _identity.token(None)
     assert "nothing of" not in str(refused.value)
 

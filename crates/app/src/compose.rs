@@ -195,7 +195,7 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         ),
         OpeningError::MigrationsPending { database, count, rolling } => {
             let servers = match rolling {
-                true => "Servers of the previous version may keep running meanwhile",
+                true => "Servers of the previous version may continue to run",
                 false => "Stop all servers of earlier versions first",
             };
             format!(
@@ -203,8 +203,8 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
             )
         }
         OpeningError::AnchorMissing { anchor, database, newest } => format!(
-            "{} does not exist, but {database} holds audit checkpoint {newest}, so OrgVault cannot check whether the database \
-             was set back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
+            "{} does not exist, but {database} contains audit checkpoint {newest}, so OrgVault cannot check whether the database \
+             was rolled back to an earlier state. For a new replica, run `orgvault serve --adopt-anchor`. {AFTER_RECOVERY}. \
              Otherwise restore the file, or find out who removed it",
             anchor.display()
         ),
@@ -213,7 +213,9 @@ pub(crate) fn failure(settings: &Settings, error: OpeningError) -> Failure {
         }
         OpeningError::AnchorOvertaken { .. } => format!("{error}, with `orgvault serve --adopt-anchor`"),
         OpeningError::Anchor(_) => {
-            format!("{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database as it is")
+            format!(
+                "{error}. Restore it, or run `orgvault serve --adopt-anchor` to accept the database in its current state"
+            )
         }
         OpeningError::RootKey(flawed) => match flawed.flaw() {
             RootKeyFlaw::File(SecretFileFlaw::Owner { owner, user }) => format!(

@@ -62,7 +62,7 @@ pub enum AnchorFlaw {
     #[error("belongs to another vault (instance {0})")]
     OtherInstance(InstanceId),
     /// Its MAC does not verify.
-    #[error("was changed: it does not fit its code")]
+    #[error("was modified: its MAC does not verify")]
     Changed,
     /// The operating system refused the operation.
     #[error("cannot be read or written: {0}")]

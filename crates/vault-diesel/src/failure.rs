@@ -99,7 +99,7 @@ impl Failure {
             Self::Sql(SqlError::DeserializationError(_)) => StoreError::Integrity {
                 table: "unknown",
                 id: "unknown".to_owned(),
-                reason: "a column does not hold its type",
+                reason: "a column does not have its type",
             },
             Self::Sql(error) => match judge(&error) {
                 Severity::Full => no_space(),
@@ -179,7 +179,7 @@ pub(crate) struct Reason(pub(crate) &'static str);
 
 /// The disk of the database has no space left.
 #[derive(Debug, thiserror::Error)]
-#[error("no space left on device: free space on the disk of the database, then writes resume by themselves")]
+#[error("no space left on device: free space on the disk of the database, then writes resume automatically")]
 pub(crate) struct NoSpace;
 
 /// The disk of the database has no space left.

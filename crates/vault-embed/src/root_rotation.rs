@@ -74,7 +74,7 @@ pub enum RootRotationError {
     #[error(transparent)]
     Opening(#[from] OpeningError),
     /// Another process is replacing the root key, or exchanging or moving the database.
-    #[error("the vault at {} is in use by {holder}. Wait until it has ended", .database.display())]
+    #[error("the vault at {} is in use by {holder}. Wait until it has exited", .database.display())]
     Busy {
         /// The database file.
         database: PathBuf,

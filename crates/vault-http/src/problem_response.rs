@@ -204,7 +204,7 @@ impl ProblemResponse {
 
     /// Creates status 429 for an integration with the maximum number of active activations.
     pub(crate) fn too_many_live() -> Self {
-        let detail = "The integration's limit of live activations is reached. End some, or wait until some expire.";
+        let detail = "The integration's limit of active activations is reached. End some, or wait until some expire.";
         Self::waiting(detail, ActivationTtl::MIN)
     }
 
@@ -217,7 +217,7 @@ impl ProblemResponse {
     /// Creates status 429 for an account or organization with too many requests in progress.
     pub(crate) fn too_many_under_way() -> Self {
         const RETRY_AFTER: u32 = 1; // most requests take milliseconds
-        let detail = "Your account or organization has too many requests in progress. Wait for their answers.";
+        let detail = "Your account or organization has too many requests in progress. Wait for their responses.";
         Self::waiting(detail, RETRY_AFTER)
     }
 

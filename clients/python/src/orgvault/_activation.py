@@ -14,7 +14,7 @@ Vend = Literal["raw", "short", "prefer-short"]
 
 @dataclass(frozen=True)
 class Credential:
-    """One credential of an activation. `data` is secret and is left out of its representation."""
+    """One credential of an activation. `data` is secret and is omitted from `repr()`."""
 
     id: str
     type: str
@@ -36,7 +36,7 @@ def _credential(value: dict[str, Any]) -> Credential:
 
 
 class Activation:
-    """A live activation of one namespace. As a context manager it ends when the block ends. Threads may share it."""
+    """An active activation of one namespace. As a context manager, it ends with the block. Threads may share it."""
 
     def __init__(self, listener: Listener, request: dict[str, Any]) -> None:
         self._listener = listener
@@ -69,7 +69,7 @@ class Activation:
         """
         with self._lock:
             if self._ended:
-                raise OrgVaultError(f"the activation of {self.namespace} has ended: begin a new one")
+                raise OrgVaultError(f"the activation of {self.namespace} has ended: start a new one")
             body = {"ttl": self._request["ttl"]} if "ttl" in self._request else {}
             try:
                 self._take(self._listener.request("POST", f"/activations/{self.id}/renew", body))

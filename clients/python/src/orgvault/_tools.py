@@ -1,4 +1,4 @@
-"""What other tools take, filled with the credentials of an activation. Each holds secrets: print none of it."""
+"""Settings for other tools, with the credentials of an activation. They contain secrets, so do not print them."""
 
 from __future__ import annotations
 
@@ -93,14 +93,14 @@ def _is_path_style(data: dict[str, Any]) -> bool:
 
 
 def _addressing(data: dict[str, Any], host: Any, path: Any) -> Any:
-    """One of both; None if tools address Amazon's stores so by themselves."""
+    """Returns one of both, or None if it is the default of tools for Amazon's stores."""
     is_path = _is_path_style(data)
     is_usual = not data.get("endpoint") and data.get("path_style_access") is None and not is_path
     return None if is_usual else path if is_path else host
 
 
 def _domain_endpoint(data: dict[str, Any]) -> str | None:
-    """The saved endpoint, or Amazon's in a region that a tool would look for under another domain."""
+    """Returns the saved endpoint, or Amazon's in a region for which a tool would use another domain."""
     region = data.get("region") or ""
     return data.get("endpoint") or (f"https://s3.{region}.amazonaws.com.cn" if region.startswith("cn-") else None)
 
@@ -213,7 +213,7 @@ def _ends(activation: Activation, credential: Credential) -> datetime:
 
 
 def _obstore_secret(credential: Credential) -> dict[str, Any]:
-    """What a credential provider of obstore gives."""
+    """The credential that an obstore credential provider returns."""
     data = credential.data
     if credential.type == "s3":
         return {
@@ -227,7 +227,7 @@ def _obstore_secret(credential: Credential) -> dict[str, Any]:
 
 
 def _provider(activation: Activation, id: str, secret: Callable[[Credential], dict[str, Any]]) -> Callable[[], tuple[Any, datetime]]:
-    """Gives the credential as it is and when it ends; the second call and each after it renew the activation first."""
+    """Returns the credential and its expiry. The second and each later call renew the activation first."""
     asked = False
 
     def provide() -> tuple[dict[str, Any], datetime]:
@@ -242,7 +242,7 @@ def _provider(activation: Activation, id: str, secret: Callable[[Credential], di
 
 
 def _lasts(credential: Credential) -> bool:
-    """Whether a provider cannot give it: a saved key of Azure or Google, which obstore takes as configuration."""
+    """Returns True if obstore accepts the credential only as configuration: a saved key of Azure or Google."""
     return credential.type != "s3" and credential.form == "raw"
 
 

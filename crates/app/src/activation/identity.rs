@@ -93,7 +93,7 @@ impl TokenSource {
         let token = SecretString::from(text.trim());
         match claims(&token) {
             Some(_) => Ok(token),
-            None => Err(Failure::new(format!("the identity token {self} is no JSON Web Token"))),
+            None => Err(Failure::new(format!("the identity token {self} is not a JSON Web Token"))),
         }
     }
 

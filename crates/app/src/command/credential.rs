@@ -167,7 +167,7 @@ fn compare(data: &mut Data, item: &CredentialItem, complete: bool) -> Vec<String
     let taken = if complete { Vec::new() } else { data.carry_over(&item.kind, before) };
     let mut lines = Vec::new();
     if !taken.is_empty() {
-        lines.push(format!("Taken over from version {}: {}.", item.version, taken.join(", ")));
+        lines.push(format!("Copied from version {}: {}.", item.version, taken.join(", ")));
     }
     let differences = data.differences(&item.kind, before);
     let line = |Difference { field, before, after }: &Difference| format!("Changed: {field} from {before} to {after}.");
@@ -323,7 +323,7 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
         let (item, tag) = told(doing, session.show_tagged(id))?;
         if item.staged_version != Some(number) && item.version != number {
             let message =
-                "somebody else staged another version meanwhile. List them with `orgvault credential versions`";
+                "another user staged a version in the meantime. List them with `orgvault credential versions`";
             return Err(Failure::new(format!("cannot {}: {message}", doing())));
         }
         told(doing, session.promote(id, number, tag.as_deref()))?;
@@ -598,7 +598,7 @@ fn described(item: &CredentialItem) -> String {
     rows.push(("changed", item.updated_at.clone()));
     match &item.information {
         Some(information) => rows.extend(information.iter().map(|(name, value)| (&**name, shown(value)))),
-        None => rows.push(("damaged", "yes; ask an operator to look at the server's log".to_owned())),
+        None => rows.push(("damaged", "yes; ask an operator to check the server's log".to_owned())),
     }
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     rows.iter().fold(String::new(), |mut text, (name, value)| {

@@ -37,7 +37,7 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
     let hidden = settings.database.file().is_none() && settings.database.url_without_password().is_none();
     let database = match hidden {
         true => {
-            "\nThe database's URL holds a password, so it is not shown below. Set ORGVAULT_DATABASE_URL to it first."
+            "\nThe database's URL contains a password, so it is not shown below. Set ORGVAULT_DATABASE_URL to it first."
         }
         false => "",
     };

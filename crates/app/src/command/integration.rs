@@ -128,8 +128,9 @@ pub(crate) async fn run(settings: &Settings, vault: &OpenVault, command: Asked, 
             let (organization, meant) = place(vault, &integration).await?;
             let ended = vault.integrations().distrust(&Principal::Operator, organization, &meant, id).await;
             let ended = ended.map_err(|error| refused(error, "no such integration or trust"));
-            ended.doing(|| format!("end trust {trust} of integration {}", integration.name))?;
-            let text = format!("Ended trust {trust} of integration {}. Its workloads act no more.", integration.name);
+            ended.doing(|| format!("remove trust {trust} from integration {}", integration.name))?;
+            let text =
+                format!("Removed trust {trust} from integration {}. Its workloads are now rejected.", integration.name);
             output.print(&serde_json::json!({"id": trust}), &text)
         }
         Asked::List { org } => list(vault, org, output).await,

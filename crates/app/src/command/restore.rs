@@ -241,7 +241,7 @@ impl Document {
         }
         let _ = writeln!(
             text,
-            "\nNext: {}\nOwners of accounts make new recovery codes: docs/API.md, \"Your own account\".",
+            "\nNext: {}\nUsers must create new recovery codes: docs/API.md, \"Your own account\".",
             settings.command_line("serve")
         );
         text
@@ -268,7 +268,11 @@ impl Lost {
         list_named(text, "Lost: accounts created since", &self.accounts);
         list_named(text, "Lost: integrations created since", &self.integrations);
         list_credentials(text, "Lost: credentials saved since", &self.credentials_saved);
-        list_credentials(text, "As they were in the backup: credentials changed since", &self.credentials_changed);
+        list_credentials(
+            text,
+            "Restored to their state in the backup: credentials changed since",
+            &self.credentials_changed,
+        );
         list_credentials(text, "Back: credentials deleted since", &self.credentials_deleted);
         if text.len() == before {
             let _ = writeln!(text, "Nothing is lost: no organization, account, integration or credential is newer.");

@@ -192,8 +192,8 @@ async fn serve(
         }
         return Err(Failure::new(match failure {
             VaultFailure::SetBack => {
-                "the database was set back to an earlier state, or replaced, while it was served: it no longer holds the \
-                 audit checkpoint that the anchor knows. Use the newest database, then start again"
+                "the database was rolled back to an earlier state, or replaced, while a server used it: it no longer contains \
+                 the audit checkpoint in the anchor. Use the newest database, then start again"
             }
             _ => {
                 "the disk failed while the database was written. Requests that were not acknowledged may be lost. Check the \
@@ -278,7 +278,7 @@ fn announce(settings: &Settings, vault: &OpenVault) {
             settings.data_dir.display()
         );
     }
-    tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "vault open");
+    tracing::info!(database = %settings.database, instance = %vault.instance(), root_key = %vault.root_key(), "opened the vault");
     match settings.database.file() {
         Some(file) if settings.root_key.file().is_some_and(|key| key.parent() == file.parent()) => tracing::warn!(
             "the root key is in the same directory as the database, so a stolen disk exposes both. Move it and set \

@@ -218,7 +218,7 @@ mod tests {
         assert!(refused.contains("23456") && refused.contains(path.join("home").to_str().unwrap()), "{refused}");
         let of_roots = make(&path.join("home/of-root"), 0);
         assert!(Directory::open(&of_roots).unwrap().judge(0).is_err());
-        assert!(Directory::open(&path.join("home/missing")).unwrap().judge(0).is_err(), "it would be made there");
+        assert!(Directory::open(&path.join("home/missing")).unwrap().judge(0).is_err(), "it would be created there");
     }
 
     #[test]

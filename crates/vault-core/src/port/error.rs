@@ -80,7 +80,7 @@ pub enum SealError {
 impl SealError {
     /// Creates the error for a credential's row whose MAC does not verify, because it was changed outside the service.
     pub(crate) fn unsound_credential(id: CredentialId) -> Self {
-        let reason = "it does not fit the row, which was changed outside the service";
+        let reason = "its MAC does not verify: the row was modified outside the service";
         Self::Integrity { table: "credentials", column: "code", object: id.to_string(), reason }
     }
 }
@@ -93,7 +93,7 @@ pub enum HashError {
     #[error("too many logins in progress")]
     Busy,
     /// The operating system has no memory for the hash. A retry may succeed.
-    #[error("no memory for a password hash, which takes {bytes} bytes: give the process more, or end others")]
+    #[error("no memory for a password hash, which needs {bytes} bytes: increase the memory of the process")]
     NoMemory {
         /// Requested memory in bytes.
         bytes: usize,

@@ -73,6 +73,6 @@ const fn detail(code: NoticeCode) -> &'static str {
         NoticeCode::RecoveryCodeUsed => {
             "A recovery code was used. If it was not you, change password, passcode and recovery codes now."
         }
-        NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes are left. Create new ones.",
+        NoticeCode::RecoveryCodesLow => "Three or fewer recovery codes remain. Create new ones.",
     }
 }
