@@ -63,9 +63,9 @@ class Activation:
         raise OrgVaultError(f"{len(found)} credentials of {self.namespace} match, expected one: choose type or id of {have}")
 
     def renew(self) -> None:
-        """Gets the namespace's current credentials and another end. A credential that was rotated meanwhile is there then.
+        """Fetches the namespace's current credentials and extends the activation. Rotated credentials are updated.
 
-        An activation that has expired, or whose credential has no such form any more, is begun anew with the same request.
+        If the activation has expired, or its form is no longer available, starts a new activation with the same request.
         """
         with self._lock:
             if self._ended:
@@ -99,7 +99,7 @@ class Activation:
         try:
             self.end()
         except OrgVaultError:
-            if error is None:  # else the block's own error counts; the activation expires by itself
+            if error is None:  # otherwise the block's error is raised, and the activation expires automatically
                 raise
 
     def __repr__(self) -> str:

@@ -59,7 +59,7 @@ def _of_github() -> str:
 
 
 def token(token_file: str | None) -> str:
-    """The first of these that there is: `token_file`, `ORGVAULT_INTEGRATION_TOKEN_FILE`, `ORGVAULT_IDENTITY_TOKEN_FILE`,
+    """Returns the first available of these: `token_file`, `ORGVAULT_INTEGRATION_TOKEN_FILE`, `ORGVAULT_IDENTITY_TOKEN_FILE`,
     `ORGVAULT_IDENTITY_TOKEN`, GitHub's."""
     if path := token_file or os.environ.get("ORGVAULT_INTEGRATION_TOKEN_FILE"):
         return _read_own(path)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from . import _identity
 from ._error import OrgVaultError
 
-# The largest answer has 100 credentials, each with some fields of at most 16,384 bytes.
+# The largest response has 100 credentials, each with a few fields of at most 16,384 bytes.
 _MAX_ANSWER_BYTES = 32 * 1024 * 1024
 
 
