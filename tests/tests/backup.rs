@@ -248,7 +248,7 @@ fn what_cannot_be_restored_is_refused_and_changes_nothing() {
     vault.run(&[&["init"], &there[..]].concat()).done();
     let before = Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]);
     let said = vault.run(&[&["restore", text(&good), "--replace"], &there[..]].concat()).refused().stderr;
-    assert!(said.contains("holds vault") && said.matches("vault ").count() > 1, "{said}");
+    assert!(said.contains("contains vault") && said.matches("vault ").count() > 1, "{said}");
     assert_eq!(Snapshot::of(&twin).without(&["orgvault.db.lock", "orgvault.db-shm", "orgvault.db-wal"]), before);
 
     // The existing database cannot be decrypted. Its anchor belongs to another vault. Without the anchor, it may too.

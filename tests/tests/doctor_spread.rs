@@ -50,7 +50,7 @@ const STEPS: [Step; 9] = [
         sql: "INSERT INTO pg_dist_node (nodename, nodeport, groupid, shouldhaveshards, hasmetadata, metadatasynced) \
               VALUES ('one.example', 5432, 1, true, true, true), ('two.example', 5432, 2, true, false, false)",
         result: "failed",
-        found: "these nodes lack the metadata of the cluster, so they do not know where rows lie: two.example:5432. Run \
+        found: "these nodes lack the metadata of the cluster, so they cannot locate rows: two.example:5432. Run \
                 `SELECT start_metadata_sync_to_all_nodes()` at the coordinator",
     },
     Step {

@@ -49,7 +49,7 @@ fn the_root_key_is_replaced_beside_a_running_server(database: Database) {
     let printed = rotate(&vault, &["--new-root-key-file", text(&new_file)]).done().stdout;
     assert_eq!(fs::metadata(&new_file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(printed.contains(&format!("Replaced root key {}", old.as_str().unwrap())), "{printed}");
-    for said in [text(&new_file), "Backups made before need the old root key", "Running servers continue"] {
+    for said in [text(&new_file), "Earlier backups need the old root key", "Running servers continue"] {
         assert!(printed.contains(said), "{said}: {printed}");
     }
 

@@ -43,7 +43,7 @@ pub(crate) fn start(
     }
     if !directory.is_dir() {
         return Err(Failure::new(format!(
-            "--backup-to: {} is not a directory. Create it, for the service's user alone",
+            "--backup-to: {} is not a directory. Create it, accessible only to the service's user",
             directory.display()
         )));
     }

@@ -226,7 +226,7 @@ impl Listeners {
         match (settings.server.tls(), settings.server.listen.ip().is_loopback()) {
             (None, false) => tracing::warn!(
                 "TLS is off: passwords and tokens travel unencrypted between the proxy and this server. Only trusted proxies \
-                 and this machine can connect"
+                 and this host can connect"
             ),
             (None, true) if settings.server.trusted_proxy.is_empty() => {
                 tracing::warn!("TLS is off: only programs on this host can connect");

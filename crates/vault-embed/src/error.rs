@@ -34,8 +34,8 @@ pub enum OpeningError {
     },
     /// A vault exists, but not its root key.
     #[error(
-        "root key {} not found, but {vault} holds a vault. Restore the key from your copy, or name its file. A new key \
-         cannot open this vault", .root_key.display()
+        "root key {} not found, but {vault} contains a vault. Restore the key from your copy, or name its file. A new key \
+         cannot decrypt this vault", .root_key.display()
     )]
     RootKeyMissing {
         /// Expected file of the root key.
@@ -46,7 +46,7 @@ pub enum OpeningError {
     /// A root key exists, but no vault and no mark of an interrupted first run.
     #[error(
         "root key {} exists, but no vault was found at {database}. If the key belongs to a vault, restore its database \
-         or name the right one; a new vault needs a directory of its own", .root_key.display()
+         or name the right one; a new vault needs a separate directory", .root_key.display()
     )]
     KeyWithoutVault {
         /// File of the root key.
@@ -56,8 +56,8 @@ pub enum OpeningError {
     },
     /// Remains of an embedded database exist, but the file itself is missing or empty.
     #[error(
-        "the database {} is {state}, but its key file or log exists, so it held a vault. Restore the database from a \
-         backup; do not make a new vault here", .database.display()
+        "the database {} is {state}, but its key file or log exists, so it contained a vault. Restore the database from a \
+         backup; do not create a new vault here", .database.display()
     )]
     DatabaseLost {
         /// Database file.
@@ -73,7 +73,7 @@ pub enum OpeningError {
     NoDirectory(PathBuf),
     /// The vault was moved to another database.
     #[error(
-        "the vault at {} was moved to {target}. Open it there. To go back to the file and lose what was changed since, \
+        "the vault at {} was moved to {target}. Open it there. To return to the file and lose all later changes, \
          first remove {}", .database.display(), .mark.display()
     )]
     Moved {
@@ -186,8 +186,8 @@ pub enum OpeningError {
     },
     /// The history of the database differs from that of the anchor.
     #[error(
-        "the database {database} has another history than the anchor {} knows: its audit checkpoint {checkpoint} differs, \
-         or it was restored. Use the database that this anchor was made with", .anchor.display()
+        "the database {database} has another history than the anchor {}: its audit checkpoint {checkpoint} differs, \
+         or it was restored. Use the database that belongs to this anchor", .anchor.display()
     )]
     OtherHistory {
         /// File of the anchor.
@@ -199,7 +199,7 @@ pub enum OpeningError {
     },
     /// The database contains an earlier keyring than the anchor.
     #[error(
-        "the database {database} is older than the anchor {}: it holds keyring document {found}, which does not follow \
+        "the database {database} is older than the anchor {}: it contains keyring document {found}, which does not follow \
          document {anchored}", .anchor.display()
     )]
     OlderKeyring {

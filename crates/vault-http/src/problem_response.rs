@@ -133,7 +133,7 @@ impl ProblemResponse {
 
     /// Creates status 401 for a rejected enrolment.
     pub(crate) fn invalid_enrolment() -> Self {
-        let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you asked for a secret twice, use the \
+        let detail = "Invalid, used or expired enrolment code, or wrong passcode. If you requested a secret twice, use the \
                       latest.";
         Self::unauthorized(ProblemCode::InvalidEnrolment, Challenge::Plain, detail)
     }

@@ -120,8 +120,8 @@ impl Made {
     fn text(&self, restore: &str) -> String {
         let rows = |table: &str, row: &str| counted(self.tables.get(table).copied().unwrap_or_default(), row);
         format!(
-            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it opens with the root key, every page and table is sound, all {} \
-             rows are there\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
+            "Backed up the vault to {}\n  {} bytes, the state of {}\n  {}, {}, {}, {}, {}\n  checked: it can be decrypted with the root key, every page and table is valid, all \
+             {} rows exist\n\nThe root key is not in it. Keep a copy of the key, but not with the backup.\nRestore it with: \
              {restore}\n",
             self.backup,
             self.bytes,

@@ -224,7 +224,7 @@ fn confirm_several(session: &Session, namespace: &str, is_repeatable: bool, outp
     };
     let text = format!(
         "{namespace} already has a credential ({}, {}).{used} Jobs that do not choose one are refused once there are several. \
-         They choose with --type, --bucket or --id, or use each under a name with --name. To give jobs a new key, run \
+         They choose with --type, --bucket or --id, or use each under a name with --name. To replace the key of jobs, run \
          `orgvault credential replace {}` instead",
         other.id, other.kind, other.id
     );

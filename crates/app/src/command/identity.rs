@@ -94,7 +94,7 @@ fn text(source: &TokenSource, document: &Value) -> String {
         _ => line("audience"),
     };
     let mut text = format!(
-        "The identity token {source} says, unverified:\n\n  issuer      {}\n  subject     {}\n  audience    {audience}\n  \
+        "Claims of the identity token {source} (not verified):\n\n  issuer      {}\n  subject     {}\n  audience    {audience}\n  \
          issued      {}\n  not before  {}\n  expires     {}\n\n",
         line("issuer"),
         line("subject"),

@@ -57,14 +57,14 @@ pub(crate) async fn run(settings: &Settings, output: Output) -> Result<(), Failu
 pub(crate) fn root_key_warning(settings: &Settings) -> String {
     let Some(path) = settings.root_key.file() else {
         return format!(
-            "The root key is {}. Without it nobody can open the vault, and no backup contains it: protect it from deletion, and \
-             keep a copy where its place allows one.",
+            "The root key is {}. Without it, the vault cannot be decrypted, and no backup contains it. Protect it from \
+             deletion, and keep a copy if possible.",
             settings.root_key
         );
     };
     let mut text = format!(
-        "Keep a copy of the root key ({}) apart from the data. Without it nobody can open the vault, and no backup \
-         contains it.",
+        "Keep a copy of the root key ({}) apart from the data. Without it, the vault cannot be decrypted, and no \
+         backup contains it.",
         path.display()
     );
     if let Some(file) = settings.database.file()

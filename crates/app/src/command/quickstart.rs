@@ -140,8 +140,8 @@ fn reachable(settings: &mut Settings) {
         server.listen.set_ip(Ipv4Addr::UNSPECIFIED.into());
         server.trusted_proxy.push(IpAddr::from(gateway).into());
         warn(&format!(
-            "in a container: listening on {} without TLS, for connections of the container engine ({gateway}) alone. Publish the \
-             port on this machine only: -p 127.0.0.1:{port}:{port}",
+            "in a container: listening on {} without TLS, only for connections of the container engine ({gateway}). Publish the \
+             port only on this host: -p 127.0.0.1:{port}:{port}",
             server.listen,
             port = server.listen.port()
         ));

@@ -264,7 +264,7 @@ async fn warn_without_accounts(vault: &OpenVault) {
     let accounts = vault.accounts().list(&Principal::Operator, Scope::All, page).await;
     if accounts.is_ok_and(|page| page.items.is_empty()) {
         tracing::warn!(
-            "the vault has no account, so nobody can log in. Run `orgvault org create NAME`, then `orgvault account create \
+            "the vault has no account, so no one can log in. Run `orgvault org create NAME`, then `orgvault account create \
              --org NAME --email ADDRESS --role admin`"
         );
     }

@@ -113,7 +113,7 @@ impl Spreading {
 pub enum SpreadError {
     /// The database lacks the extension.
     #[error(
-        "the database does not have the extension Citus, by which tables are spread. Create it on every node, and add the workers \
+        "the database does not have the extension Citus, which distributes tables. Create it on every node, and add the workers \
          with citus_add_node"
     )]
     NoExtension,
@@ -150,7 +150,7 @@ pub enum SpreadError {
     NoWorker,
     /// Workers do not know the tables.
     #[error(
-        "these nodes lack the metadata of the cluster, so they do not know where rows lie: {}. Run \
+        "these nodes lack the metadata of the cluster, so they cannot locate rows: {}. Run \
          `SELECT start_metadata_sync_to_all_nodes()` at the coordinator", .0.join(", ")
     )]
     WithoutMetadata(Vec<String>),

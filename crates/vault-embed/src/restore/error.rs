@@ -66,7 +66,7 @@ pub enum RestoreError {
     },
     /// The backup belongs to another vault.
     #[error(
-        "backup {} holds vault {found}, but {} holds vault {present}. Restore to another data directory, or use a backup of \
+        "backup {} contains vault {found}, but {} contains vault {present}. Restore to another data directory, or use a backup of \
          this vault", .backup.display(), .database.display()
     )]
     Foreign {
@@ -81,7 +81,7 @@ pub enum RestoreError {
     },
     /// The anchor belongs to another vault.
     #[error(
-        "backup {} holds vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
+        "backup {} contains vault {found}, but anchor {} belongs to vault {present}. Restore to another data directory, or use a \
          backup of this vault", .backup.display(), .anchor.display()
     )]
     ForeignAnchor {

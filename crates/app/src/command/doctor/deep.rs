@@ -16,7 +16,7 @@ use vault_embed::OpenVault;
 const TOLD: usize = 10_000;
 /// Number of rows per batch.
 const AT_A_TIME: usize = 256;
-const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. Whoever changed it may still have write access.";
+const SHARED_REMEDY: &str = "Stop the server, keep a copy of the database, and compare it with a backup. The attacker may still have write access.";
 
 fn told(findings: &mut Vec<String>, finding: String) {
     if findings.len() < TOLD {

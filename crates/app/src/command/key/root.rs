@@ -92,8 +92,8 @@ fn text(settings: &Settings, place: &RootKeyPlace, replaced: &Replaced) -> Strin
         text += "\n   ";
     }
     text += "Running servers continue. They need the new root key at their next start, and for --backup-every.\n\
-             2. Keep a copy of the new root key apart from the data, and make a backup.\n\
-             3. Backups made before need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
+             2. Keep a copy of the new root key apart from the data, and create a backup.\n\
+             3. Earlier backups need the old root key. Keep it as long as you keep them, then destroy it and its copies.";
     text
 }
 
