@@ -74,7 +74,7 @@ fn cut_off(cluster: &Cluster, held: usize, url: &str, session: &Session) -> Stri
             }
             let answer = asked.join().unwrap();
             if cut {
-                // The outcome is unknown, and the response says so.
+                // The outcome is unknown, and the response states that.
                 assert_eq!(answer.status, 503, "{}", answer.text());
                 assert!(answer.header("retry-after").is_some(), "{}", answer.text());
             }

@@ -29,7 +29,7 @@ const STEPS: [Step; 9] = [
                 shared_preload_libraries on every node, and restart them",
     },
     Step {
-        // A server that has loaded the extension knows its settings.
+        // A server that has loaded the extension has its settings.
         sql: "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET citus.explain_analyze_sort_method = ''taskId''', current_database()); END $$",
         result: "failed",
         found: "the database has version 12.1-1 of the extension Citus, and 13.0 or later is required. Upgrade it on \

@@ -13,7 +13,7 @@ use vault_core::usecase::{
     AccountPorts, Accounts, Activations, AuditTally, Environment, Integrations, Notifier, Operator, Receivers, Vault,
 };
 
-/// A vault with a store in memory, a clock that stands still, and crypto without any security. It has the same
+/// A vault with a store in memory, a fixed clock, and crypto without any security. It has the same
 /// interface as an open vault of `vault-embed`.
 ///
 /// ```

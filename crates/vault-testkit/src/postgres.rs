@@ -74,7 +74,7 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// PostgreSQL is not installed or does not start. The message says how to fix it.
+    /// PostgreSQL is not installed or does not start. The message explains how to fix it.
     pub fn start(options: Options) -> Self {
         let installation = Installation::find();
         let directory = make_directory(&installation);

@@ -260,7 +260,7 @@ async fn what_is_over_is_removed_up_to_a_checkpoint() {
     for last in [None, Some(3), Some(9)] {
         assert_eq!(cut(60, last).await, removed(0), "the newest checkpoint stays");
     }
-    // Two entries about it, in a checkpoint of their own.
+    // Two entries about it, in a separate checkpoint.
     assert_eq!(setting.seal().await.entries, 2);
     let newest = setting.operator.newest_checkpoint().await.unwrap();
     let (verification, findings) = setting.verify(Some(newest)).await;

@@ -163,7 +163,7 @@ impl Engine {
         }
     }
 
-    /// Continues connections whose wait is over.
+    /// Continues connections whose wait has ended.
     fn resume(&mut self, now: Instant, workload: &mut impl Workload) -> Result<()> {
         while let Some(Reverse((at, slot))) = self.waiting.peek().copied()
             && at <= now

@@ -12,7 +12,7 @@ pub(crate) enum Axis {
     Connections,
     /// Credentials of one organization.
     Credentials,
-    /// Organizations that save at once.
+    /// Organizations that save concurrently.
     Organizations,
 }
 

@@ -331,12 +331,12 @@ fn replace(session: &Session, id: &str, new: Replacing, asking: &AskingArgs, out
     let (state, text) = match becoming {
         Becoming::Staged => {
             let text = format!(
-                "Staged version {number} of credential {id}. It is issued once you promote it:\n  orgvault credential \
+                "Staged version {number} of credential {id}. Jobs get it after you promote it:\n  orgvault credential \
                  promote {id}"
             );
             ("staged", text)
         }
-        _ => ("current", format!("Version {number} of credential {id} is issued from now on.")),
+        _ => ("current", format!("Saved version {number} of credential {id}. Jobs get it at their next activation.")),
     };
     output.print(&Replaced { id, version: number, state }, &text)
 }
@@ -399,7 +399,7 @@ fn promote(session: &Session, id: &str, number: Option<i64>, yes: bool, output: 
     }
     let answer = session.promote(id, number, tag.as_deref());
     let item = told(|| format!("promote version {number} of credential {id}"), answer)?;
-    output.print(&item, &format!("Version {number} of credential {id} is issued from now on."))
+    output.print(&item, &format!("Promoted version {number} of credential {id}. Jobs get it at their next activation."))
 }
 
 fn destroy_version(session: &Session, id: &str, number: i64, yes: bool, output: Output) -> Result<(), Failure> {

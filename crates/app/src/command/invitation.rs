@@ -146,7 +146,7 @@ impl Server {
 fn text(done: &str, invited: &Invited, link: &str) -> String {
     let grant = &invited.grant;
     format!(
-        r#"{done} Give its owner this link, which opens the enrolment in a browser; it is not shown again:
+        r#"{done} Send the user this enrolment link. It is shown only once:
 
   {link}
 
@@ -155,7 +155,7 @@ fn text(done: &str, invited: &Invited, link: &str) -> String {
   valid until    {until}
   account id     {id}
 
-Without a browser, its owner runs `orgvault enrol` and pastes the link.
+Without a browser, the user runs `orgvault enrol` and pastes the link.
 "#,
         email = grant.email,
         code = invited.code.text().expose_secret(), // printed for its owner, once

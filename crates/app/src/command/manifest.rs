@@ -133,7 +133,7 @@ pub(crate) fn apply(args: &ApplyArgs, output: Output) -> Result<ExitCode, Failur
     }
     if !changes.is_empty() && !args.yes {
         write!(io::stderr(), "{}", text_of(&changes))?;
-        output.confirm(&format!("Will make {}.", count(changes.len(), "change")), "yes")?;
+        output.confirm(&format!("This makes {}.", count(changes.len(), "change")), "yes")?;
     }
     // Create the file before the first change whose secret it must contain.
     let secrets = args.secrets_out.as_deref().map(Secrets::create).transpose()?;

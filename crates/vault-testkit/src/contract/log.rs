@@ -1,4 +1,4 @@
-//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change of their own, and changes without an entry.
+//! Cases of [`AuditLog`](vault_core::port::AuditLog): entries without a change, and changes without an entry.
 
 use super::CredentialSubject;
 use super::idempotency::keyed;

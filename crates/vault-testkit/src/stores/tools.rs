@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Panics
 ///
-/// The program is not installed. The message says how to install it.
+/// The program is not installed. The message explains how to install it.
 pub fn find_tool(name: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools");
     let installed = ["venv/bin", "node_modules/.bin"].map(|directory| tools.join(directory));
