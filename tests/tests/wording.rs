@@ -14,8 +14,8 @@ const HEADER: &str = "# Maximum number of occurrences of the phrases in tests/te
 /// Extensions of the files that are counted.
 const EXTENSIONS: [&str; 6] = ["rs", "md", "py", "js", "mjs", "yaml"];
 
-/// Phrases that readers would have to translate first, in lower case. Each has a common equivalent: authorize, decide or
-/// validate instead of judge; contain or store instead of hold; a user or an attacker instead of somebody.
+/// Phrases that readers would have to translate first, in lower case. Each has a common equivalent: authorize, decide
+/// or validate instead of judge; contain or store instead of hold; a user or an attacker instead of somebody.
 const PHRASES: &[&str] = &[
     "anew",
     "are over",
