@@ -20,17 +20,17 @@ impl ManualClock {
         Self(AtomicI64::new(now.as_millis()))
     }
 
-    /// Sets it; backwards too.
+    /// Sets the clock, forwards or backwards.
     pub fn set(&self, now: Timestamp) {
         self.0.store(now.as_millis(), Ordering::SeqCst);
     }
 
-    /// Moves it by `seconds`; backwards if negative.
+    /// Moves the clock by `seconds`, backwards if negative.
     pub fn advance_seconds(&self, seconds: i64) {
         self.advance_millis(seconds * 1000);
     }
 
-    /// Moves it by `milliseconds`; backwards if negative.
+    /// Moves the clock by `milliseconds`, backwards if negative.
     pub fn advance_millis(&self, milliseconds: i64) {
         self.0.fetch_add(milliseconds, Ordering::SeqCst);
     }
@@ -48,7 +48,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Ids by counting: the same in every run, valid UUIDs of the right version. Of different seeds, different ids.
+/// IDs from a counter: the same in every run, and valid UUIDs of the right version. Different seeds produce different
+/// IDs.
 #[derive(Debug)]
 pub struct SequentialIds {
     seed: u64,
@@ -58,7 +59,7 @@ pub struct SequentialIds {
 }
 
 impl SequentialIds {
-    /// The ids of `seed`, of which 42 bits count.
+    /// Creates the IDs of `seed`, of which 42 bits are used.
     pub const fn seeded(seed: u64) -> Self {
         Self { seed, ordered: Mutex::new((0, 0)), random: AtomicU64::new(0) }
     }
@@ -100,7 +101,7 @@ pub struct SeededEntropy {
 }
 
 impl SeededEntropy {
-    /// The bytes of `seed`.
+    /// Creates the bytes of `seed`.
     pub const fn seeded(seed: u64) -> Self {
         Self { state: AtomicU64::new(seed), exhausted: AtomicBool::new(false) }
     }
@@ -130,17 +131,17 @@ impl Entropy for SeededEntropy {
     }
 }
 
-/// Remembers every event.
+/// Records every event.
 #[derive(Debug, Default)]
 pub struct RecordingEvents(Mutex<Vec<Event>>);
 
 impl RecordingEvents {
-    /// The events so far.
+    /// Returns the events so far.
     pub fn events(&self) -> Vec<Event> {
         lock(&self.0).clone()
     }
 
-    /// The events so far, forgotten from here on.
+    /// Returns and removes the events so far.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut lock(&self.0))
     }

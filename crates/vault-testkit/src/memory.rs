@@ -252,7 +252,8 @@ impl MemoryStore {
         lock(&self.inner).state.accounts.get_mut(&account).map(|row| change(&mut row.signed)).is_some()
     }
 
-    /// Changes the sealed password and TOTP secret of an account, as a user of the database might. Returns whether it exists.
+    /// Changes the sealed password and TOTP secret of an account, as an attacker with write access to the database
+    /// might. Returns `false` if the account does not exist.
     pub fn tamper_with_secrets(
         &self,
         account: AccountId,

@@ -1,12 +1,12 @@
-//! The seeds of the fuzz targets in `tests/fuzz`, and what becomes of them under a few edits: the short form, for every
-//! test run, of what a fuzzer does for hours.
+//! The seeds of the fuzz targets in `tests/fuzz`, with a few random modifications. This is the short form of fuzzing
+//! for every test run.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::fs;
 use std::path::Path;
 
-/// The seeds of one target, in the order of their names.
+/// Returns the seeds of one target, in the order of their names.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/seeds").join(target);
     let mut files: Vec<_> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -15,7 +15,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     files.into_iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// The seeds of one target under up to four edits, none included.
+/// Generates the seeds of one target with up to four modifications, or none.
 pub fn edited_seeds(target: &str) -> impl Strategy<Value = Vec<u8>> {
     (proptest::sample::select(seeds(target)), proptest::collection::vec(edit(), 0..5))
         .prop_map(|(seed, edits)| edits.iter().fold(seed, |bytes, edit| edit.apply(bytes)))

@@ -1,4 +1,4 @@
-//! Stores that vend and that are tried out, without any store behind them.
+//! Fake storage providers.
 
 use crate::clock::lock;
 use async_trait::async_trait;
@@ -27,7 +27,7 @@ struct Told {
 /// The parameters of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probed {
-    /// The form that was checked.
+    /// The checked form.
     pub form: VendedForm,
     /// The operations.
     pub operations: Vec<StorageOperation>,
@@ -36,12 +36,12 @@ pub struct Probed {
 }
 
 impl FakeStorage {
-    /// From now on there is nothing short-lived for this credential.
+    /// Makes the following requests for short-lived credentials of this credential fail.
     pub fn refuse(&self, credential: CredentialId, reason: CheckReason) {
         lock(&self.0).refusals.insert(credential, reason);
     }
 
-    /// From now on no credential authenticates (`Some`), or every one does.
+    /// Makes the following checks fail with `reason`, or succeed.
     pub fn fail(&self, reason: Option<CheckReason>) {
         lock(&self.0).failure = reason;
     }
@@ -89,7 +89,7 @@ impl StorageProbe for FakeStorage {
     }
 }
 
-/// Something that looks short-lived, where the type has it.
+/// Returns short-lived credentials, if the type supports them.
 pub fn short(data: &CredentialData) -> Option<ShortData> {
     Some(match data {
         CredentialData::S3(data) => ShortData::S3(S3Short {

@@ -73,7 +73,7 @@ impl Setting {
         (verification, findings)
     }
 
-    /// Entries in checkpoints of 3, 4 and 5.
+    /// Seals entries in checkpoints with 3, 4 and 5 entries.
     async fn sealed(&self) -> Vec<AuditId> {
         let mut ids = Vec::new();
         for count in [3, 4, 5] {
@@ -138,7 +138,7 @@ async fn the_next_sealer_continues() {
     setting.write(3).await;
     setting.seal().await;
     setting.write(3).await;
-    // The write comes third: entries and newest checkpoint are read first.
+    // The write is the third call: entries and newest checkpoint are read first.
     for read in [true, false] {
         let gone = || StoreError::Unavailable("gone".into());
         match read {
@@ -284,7 +284,7 @@ async fn a_start_that_the_service_did_not_make_is_found() {
     let setting = cut().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| drop(checkpoints.remove(&1)));
     assert_eq!(setting.verify(None).await.1, [AuditFinding::CheckpointsMissing { first: 1, last: 1 }]);
-    // The second one without its entries, as the first.
+    // The second one without its entries, like the first.
     let setting = cut().await;
     setting.store.tamper_with_checkpoints(|checkpoints, _| {
         checkpoints.remove(&1);

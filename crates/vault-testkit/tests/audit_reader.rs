@@ -106,7 +106,7 @@ proptest! {
             let entries = setting.write(&written).await;
             let moment = |millis: i64| Timestamp::from_millis(setting.start.as_millis() + millis);
             let (since, until) = (since.map(moment), until.map(moment));
-            // By the whole subject or its id, by the kind of the actor or its id.
+            // Filter by the whole subject or its ID, and by the kind of the actor or its ID.
             let subject = subject.map(|(index, whole)| (subjects()[index], whole));
             let actor = actor.map(|(index, kind)| (actors()[index], kind));
             let id = |subject: Subject| subject.text().rsplit(':').next().unwrap().to_owned();
@@ -138,7 +138,7 @@ proptest! {
             assert_eq!(pages.concat(), expected);
             assert!(pages.iter().all(|page| page.len() <= limit));
             assert_eq!(pages.len(), expected.len().div_ceil(limit).max(1), "no page is empty for nothing");
-            // Read again from the beginning or from a cursor: recorded once.
+            // A list that is read again from the start or from a cursor is recorded once.
             setting.fake.tally.flush(true).await.unwrap();
             let listed = setting.fake.store.audit().into_iter().filter(|one| one.action == AuditAction::AuditListed);
             assert_eq!(listed.map(|one| one.count).collect::<Vec<_>>(), [1]);
@@ -186,7 +186,7 @@ async fn only_admins_and_operators_read_the_audit() {
     }
 }
 
-/// A cursor belongs to one filter and order: under another it would leave entries out.
+/// A cursor belongs to one filter and order. With another filter, it would skip entries.
 #[tokio::test]
 async fn a_cursor_of_another_filter_is_refused() {
     let setting = Setting::new();

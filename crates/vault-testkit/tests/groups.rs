@@ -1,4 +1,4 @@
-//! The contracts of groups of ports, each on a store that shows the ports of that group and no other.
+//! The contracts of groups of ports, each on a store that exposes only the ports of that group.
 
 use async_trait::async_trait;
 use std::sync::Arc;

@@ -229,7 +229,8 @@ async fn a_round_ends_when_its_time_is_used_and_says_that_more_is_left() {
     assert!(setting.operator.maintain(10_000).await.deleted > 0);
 }
 
-/// 200 logins a second with a lifetime of 60 s, for ten minutes: what one round a minute leaves does not grow.
+/// With 200 logins per second and a lifetime of 60 s for ten minutes, the number of remaining rows after each round
+/// does not grow.
 #[tokio::test]
 async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
     const A_MINUTES_LOGINS: usize = 200 * 60;
@@ -242,7 +243,7 @@ async fn two_hundred_logins_a_second_do_not_outgrow_upkeep() {
     }
 }
 
-/// A slice of `credentials` credentials without a check, that expire within a day.
+/// Returns a slice of `credentials` credentials that have not been checked and expire within a day.
 fn slice(credentials: usize, last: u8) -> CountedSlice {
     let credentials = credentials as u64;
     CountedSlice {

@@ -43,7 +43,7 @@ impl Post {
         Ok(())
     }
 
-    /// Ids and bodies that arrived at an address, in their order.
+    /// Returns IDs and bodies that arrived at an address, in order.
     fn at(&self, address: &str) -> Vec<(String, serde_json::Value)> {
         let arrived = self.arrived.lock().unwrap();
         let of = arrived.iter().filter(|(to, ..)| to == address);
@@ -87,7 +87,7 @@ impl World {
         self.vault.receivers().add(who, request).await.unwrap()
     }
 
-    /// Freezes a namespace, or thaws it: an event of the subject of its name.
+    /// Freezes or thaws a namespace, which causes an event with its name as subject.
     async fn freeze(&self, namespace: &str, frozen: bool) {
         let integrations = self.vault.integrations();
         let namespace = namespace.parse().unwrap();

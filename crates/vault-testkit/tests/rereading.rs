@@ -104,7 +104,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// A vault with one credential that has a staged version.
+    /// Creates a vault with one credential that has a staged version.
     async fn new() -> Self {
         let fake = FakeVault::new();
         let organization = fake.operator().ensure_organization("Acme").await.unwrap().id;

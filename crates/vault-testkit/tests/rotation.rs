@@ -111,7 +111,7 @@ impl Setting {
         Self { store, events, environment, plain, vault, organization }
     }
 
-    /// The keys' operations of one process, three rows to a transaction.
+    /// Returns the key operations of one process, with three rows per transaction.
     fn keys(&self) -> Keys {
         self.keys_with(NoInstanceKeys::default())
     }
@@ -162,7 +162,7 @@ impl Setting {
         self.vault.replace(&self.editor(), request).await.unwrap();
     }
 
-    /// Each key's id and state.
+    /// Returns each key's ID and state.
     async fn rows(&self) -> Vec<(KeyId, KeyState)> {
         let keys = self.store.organization_keys(self.organization).await.unwrap().unwrap();
         keys.keys.iter().map(|row| (row.id, row.state)).collect()
@@ -312,7 +312,7 @@ async fn a_damaged_row_keeps_its_key_and_stops_nothing_else() {
     assert_eq!((left.current, left.total()), (1, 1));
     let failures = setting.events.events().into_iter().filter(|event| matches!(event, Event::IntegrityFailure { .. }));
     assert_eq!(failures.count(), 1);
-    // Once it is deleted, the next run destroys the key.
+    // After it is deleted, the next run destroys the key.
     setting.vault.delete(&setting.editor(), ids[3]).await.unwrap();
     let again = setting.keys().rotate_organization(setting.organization).await.unwrap();
     assert_eq!(complete(&again).await, RotationEnd { destroyed: vec![old], kept: Vec::new() });
@@ -324,7 +324,7 @@ async fn moved_rows_are_uses_of_the_new_key() {
     for number in 0..10 {
         setting.save(number).await;
     }
-    // A key that is replaced on the way is emptied too.
+    // A key that is replaced during the rotation is also emptied.
     let limits = KeyUseLimits::new(3, 1_000, 1_000);
     let old = setting.rows().await[0].0;
     let rotation = setting.keys().limits(limits).rotate_organization(setting.organization).await.unwrap();

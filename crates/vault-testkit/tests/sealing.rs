@@ -1,4 +1,4 @@
-//! Uses of organizations' keys are counted, and a key that is used up is replaced.
+//! Uses of organization keys are counted, and a used-up key is replaced.
 
 use async_trait::async_trait;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use vault_testkit::clock::{ManualClock, RecordingEvents, SequentialIds};
 use vault_testkit::crypto::{FakeAuditSealer, FakeDigester, PlainSealer};
 use vault_testkit::memory::MemoryStore;
 
-/// The keys of a store in memory. Other tasks run between its calls; it can refuse to replace a key, and can report
+/// The keys of a store in memory. Other tasks run between its calls. It can reject the replacement of a key, and report
 /// rows that are not in the store.
 struct Keys {
     store: Arc<MemoryStore>,
@@ -108,7 +108,7 @@ impl Setting {
         Self { store, keys: Arc::new(keys), events, environment, plain, limits, organization }
     }
 
-    /// The sealer of one process.
+    /// Returns the sealer of one process.
     fn process(&self) -> CountedSealer {
         CountedSealer::new(self.environment.clone(), self.plain.clone(), self.keys.clone()).with_limits(self.limits)
     }
@@ -220,7 +220,7 @@ async fn caps_hold_under_threads_and_replicas() {
             while used.len() < EACH {
                 match setting.seal(&replica).await {
                     Ok(key) => used.push(key),
-                    // The others were faster, time and again.
+                    // Other tasks were faster repeatedly.
                     Err(SealError::Store(StoreError::Unavailable(_))) if overtaken < 100 => overtaken += 1,
                     Err(error) => panic!("{error}"),
                 }

@@ -23,7 +23,7 @@ use vault_testkit::memory::MemoryStore;
 
 const KEYS: usize = 4;
 
-/// Numbers that follow from a seed.
+/// Numbers that are derived from a seed.
 pub(crate) struct Chance(AtomicU64);
 
 impl Chance {
@@ -101,7 +101,7 @@ impl Storm {
     }
 }
 
-/// Plays one seed on a store that may forget requests; what happened, in order.
+/// Plays one seed on a store that may lose requests. Returns the events in order.
 fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let storm = Storm::of(seed);
     let forget = move |command: &mut Command<SaveCredential>| {
@@ -113,7 +113,7 @@ fn play_on(forgets: bool, seed: u64) -> Vec<String> {
     let acme = alone(fake.operator().ensure_organization("acme")).unwrap();
     let who = Principal::embedder(acme.id, AccountId::from_bytes([7; 16]), Role::Editor);
 
-    // Each request comes four times.
+    // Each request is sent four times.
     let answers = Rc::new(RefCell::new(Vec::new()));
     let request = |number: usize| -> (String, Task) {
         let (vault, who, key, answers) = (fake.vault(), who.clone(), number % KEYS, Rc::clone(&answers));

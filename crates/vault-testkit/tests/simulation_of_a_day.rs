@@ -33,7 +33,7 @@ struct Told {
     /// The version that each replacement created, by idempotency key.
     versions: RefCell<Vec<(String, i64)>>,
     deletions: Cell<usize>,
-    /// The sessions of logins, by the passcode.
+    /// The sessions of logins, by passcode.
     sessions: RefCell<Vec<(String, String)>>,
     activations: Cell<usize>,
     ended: Cell<usize>,
@@ -45,7 +45,7 @@ struct Day {
     told: Rc<Told>,
     changed: CredentialId,
     deleted: CredentialId,
-    /// A passcode of the moment, and a recovery code.
+    /// A current passcode, and a recovery code.
     passcodes: [String; 2],
     token: SecretString,
 }
@@ -195,7 +195,7 @@ impl Day {
     /// Checks the invariants, despite lost, repeated and dropped requests.
     fn judge(&self) {
         let count = |action| self.recorded(action);
-        // A request under a key has one effect, and each change of the credential one entry.
+        // A request with an idempotency key has one effect, and each change of the credential has one entry.
         let mut versions = BTreeMap::new();
         for (key, version) in self.told.versions.borrow().iter() {
             assert_eq!(versions.entry(key.clone()).or_insert(*version), version, "{key}");

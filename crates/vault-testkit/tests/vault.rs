@@ -1,4 +1,4 @@
-//! The vault on the store in memory.
+//! Tests of the vault with the store in memory.
 
 use std::sync::Arc;
 use vault_core::activation::VendRule;

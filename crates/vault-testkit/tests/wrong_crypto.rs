@@ -70,13 +70,13 @@ enum Wrong {
     RecoveryCodesOfAnybody,
 }
 
-/// Fakes that are right but for one thing.
+/// Fakes with a single violation.
 struct Broken {
     fakes: Fakes,
     wrong: Wrong,
 }
 
-/// An adapter around a right one.
+/// A wrong adapter around a correct one.
 struct Around<P> {
     right: P,
     wrong: Wrong,
@@ -462,7 +462,7 @@ impl Around<Arc<dyn PasscodeVerifier>> {
         if self.wrong == Wrong::AnyAccountsSeed { Self::OWNER } else { account }
     }
 
-    /// The blob that a seed of this id has.
+    /// Returns the original blob of the secret with this ID.
     fn mended(&self, seed: &SealedSeed) -> SealedSeed {
         let mut seed = seed.clone();
         if self.wrong == Wrong::DamagedSeeds {
@@ -537,7 +537,7 @@ fn passes(case: impl AsyncFnOnce(&()) + 'static) -> bool {
     catch_unwind(AssertUnwindSafe(|| run(async {}, "embed/own-store.md", case))).is_ok()
 }
 
-/// Each line: what the adapter does wrong, and the case that shows it. A right one passes the case.
+/// Each line has the violation of the adapter and the case that detects it. A correct adapter passes the case.
 macro_rules! wrong_adapters {
     ($($does:ident: $wrong:ident => $module:ident::$case:ident;)*) => {$(
         #[test]

@@ -48,7 +48,8 @@ fn passes(memory: MemoryStore, wrong: impl FnOnce(Wrong) -> Wrong, case: impl As
     catch_unwind(AssertUnwindSafe(|| run(async { subject }, "embed/own-store.md", case))).is_ok()
 }
 
-/// Each line: what the store does wrong, how, and the case that shows it. A sound store passes the case.
+/// Each line has the violation of the store, its implementation, and the case that detects it. A correct store passes
+/// the case.
 macro_rules! wrong_stores {
     ($($does:ident: $alter:expr => $module:ident::$case:ident;)*) => {$(
         #[test]

@@ -1,4 +1,4 @@
-//! Cases of [`AuditSealer`] that fakes pass, too.
+//! Cases of [`AuditSealer`] that fakes also pass.
 
 use super::crypto::DigestSubject;
 use crate::clock::ManualClock;

@@ -1,4 +1,4 @@
-//! Cases of access tokens that only cryptography passes.
+//! Cases of access tokens that require cryptography.
 
 use super::crypto::TokenSubject;
 use super::token::{NOW, claims, issue};

@@ -10,7 +10,7 @@ use vault_core::principal::{Principal, Scope};
 
 const OPERATOR: Principal = Principal::Operator;
 
-/// Frozen once, listed, thawed once; each on record once. Others are not touched by it.
+/// A namespace is frozen once, listed, and thawed once. Each change is recorded once. Other namespaces are unchanged.
 pub async fn a_namespace_is_frozen_until_it_is_thawed(suite: &dyn IntegrationSubject) {
     let (world, other) = (World::of_integrations(suite).await, World::of_integrations(suite).await);
     let since = world.now();

@@ -141,7 +141,8 @@ pub async fn closures_are_those_of_the_organization(suite: &dyn ContractStore) {
     assert_eq!(world.store.closures(nobody).await.unwrap(), None);
 }
 
-/// Entries about a row come newest first; none about another row, subject, namespace or organization.
+/// Entries about a row are returned newest first, without entries about another row, subject, namespace or
+/// organization.
 pub async fn the_newest_entries_about_a_row_come_first(suite: &dyn ContractStore) {
     let (world, other) = (World::new(suite).await, World::new(suite).await);
     let subject = Subject::Credential(CredentialId::from_uuid(world.ids.random()));

@@ -406,7 +406,7 @@ const fn term(purpose: TermPurpose, id: KeyId, since: Timestamp) -> KeyTerm {
     KeyTerm { purpose, id, state: KeyState::Retiring, since }
 }
 
-/// A key that is none.
+/// Returns a key that does not exist.
 fn old_but_other(old: KeyId) -> KeyId {
     let mut bytes = *old.as_bytes();
     bytes[0] ^= 1;

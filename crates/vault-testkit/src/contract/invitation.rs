@@ -343,7 +343,7 @@ pub async fn a_disabled_organization_enrols_nobody(suite: &dyn AccountSubject) {
     assert!(world.confirms(confirm()).await);
 }
 
-/// A change of the role replaces only grant and digest; a version that was read before cannot be confirmed.
+/// A change of the role replaces only rights and MAC. A version that was read before cannot be confirmed.
 pub async fn an_invited_role_is_replaced(suite: &dyn AccountSubject) {
     let world = World::of_accounts(suite).await;
     let (invitation, address) = world.invited(Role::Admin).await;

@@ -1,4 +1,4 @@
-//! Cases of digests and codes that only something with keys passes.
+//! Cases of digests and MACs that require secret keys.
 
 use super::crypto::DigestSubject;
 use super::digest::SIGNED;

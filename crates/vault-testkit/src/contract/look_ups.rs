@@ -12,7 +12,7 @@ use vault_core::port::{AccountKey, InstancePart, ListCredentials, LookUpMove, Re
 use vault_core::principal::Principal;
 use vault_core::role::Role;
 
-/// The digests of an address under an old key and a new one.
+/// The digests of an address under an old and a new key.
 #[derive(Clone, Copy)]
 struct Address {
     old: Digest,
@@ -35,17 +35,17 @@ impl Address {
         LookUpDigests::new(vec![self.old, self.new], [])
     }
 
-    /// While other processes may still use the old key.
+    /// Returns the digests while other processes may still use the old key.
     fn undrained(self) -> LookUpDigests {
         LookUpDigests::new(vec![self.new, self.old], [])
     }
 
-    /// While rows are moved.
+    /// Returns the digests while rows are moved.
     fn drained(self) -> LookUpDigests {
         LookUpDigests::new(vec![self.new], [self.old])
     }
 
-    /// Once the old key is destroyed.
+    /// Returns the digests after the old key is destroyed.
     fn after(self) -> LookUpDigests {
         self.new.into()
     }
@@ -139,8 +139,8 @@ pub async fn a_moved_account_is_found_under_the_new_key(suite: &dyn ContractStor
     }
 }
 
-/// A credential gets another code and other digests of its labels if it has the code that was read; it is found by digests under either
-/// key while there are two.
+/// A credential is rekeyed with another MAC and other digests of its labels only if its MAC is unchanged since it was
+/// read. While there are two keys, it is found by digests under either.
 pub async fn a_credential_moves_if_it_is_as_read(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let principal: Principal = world.log_in(&world.holder(Role::Editor).await).await.into();

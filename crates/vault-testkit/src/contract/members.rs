@@ -22,7 +22,7 @@ use vault_core::role::Role;
 use vault_core::sealed::SealedPassword;
 use vault_core::time::Timestamp;
 
-/// The account with this address, as an operator finds it in `store`.
+/// Returns the account with this address, as an operator finds it in `store`.
 pub(super) async fn account_in<S: AccountStore + ?Sized>(
     store: &S,
     address: Digest,
@@ -46,7 +46,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.find_account(self.look_for(principal, key)).await.unwrap()
     }
 
-    /// The account with this address, as an operator finds it.
+    /// Returns the account with this address, as an operator finds it.
     pub(super) async fn account(&self, address: Digest) -> Option<Account> {
         account_in(&*self.store, address, self.now()).await
     }
@@ -152,7 +152,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.confirm_enrolment(command).await.decided() == Ok(())
     }
 
-    /// The change by which the holder has to enrol again, and the invitation to it.
+    /// Returns the change that requires the user to enrol again, and the invitation to it.
     pub(super) fn re_enrolment(&self, holder: &Holder) -> (AccountChange, Invitation) {
         let (Invitation { code, created_at, expires_at, .. }, _) = self.invitation(holder.signed.grant.role);
         let grant = AccountGrant { state: AccountState::ReEnrolling, ..holder.signed.grant.clone() };
@@ -204,7 +204,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         OwnChange::Password { password, digest: after.digest(&FakeDigester::default()), after }
     }
 
-    /// A change of one's own account, proven by `passcode`.
+    /// Returns a change of the user's own account, authenticated by `passcode`.
     pub(super) fn prove(
         &self,
         holder: &Holder,
@@ -223,7 +223,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.bring(holder, self.network(), VerifiedFactors::Proof(Box::new(proof)))
     }
 
-    /// Carries a change of one's own account out.
+    /// Executes a change of the user's own account.
     pub(super) async fn proven(&self, holder: &Holder, principal: &SessionPrincipal, change: OwnChange) {
         let command = self.prove(holder, principal, self.fresh_step(), change);
         assert_eq!(self.conclude(command).await, Conclusion::Completed);
@@ -238,7 +238,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         self.store.own_account(principal.clone(), self.now()).await.settled().map(drop)
     }
 
-    /// The notices of the principal's account, sorted.
+    /// Returns the notices of the principal's account, sorted.
     pub(super) async fn notices(&self, principal: &SessionPrincipal) -> Vec<(NoticeCode, i64)> {
         let notices = self.own_account(principal).await.notices;
         let mut notices: Vec<_> = notices.iter().map(|notice| (notice.code, notice.at.as_millis())).collect();
@@ -246,7 +246,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
         notices
     }
 
-    /// An attempt with a wrong passcode, or else with a wrong password.
+    /// Returns an attempt with a wrong passcode, or otherwise with a wrong password.
     pub(super) fn refuse(&self, holder: &Holder, wrong_passcode: bool) -> ConcludeProof {
         let brought = match wrong_passcode {
             true => VerifiedFactors::WrongPasscode,
@@ -257,7 +257,7 @@ impl<S: AccountStore + ?Sized> World<'_, S> {
 
     // Sessions
 
-    /// A login whose session lasts for `seconds`.
+    /// Logs in, with a session that is valid for `seconds`.
     pub(super) async fn log_in_for(&self, holder: &Holder, seconds: i64) -> SessionPrincipal {
         let mut command = self.complete_login(holder, self.network(), self.fresh_step());
         if let ProofEffect::Session(session) = &mut proof_of(&mut command).effect {

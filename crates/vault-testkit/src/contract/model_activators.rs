@@ -18,7 +18,7 @@ use vault_core::principal::{Principal, Scope};
 const MOST: usize = 3;
 const LIMIT: i64 = 2;
 
-/// A world, whose store is under test, and the store that it is compared with.
+/// The store under test with its world, and the store that it is compared with.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
     pub(super) world: &'a World<'a>,
@@ -116,7 +116,7 @@ impl Activators {
         Ok(())
     }
 
-    /// Changes an integration as both stores have it, or deletes it.
+    /// Changes or deletes an integration in both stores.
     async fn change(
         &mut self,
         pair: Pair<'_>,
@@ -140,7 +140,7 @@ impl Activators {
         Ok(())
     }
 
-    /// An integration, as the two stores have it.
+    /// Returns an integration from both stores.
     async fn find(&self, pair: Pair<'_>, which: usize) -> Result<Option<StoredIntegration>, Difference> {
         if self.integrations.is_empty() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Cases of [`PasswordHasher`] that fakes pass, too.
+//! Cases of [`PasswordHasher`] that fakes also pass.
 
 use super::crypto::PasswordSubject;
 use vault_core::id::AccountId;
@@ -24,7 +24,7 @@ pub(super) async fn verify(
     hasher.verify(permit, of, password.into(), stored.cloned()).await.unwrap()
 }
 
-/// Every byte counts, and nothing is trimmed or normalised.
+/// Every byte counts, and nothing is trimmed or normalized.
 pub async fn the_right_password_and_no_other<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for password in ["correct horse", "correct horse ", "pass\0word", "\u{1f511}\u{1f511}", &"x".repeat(1024)] {
@@ -49,7 +49,7 @@ pub async fn the_right_password_and_no_other<S: PasswordSubject>(make: impl Asyn
     }
 }
 
-/// Not after 72 bytes, as bcrypt would, nor after more.
+/// Passwords are not truncated, neither after 72 bytes as by bcrypt nor later.
 pub async fn no_password_is_cut_short<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     for length in [73, 129, 1024] {

@@ -1,4 +1,4 @@
-//! Cases of passcode seeds that only something that encrypts them passes.
+//! Cases of TOTP secrets that require encryption.
 
 use super::crypto::PasscodeSubject;
 use super::passcode::{ACCOUNT, new_seed, refused};
@@ -25,7 +25,7 @@ pub async fn no_seed_is_in_what_is_sealed<S: PasscodeSubject>(make: impl AsyncFn
     }
 }
 
-/// A row of another deployment has no codes.
+/// A row of another deployment has no valid codes.
 pub async fn no_seed_is_another_deployments<S: PasscodeSubject>(make: impl AsyncFn() -> S) {
     let seed = new_seed(&*make().await.passcodes()).sealed;
     assert!(refused(&*make().await.passcodes(), ACCOUNT, &seed));

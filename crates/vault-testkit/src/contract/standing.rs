@@ -30,7 +30,7 @@ pub async fn an_ended_session_is_refused_everything(suite: &dyn ContractStore) {
     refused_everything(&world, &session, credential, Denial::SessionEnded).await;
 }
 
-/// A session works until the moment at which it expires, and not at it.
+/// A session is valid until its expiry, exclusively.
 pub async fn an_expired_session_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
@@ -52,7 +52,7 @@ pub async fn a_changed_account_is_refused_everything(suite: &dyn ContractStore) 
     }
 }
 
-/// A disabled organization's accounts are refused, whatever their sessions.
+/// Requests for accounts of a disabled organization are denied, whatever their sessions.
 pub async fn a_disabled_organization_is_refused_everything(suite: &dyn ContractStore) {
     let world = World::new(suite).await;
     let (session, credential) = editor_at_work(&world).await;
@@ -119,7 +119,7 @@ pub async fn the_end_of_a_session_takes_effect_at_once(suite: &dyn ContractStore
     assert_eq!(world.audited(AuditAction::CredentialSaved).await, saved);
 }
 
-/// The principal is refused saving, listing, showing, deleting and ending the session, and nothing changes.
+/// Asserts that saving, listing, showing, deleting and ending the session are denied, and that nothing changes.
 async fn refused_everything(world: &World<'_>, session: &SessionPrincipal, credential: CredentialId, refusal: Denial) {
     let principal = Principal::Session(session.clone());
     let entries = world.audit_length().await;

@@ -10,7 +10,7 @@ use vault_core::port::{Find, IdGenerator, List};
 use vault_core::principal::{Denial, EmbedderPrincipal, Principal};
 use vault_core::role::Role;
 
-/// An embedding service's user needs no account and no session, only an organization that is in use.
+/// A user of an embedding service needs no account and no session, only an active organization.
 pub async fn an_embedder_acts_while_its_organization_is_in_use(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();

@@ -66,7 +66,7 @@ pub(super) fn is_nobody(reservation: &Reservation) -> bool {
     matches!(reservation, Reservation::Unknown)
 }
 
-/// Concludes an attempt on an account.
+/// Finishes an attempt on an account.
 pub(super) async fn conclude<S: LoginAttemptRepository + ?Sized>(store: &S, command: ConcludeProof) -> Conclusion {
     store.conclude_attempt(ConcludeAttempt::Account(Box::new(command))).await.unwrap()
 }

@@ -1,4 +1,4 @@
-//! Cases of stored passwords that only something that hashes and seals them passes.
+//! Cases of stored passwords that require hashing and encryption.
 
 use super::crypto::PasswordSubject;
 use super::password::{ACCOUNT, ANOTHER, hash, verify};
@@ -7,7 +7,7 @@ use vault_core::sealed::{Blob, SealedPassword};
 
 const PASSWORD: &str = "correct horse battery";
 
-/// A change of a byte, or of the length, shows; no such row lets anybody in.
+/// A change of any byte or of the length is detected. Such a row accepts no login.
 pub async fn every_damaged_row_is_refused<S: PasswordSubject>(make: impl AsyncFn() -> S) {
     let hasher = make().await.hasher();
     let stored = hash(&*hasher, ACCOUNT, PASSWORD).await;

@@ -72,7 +72,7 @@ impl<S: CredentialStore + ?Sized> World<'_, S> {
         versions
     }
 
-    /// A credential whose data was replaced once.
+    /// Returns a credential whose data was replaced once.
     pub(super) async fn replaced(&self, principal: &Principal) -> CredentialId {
         let id = self.saved(principal).await;
         let read = self.versions(principal, id).await;
@@ -272,7 +272,7 @@ pub async fn versions_change_for_their_own_organization_alone(suite: &dyn Creden
     assert_eq!(world.versions(&principal, id).await, read);
 }
 
-/// A deleted credential leaves nothing of its versions.
+/// Deleting a credential deletes all its versions.
 pub async fn deletion_takes_all_versions(suite: &dyn CredentialSubject) {
     let world = World::of_credentials(suite).await;
     let principal = world.embedder();

@@ -18,7 +18,7 @@ pub struct FakeHasher {
     permits: Arc<Semaphore>,
     /// Verifiers that were created with an earlier value are outdated.
     parameters: AtomicUsize,
-    /// For which account each password was verified; `None` for a decoy.
+    /// The account of each verified password, or `None` for a decoy.
     verified: Mutex<Vec<Option<AccountId>>>,
     requested: Mutex<Vec<Requester>>,
 }
@@ -39,7 +39,7 @@ impl FakeHasher {
         self.parameters.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// For which account each password so far was verified; `None` for a decoy.
+    /// Returns the account of each password that was verified, or `None` for a decoy.
     pub fn verified(&self) -> Vec<Option<AccountId>> {
         lock(&self.verified).clone()
     }

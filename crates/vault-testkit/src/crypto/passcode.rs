@@ -1,4 +1,4 @@
-//! Passcodes that follow from the seed's id.
+//! Passcodes that are derived from the ID of the TOTP secret.
 
 use super::digest::digest;
 use secrecy::SecretString;
@@ -22,7 +22,7 @@ pub struct FakePasscodes {
 }
 
 impl FakePasscodes {
-    /// Seeds with ids of `ids`.
+    /// Creates secrets with IDs from `ids`.
     pub fn new(ids: Arc<dyn IdGenerator>) -> Self {
         Self { ids, made: AtomicU64::new(0) }
     }
@@ -118,7 +118,7 @@ fn base32(bytes: &[u8]) -> String {
     (0..bytes.len() * 8).step_by(5).map(|start| char::from(ALPHABET[quintet(start)])).collect()
 }
 
-/// The 16 bytes that `text` spells.
+/// Decodes the 16 bytes of `text`.
 fn unbase32(text: &str) -> Option<[u8; 16]> {
     let quintets: Option<Vec<_>> =
         text.bytes().map(|letter| ALPHABET.iter().position(|&known| known == letter)).collect();

@@ -1,4 +1,4 @@
-//! Receivers whose secrets anybody could read.
+//! Receivers with secrets in plaintext.
 
 use secrecy::{ExposeSecret as _, SecretString};
 use vault_core::id::ReceiverId;

@@ -1,4 +1,4 @@
-//! Sealing that seals nothing.
+//! Sealing without encryption.
 
 use super::digest::digest;
 use async_trait::async_trait;
@@ -31,7 +31,7 @@ impl PlainSealer {
         self.keys.organization_keys(organization).await?.ok_or(SealError::NoKeys)
     }
 
-    /// The ids of the organization's keys.
+    /// Returns the IDs of the organization's keys.
     async fn known(&self, organization: OrganizationId) -> Result<Vec<KeyId>, SealError> {
         Ok(self.keys(organization).await?.keys.iter().map(|row| row.id).collect())
     }
@@ -49,7 +49,7 @@ impl PlainSealer {
 impl Sealer for PlainSealer {
     async fn fingerprint(&self, organization: OrganizationId, data: &SecretBytes) -> Result<Fingerprint, SealError> {
         self.keys(organization).await?;
-        // Digested, not shown.
+        // A digest, so that the fingerprint does not show the data.
         let digest = digest(0, "fingerprint", &[organization.as_bytes(), data.expose()]);
         Ok(Fingerprint::from_digest(digest.as_bytes()))
     }

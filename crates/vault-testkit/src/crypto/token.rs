@@ -1,4 +1,4 @@
-//! Tokens that anybody could write.
+//! Tokens without any security.
 
 use super::digest::digest;
 use secrecy::SecretString;
@@ -18,7 +18,7 @@ pub struct FakeTokens {
 }
 
 impl FakeTokens {
-    /// The tokens of this deployment.
+    /// Creates the tokens of this deployment.
     pub const fn new(instance: InstanceId) -> Self {
         Self { instance }
     }

@@ -149,7 +149,7 @@ fn stored(sealed: &SealedCheckpoint) -> StoredCheckpoint {
 }
 
 impl Inner {
-    /// Every entry, by id.
+    /// Returns every entry by ID.
     pub(super) fn entries(&self) -> Vec<AuditEntry> {
         let entry = |sealed: &SealedAuditRecord| {
             let checkpoint = self.state.checkpointed.get(&sealed.record.id).copied();

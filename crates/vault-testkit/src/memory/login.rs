@@ -1,4 +1,4 @@
-//! The two decisions of a proof.
+//! The two transactions of a login or re-authentication.
 
 use super::row::{AccountRow, PendingSeed, SessionRow};
 use super::{MemoryStore, State};

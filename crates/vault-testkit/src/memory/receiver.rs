@@ -27,7 +27,7 @@ pub(super) struct PositionRow {
     until: Timestamp,
 }
 
-/// By which a delivery is stored.
+/// The key of a stored delivery.
 pub(super) type DeliveryKey = (ReceiverOwner, ReceiverId, EventId);
 
 fn key(delivery: &EventDelivery) -> DeliveryKey {

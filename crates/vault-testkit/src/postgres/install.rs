@@ -9,15 +9,16 @@ use std::process::{Command, Output, Stdio};
 #[derive(Debug)]
 pub(super) struct Installation {
     programs: PathBuf,
-    /// The server refuses to run as root: then it runs as this user.
+    /// The user that runs the server if this process runs as root, which the server rejects.
     user: Option<&'static str>,
 }
 
 impl Installation {
-    /// The first in `PATH` that is complete, or else the newest where systems put it.
+    /// Returns the first complete installation in `PATH`, or otherwise the newest one in the default directories.
     ///
     /// # Panics
-    /// There is none.
+    ///
+    /// PostgreSQL is not installed.
     pub(super) fn find() -> Self {
         let found = in_path().chain(in_usual_places()).find(|directory| is_complete(directory));
         let programs = found.unwrap_or_else(|| {
@@ -43,7 +44,7 @@ impl Installation {
         self.programs.join(program)
     }
 
-    /// A program of this installation, or `sh`, run as the server's user.
+    /// Returns a program of this installation, or `sh`, run as the server's user.
     pub(super) fn command(&self, program: &str) -> Command {
         let program = if program == "sh" { PathBuf::from(program) } else { self.path(program) };
         let mut command = match self.user {
@@ -54,7 +55,7 @@ impl Installation {
                 command
             }
         };
-        // The working directory may be closed to that user.
+        // That user may not have access to the working directory.
         command.current_dir("/").stdin(Stdio::null());
         without_settings(&mut command);
         command
@@ -88,7 +89,7 @@ pub(super) fn succeed(program: &str, outcome: io::Result<Output>) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Variables of the user's own servers (`PGHOST`, `PGDATA`, `PGPORT`, …) must not reach these.
+/// Removes variables of the user's own servers (`PGHOST`, `PGDATA`, `PGPORT`, …).
 fn without_settings(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.as_encoded_bytes().starts_with(b"PG") {
@@ -135,7 +136,7 @@ fn is_root() -> bool {
     })
 }
 
-/// Part of util-linux, and in a directory that not every `PATH` names.
+/// It is part of util-linux, in a directory that `PATH` may not contain.
 fn runuser() -> &'static str {
     let places = ["/usr/sbin/runuser", "/sbin/runuser", "/usr/bin/runuser"];
     places.into_iter().find(|place| Path::new(place).is_file()).unwrap_or("runuser")

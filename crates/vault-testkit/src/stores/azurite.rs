@@ -5,7 +5,7 @@ use super::tools::find_tool;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The account that every Azurite has, and its key, which its documentation publishes.
+/// The default account of Azurite, and its published key.
 const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
@@ -69,22 +69,22 @@ impl Azurite {
         Self { server, scheme: if tls.is_some() { "https" } else { "http" } }
     }
 
-    /// The address of the account's blobs.
+    /// Returns the address of the account's blobs.
     pub fn endpoint(&self) -> String {
         format!("{}://{}/{ACCOUNT}", self.scheme, self.server.address())
     }
 
-    /// The account's name.
+    /// Returns the account's name.
     pub const fn account(&self) -> &'static str {
         ACCOUNT
     }
 
-    /// The account's key.
+    /// Returns the account's key.
     pub const fn key(&self) -> &'static str {
         KEY
     }
 
-    /// The account's connection string, with its key.
+    /// Returns the account's connection string, which contains its key.
     pub fn connection_string(&self) -> String {
         format!("AccountName={ACCOUNT};AccountKey={KEY};BlobEndpoint={}", self.endpoint())
     }

@@ -20,7 +20,7 @@ impl GoogleEmulator {
         }))
     }
 
-    /// Its address: `http://127.0.0.1:port`.
+    /// Returns the address: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.0.address())
     }

@@ -1,4 +1,4 @@
-//! Just enough HTTP to set a server up.
+//! A minimal HTTP client to prepare servers.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -52,7 +52,7 @@ pub(super) fn have(address: SocketAddr, method: &str, path: &str, fields: &[(&st
     reply
 }
 
-/// A form.
+/// Encodes pairs as a form.
 pub(super) fn form(pairs: &[(&str, &str)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
     pairs.join("&")

@@ -36,7 +36,7 @@ impl Moto {
         }))
     }
 
-    /// Its address: `http://127.0.0.1:port`.
+    /// Returns the address: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.0.address())
     }
@@ -100,7 +100,7 @@ impl Moto {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"0");
     }
 
-    /// From here on they are not.
+    /// Disables the check of signatures and rights.
     pub fn believe(&self) {
         have(self.0.address(), "POST", "/moto-api/reset-auth", &[], b"inf");
     }

@@ -43,7 +43,7 @@ impl SoftHsm {
         found.expect("SoftHSM is missing: apt-get install softhsm2, or run tests/run")
     }
 
-    /// The variable by which the module finds its tokens.
+    /// Returns the environment variable with the configuration of the module.
     pub fn variable(&self) -> (&'static str, PathBuf) {
         ("SOFTHSM2_CONF", self.home.join("softhsm2.conf"))
     }
@@ -53,7 +53,7 @@ impl SoftHsm {
         self.run(&["--init-token", "--free", "--label", label, "--so-pin", "so-pin-0815", "--pin", Self::PIN]);
     }
 
-    /// Puts an AES-256 key into a token; `id` in hexadecimal.
+    /// Imports an AES-256 key into a token. `id` is hexadecimal.
     pub fn import_key(&self, token: &str, label: &str, id: &str, key: &[u8; 32]) {
         let file = self.home.join("key");
         fs::write(&file, key).unwrap();
@@ -67,7 +67,7 @@ impl SoftHsm {
         self.home.join("tokens")
     }
 
-    /// The URI of a key whose PIN is in the file `pin`; `id` in hexadecimal.
+    /// Returns the URI of a key whose PIN is in the file `pin`. `id` is hexadecimal.
     pub fn uri(token: &str, id: &str, pin: &Path) -> String {
         let id: String =
             id.to_uppercase().as_bytes().chunks(2).map(|byte| format!("%{}", String::from_utf8_lossy(byte))).collect();

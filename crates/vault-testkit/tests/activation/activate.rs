@@ -70,7 +70,7 @@ async fn refusals_tell_no_more_than_they_must_and_are_on_record() {
         Err(Error::Refused(refusal)) => refusal,
         other => panic!("{name}: {other:?}"),
     };
-    // Outside its patterns nothing differs, whether it exists, is frozen or not.
+    // A namespace outside the patterns gets the same response, whether it exists, is frozen, or does not exist.
     for name in ["secret", "imports/x", "unheard-of"] {
         assert!(matches!(refusal(name).await, Refusal::NamespaceNotAllowed));
     }

@@ -1,4 +1,4 @@
-//! Dry runs, of namespaces and before saving.
+//! Dry runs of namespaces, and checks before saving.
 
 use super::setting::{PLAIN_S3, ROLE_S3, Setting, namespace, s3};
 use vault_core::activation::{VendMode, VendedForm};

@@ -1,4 +1,4 @@
-//! Creating, changing, listing and recognising integrations; freezing and listing namespaces.
+//! Creating, changing, listing and authenticating integrations; freezing and listing namespaces.
 
 use super::setting::{OPERATOR, PLAIN_S3, Setting, creation, named, namespace, text};
 use secrecy::ExposeSecret;
@@ -52,12 +52,12 @@ async fn each_reason_of_a_refusal_is_counted_as_itself() {
     let first = setting.integration("nightly", &["imports"]).await.token;
     let second = setting.rotate("nightly", 0).await;
     assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
-    // Nor by a server whose clock is behind.
+    // A server with a slow clock rejects it, too.
     setting.clock.set(Timestamp::from_millis(setting.now().as_millis() - 3_000));
     assert_eq!(setting.refusal(first.text()).await, Some(IntegrationRefusal::Replaced));
     setting.operator().change_organization("Acme", OrganizationCommand::Disable).await.unwrap();
     assert_eq!(setting.refusal(second.text()).await, Some(IntegrationRefusal::OrganizationClosed));
-    // Unlike a session's, an integration's token works again after that.
+    // Unlike a session, an integration's token is valid again afterwards.
     setting.operator().change_organization("Acme", OrganizationCommand::Enable).await.unwrap();
     assert!(setting.works(&second).await);
     let unknown =
@@ -299,7 +299,7 @@ async fn a_row_planted_or_altered_by_sql_grants_nothing_and_is_not_signed_anew()
             setting.delete(name).await;
         }
     }
-    // A disabled one that is enabled from outside.
+    // A disabled integration that is enabled again by a change outside OrgVault.
     let made = setting.integration("disabled", &["imports"]).await;
     setting.set_state("disabled", IntegrationState::Disabled).await;
     setting.store.tamper_with_integration(made.integration.id, |row| row.state = IntegrationState::Active);

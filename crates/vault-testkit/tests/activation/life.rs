@@ -210,7 +210,7 @@ async fn a_requested_check_is_answered_by_the_activation_side() {
     let shown = vault.show(&saver, id).await.unwrap().health;
     assert_eq!((shown.state, shown.reason), (HealthState::Failing, Some(CheckReason::UnknownKey)));
 
-    // A staged version is tried out before it is promoted.
+    // A staged version can be checked before it is promoted.
     vault.replace(&saver, replacing(id, ROLE_S3, true)).await.unwrap();
     setting.storage.fail(None);
     vault.request_check(&saver, id, None).await.unwrap();
@@ -218,7 +218,7 @@ async fn a_requested_check_is_answered_by_the_activation_side() {
     assert_eq!(health(&setting, id).await, HealthState::Failing, "the current version was not checked");
     vault.promote(&saver, id.into(), 2).await.unwrap();
     assert_eq!(health(&setting, id).await, HealthState::Healthy);
-    // Health blocks nothing, and a change of it is recorded once.
+    // Health does not prevent activations, and a change of it is recorded once.
     vault.request_check(&saver, id, Some(2)).await.unwrap();
     assert_eq!(checker.check_due(None).await.unwrap(), 1);
     assert_eq!(setting.audited(AuditAction::CredentialFailing).len(), 1);

@@ -132,14 +132,14 @@ impl Revocation {
     }
 }
 
-/// In whatever form it was requested, and whether or not the storage issued anything.
+/// Applies to every requested form, whether or not the storage issued credentials.
 #[tokio::test]
 async fn nothing_is_handed_out_after_a_revocation_returned() {
     for revocation in Revocation::ALL {
         for (vend, answer, left) in [
             (VendMode::Short, Ok(()), 1),
             (VendMode::PreferShort, Ok(()), 1),
-            // The saved secret, after the storage refused.
+            // The saved secret is issued after the storage rejected the request.
             (VendMode::PreferShort, Err(CheckReason::Denied), 0),
         ] {
             let scene = Scene::new().await;
@@ -187,7 +187,7 @@ async fn a_credential_that_changed_meanwhile_starts_it_over() {
     assert_eq!(activated.credentials.iter().map(|one| one.id).collect::<Vec<_>>(), [second]);
 }
 
-/// Three times, then later may work.
+/// It starts again at most three times. A later request may succeed.
 #[tokio::test]
 async fn it_is_not_started_over_without_end() {
     for (changes, succeeds) in [(3, true), (4, false)] {
@@ -207,7 +207,7 @@ async fn it_is_not_started_over_without_end() {
             assert_eq!(scene.setting.live(&scene.principal).await.unwrap(), []);
         }
     }
-    // A routine rotation with an overlap is one such change.
+    // A routine rotation with an overlap is also such a change.
     let scene = Scene::new().await;
     let rotate = scene.deed(|setting| async move { drop(setting.rotate("nightly", 600).await) });
     assert!(scene.activate(VendMode::Short, Ok(()), vec![rotate]).await.is_ok());
@@ -225,7 +225,7 @@ async fn nothing_is_handed_out_that_has_expired_meanwhile() {
     );
 }
 
-/// The integration itself may think better of it.
+/// The integration itself may end the activation.
 #[tokio::test]
 async fn an_activation_that_was_ended_meanwhile_hands_nothing_out() {
     let scene = Scene::new().await;

@@ -1,4 +1,4 @@
-//! Every use case of the activation side, and organizations with credentials.
+//! All use cases of the activation process, and organizations with credentials.
 
 use secrecy::SecretString;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ impl Setting {
         }
     }
 
-    /// An integration of Acme with these namespaces.
+    /// Creates an integration of Acme with these namespaces.
     pub(crate) async fn integration(&self, name: &str, namespaces: &[&str]) -> Made {
         let made = self.integrations().create(&OPERATOR, self.acme, creation(name, namespaces)).await.unwrap();
         Made { integration: made.integration, token: made.token.unwrap() }
@@ -170,7 +170,7 @@ impl Setting {
         self.activations().authenticate(token.text(), None).await.unwrap()
     }
 
-    /// Why the token is refused, if it is.
+    /// Returns the reason why the token is rejected, if it is.
     pub(crate) async fn refusal(&self, text: &SecretString) -> Option<IntegrationRefusal> {
         match self.activations().authenticate(text, None).await {
             Ok(_) => None,
@@ -199,7 +199,7 @@ impl Setting {
         Ok(self.activations().list(principal, page).await?.items)
     }
 
-    /// The records of this action, oldest first.
+    /// Returns the records of this action, oldest first.
     pub(crate) fn audited(&self, action: AuditAction) -> Vec<AuditRecord> {
         self.store.audit().into_iter().filter(|record| record.action == action).collect()
     }

@@ -10,9 +10,9 @@ const CHECKPOINTS: u8 = 4;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     None,
-    /// Only the number of the checkpoint is compared, not its hash.
+    /// Compares only the number of the checkpoint, not its hash.
     IgnoresTheHash,
-    /// The anchor is written before the checkpoint is in the database.
+    /// Writes the anchor before the checkpoint is in the database.
     AnchorsFirst,
 }
 
@@ -39,7 +39,7 @@ struct State {
 enum Action {
     /// The server seals entries. The content distinguishes histories.
     Seal,
-    /// The anchor follows.
+    /// The anchor is updated.
     Follow,
     Stop,
     Open,

@@ -10,7 +10,8 @@ use vault_core::keyring::{KeyTerm, TermPurpose};
 use vault_core::sealed::KeyState;
 use vault_core::time::Timestamp;
 
-/// A step of time, in milliseconds. A server reads the keys at least once in it, which is later than the one second of a real one.
+/// A step of time in milliseconds. A server reads the keys at least once per step, which is slower than the one second
+/// of a real server.
 const STEP: i64 = 2_500;
 /// Lifetime of a session in steps, and number of steps.
 const LIFETIME: u8 = 28;
@@ -24,13 +25,13 @@ enum Mistake {
     SignsAtOnce,
     /// A key is destroyed as soon as it is replaced and no session exists.
     DestroysAtOnce,
-    /// Only the time since the replacement keeps a key, not the sessions.
+    /// Destroys a key by the time since its replacement, regardless of sessions.
     ForgetsSessions,
 }
 
 struct Keys(Mistake);
 
-/// A key: its number, and since when it is active or retires, in steps.
+/// A key: its number, whether it is active, and the step since when it is active or retiring.
 type Term = (u8, bool, u8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,7 +64,7 @@ fn term((number, is_active, since): Term) -> KeyTerm {
 }
 
 impl Keys {
-    /// The key that a server signs with.
+    /// Returns the key that a server signs with.
     fn signing(&self, known: &[Term], now: u8) -> u8 {
         let active = known.iter().copied().find(|(_, is_active, _)| *is_active).unwrap();
         let before = known.iter().filter(|(_, is_active, _)| !is_active).max_by_key(|(_, _, since)| *since);

@@ -12,7 +12,7 @@ use vault_core::role::Role;
 use vault_core::usecase::{CreateAccountRequest, CurrentPasscode, LogInRequest, OwnerProof};
 use vault_core::{Error, Refusal};
 
-/// The longest password is a password. A longer one is none, and costs no hash.
+/// A password of maximum length works. A longer one is rejected without hashing.
 #[tokio::test]
 async fn the_longest_password_logs_in() {
     let service = Service::new().await;
@@ -81,7 +81,7 @@ async fn an_account_with_a_taken_address_costs_no_hash() {
     assert!(!work.iter().any(|operation| operation.contains("hash")), "{work:?}");
 }
 
-/// A code that an operator reads is one that logs in: the code of the step that was used is not shown again.
+/// An operator can read only a code that can still be used: the code of a used step is not shown.
 #[tokio::test]
 async fn an_operator_reads_only_codes_that_can_be_used() {
     let service = Service::new().await;

@@ -14,7 +14,7 @@ fn wrong() -> OwnerProof {
     OwnerProof { password: "a wrong password".into(), passcode: "123456".into(), network: network() }
 }
 
-/// Why logins were refused.
+/// Returns the reasons of rejected logins.
 fn refusals(service: &Service) -> Vec<LoginRefusal> {
     let refused = |event| match event {
         Event::LoginRefused { refusal, .. } => Some(refusal),
@@ -28,7 +28,8 @@ async fn refused(service: &Service, email: &str, proof: OwnerProof) {
     assert!(matches!(outcome, Err(Error::Refused(Refusal::InvalidLogin))), "{outcome:?}");
 }
 
-/// An unknown address, a wait, a disabled account: each is hashed, and against a decoy, however often it is tried.
+/// Logins to an unknown, a locked out or a disabled account are each hashed against a decoy, however often they are
+/// tried.
 #[tokio::test]
 async fn every_login_is_hashed_and_only_what_counts_against_its_own_verifier() {
     let service = Service::new().await;
@@ -144,7 +145,7 @@ async fn what_is_refused_during_a_wait_leaves_no_trace_in_the_class() {
     service.log_in(&jane).await;
 }
 
-/// A spent code of the right password is refused and counts as no wrong passcode.
+/// A used code with the right password is rejected, and is not counted as a wrong passcode.
 #[tokio::test]
 async fn a_spent_code_is_refused_and_not_counted() {
     let service = Service::new().await;

@@ -113,7 +113,7 @@ async fn an_owner_replaces_the_recovery_codes() {
     service.try_log_in("jane@example.com", new).await.unwrap();
 }
 
-/// Proofs count and wait with logins, as one.
+/// Re-authentications count towards the limits of logins.
 #[tokio::test]
 async fn a_proof_counts_as_a_login() {
     let service = Service::new().await;
@@ -220,7 +220,7 @@ async fn an_owner_lists_and_ends_sessions() {
     assert!(service.lives(&theirs).await);
 }
 
-/// A session's latest use is kept to the minute, and written at most once a minute.
+/// A session's last use is stored to the minute, and written at most once a minute.
 #[tokio::test]
 async fn the_last_use_of_a_session_is_shown_to_its_owner() {
     let service = Service::new().await;

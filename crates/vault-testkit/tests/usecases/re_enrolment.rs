@@ -1,4 +1,4 @@
-//! A colleague who lost phone and codes enrols again.
+//! A user without phone and recovery codes enrols again.
 
 use super::service::{Person, Service, exposed, network};
 use secrecy::SecretString;
@@ -15,7 +15,7 @@ use vault_core::{Error, Refusal};
 
 const NEW_PASSWORD: &str = "another long password";
 
-/// The code by which the session's admin has the person enrol again.
+/// Returns the code with which the person enrols again, as the session's admin.
 async fn re_enrol(service: &Service, session: &SessionPrincipal, person: &Person) -> SecretString {
     let changed = service.as_admin(session, person.account, AccountCommand::ReEnrol).await.unwrap();
     let (code, expires_at) = changed.enrolment.unwrap();
@@ -25,7 +25,7 @@ async fn re_enrol(service: &Service, session: &SessionPrincipal, person: &Person
     code.text().clone()
 }
 
-/// Drafts an enrolment; who its owner will be.
+/// Drafts an enrolment. Returns its user.
 async fn draft(service: &Service, person: &Person, code: &SecretString) -> Person {
     let drafted = service.accounts.enrol(code, NEW_PASSWORD.into()).await.unwrap();
     assert_eq!(drafted.email, person.email);
@@ -134,7 +134,7 @@ async fn nobody_re_enrols_themselves_and_only_admins_others() {
     service.log_in(&stranger).await;
 }
 
-/// An operator helps everybody, also an organization's only admin.
+/// An operator can require any user to enrol again, including an organization's only admin.
 #[tokio::test]
 async fn an_operator_has_the_last_admin_enrol_again() {
     let service = Service::new().await;
@@ -166,7 +166,7 @@ async fn nobody_gives_secrets_to_an_account_that_awaits_its_owner() {
     service.person("Acme", "jane", Role::Viewer).await;
 }
 
-/// Disabling and enabling revives nothing: who is enabled has to enrol first.
+/// Disabling and enabling restores nothing: an enabled user must enrol first.
 #[tokio::test]
 async fn a_disabled_account_stays_disabled_and_an_enabled_one_has_to_enrol() {
     let service = Service::new().await;

@@ -1,4 +1,4 @@
-//! Every use case of a service, and people that use it.
+//! All use cases of a service, and its users.
 
 use super::work::{Noted, Work};
 use secrecy::SecretString;
@@ -103,19 +103,19 @@ impl Service {
     /// A user with access to the host.
     pub(crate) const OPERATOR: Principal = Principal::Operator;
 
-    /// The organization of this name.
+    /// Returns the organization with this name.
     pub(crate) async fn organization_named(&self, name: &str) -> OrganizationId {
         let name = OrganizationName::parse(name).unwrap();
         self.store.find_organization(&name).await.unwrap().unwrap().id
     }
 
-    /// Whom the session's admin lists.
+    /// Lists accounts as the session's admin.
     pub(crate) async fn listed(&self, session: &SessionPrincipal) -> Result<Vec<ListedAccount>, Error> {
         let (principal, scope) = (Principal::from(session.clone()), Scope::One(session.organization));
         Ok(self.accounts.list(&principal, scope, PageRequest::default()).await?.items)
     }
 
-    /// Invites as the session's admin.
+    /// Invites a user as the session's admin.
     pub(crate) async fn invites(&self, session: &SessionPrincipal, email: &str, role: Role) -> Result<Invited, Error> {
         self.accounts.invite(&session.clone().into(), session.organization, email, role).await
     }
@@ -174,7 +174,7 @@ impl Service {
         let (email, client) = (email.to_owned(), Some("a client".to_owned()));
         let request = LogInRequest { email, password, passcode, ttl: Some(86_400), network, client };
         let token = self.accounts.log_in(request).await?.token;
-        // Only to read it back.
+        // Authenticate only to read it back.
         Ok(self.accounts.authenticate(secrecy::ExposeSecret::expose_secret(&token.0)).unwrap())
     }
 
@@ -183,7 +183,7 @@ impl Service {
         self.try_log_in(person.email.as_str(), proof).await.unwrap()
     }
 
-    /// A request comes with the session's token.
+    /// Makes a request with the session's token.
     pub(crate) fn used(&self, session: &SessionPrincipal) {
         let claims = SessionClaims {
             instance: INSTANCE,
@@ -224,7 +224,7 @@ pub(crate) fn network() -> Network {
     Network::of(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)))
 }
 
-/// The secret as its owner types it into an authenticator.
+/// Returns the secret as the user types it into an authenticator.
 pub(crate) fn exposed(passcode: &PasscodeSecret) -> String {
     secrecy::ExposeSecret::expose_secret(&passcode.secret).to_owned()
 }

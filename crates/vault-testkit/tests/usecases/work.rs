@@ -32,7 +32,7 @@ impl Work {
     }
 }
 
-/// An adapter whose operations are noted.
+/// An adapter that records its operations.
 pub(crate) struct Noted<A> {
     pub(crate) adapter: A,
     pub(crate) work: Arc<Work>,
